@@ -48,14 +48,13 @@ Audit verification(const LoadPlan& plan, const Figures& figures) {
   if (carries_messages(plan.url)) return verification_of_messages(figures);
   const MessageCounts& m = figures.messages;
   if (plan.is_foreign())
-    return {
-        "verification",
-        m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
-        fmt::format(
-            "{}of {} messages due {} replies as expected, {} not, without an answer {}; {} that nobody had "
-            "asked for; streams broken {}",
-            m.resent > 0 ? fmt::format("sent again {}, as their connection ended before the reply; ", m.resent) : "",
-            m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
+    return {"verification",
+            m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
+            fmt::format(
+                "{}of {} messages due {} replies as expected, {} not, without an answer {}; {} that match no request; "
+                "streams broken {}",
+                m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "",
+                m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
   const bool clean =
       m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
   return {"verification", clean && m.received > 0,
@@ -83,9 +82,10 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const bool anew = plan.requests_per_connection > 0 || plan.is_foreign();
   const std::uint64_t asked = anew ? c.attempted() : plan.connections;
   return {"connections", c.established == asked && ended == 0 && measurement.all_joined,
-          fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}",
-                      c.established, asked, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures),
-                      ended, measurement.all_joined ? "" : "; not every client was heard of before the load began")};
+          fmt::format(
+              "established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}", c.established,
+              asked, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures), ended,
+              measurement.all_joined ? "" : "; not every client was known to the server before the load began")};
 }
 
 /// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
@@ -135,7 +135,7 @@ bool send_lag_is_small(const LoadPlan& plan, const Figures& figures) {
 /// Over a transport that loses messages, what was never answered is loss; what else is missing is an overload. A server
 /// that answers wrongly is not slow for it.
 Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
-  if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was asked for"};
+  if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was requested"};
   if (plan.duration == 0) return {"achieved_rate", false, "the measured window never began"};
   const Figures& figures = measurement.figures;
   const double window = seconds(plan.duration);
@@ -148,7 +148,7 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   const double scheduled = as_double(figures.scheduled_in_window);
   const double completed = as_double(figures.completed_in_window);
   std::string rates =
-      fmt::format("asked {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", asked / window,
+      fmt::format("requested {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", asked / window,
                   scheduled / window, as_double(figures.sent_in_window) / window, completed / window);
   const double lost = carries_messages(plan.url) ? as_double(figures.sent_in_window - figures.response.count()) : 0;
   const double wrong = std::min(as_double(figures.wrong_in_window), std::max(0.0, scheduled - completed - lost));
@@ -159,7 +159,7 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
                                     : "";
   if (within(completed + wrong + lost, scheduled, slack)) return {"achieved_rate", true, loss + rates};
   if (completed + wrong < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
-    return {"achieved_rate", true, "overload: the server answers slower than asked; " + loss + rates};
+    return {"achieved_rate", true, "overload: the server answers slower than the requested rate; " + loss + rates};
   return {"achieved_rate", false, loss + rates};
 }
 
@@ -180,7 +180,7 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const double window = seconds(plan.duration);
   const double completed = as_double(figures.completed_in_window);
   if (figures.completed_in_window < enough_messages)
-    return {"little", true, fmt::format("{} messages are too few to tell", figures.completed_in_window)};
+    return {"little", true, fmt::format("{} messages are too few to judge", figures.completed_in_window)};
   const double answered = completed - as_double(figures.late_in_window);
   const double rate = answered / window;
   const double service_s = answered > 0 ? as_double(figures.completed_service_ns) / answered / 1e9 : 0;
@@ -219,14 +219,15 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
                   std::min(measurement.cores, measurement.cpu.size()), 100 * busiest_thread(plan, measurement));
   detail += fmt::format(", waited {:.2f} s for a core", run_queue_wait(measurement));
   if (const double spun = spun_s(measurement); spun > 0)
-    detail += fmt::format(", {:.2f} cores more on the lookout", per_second(spun, plan.duration));
+    detail += fmt::format(", {:.2f} cores more for busy waiting", per_second(spun, plan.duration));
   const auto lag = [&](const char* name, const Histogram& histogram) {
     if (histogram.count() == 0) return fmt::format("{} none", name);
     return fmt::format("{} p50 {:.1f} us, p99 {:.1f} us", name, us(histogram, 50), us(histogram, 99));
   };
   if (scheduled) detail += "; " + lag("own send lag", figures.own_lag);
   if (figures.receive_lag.count() > 0) detail += "; " + lag("receive lag", figures.receive_lag);
-  if (scheduled && plan.look_every > 0) detail += fmt::format(", {:.1f} us of each as asked", us_of(plan.look_every));
+  if (scheduled && plan.look_every > 0)
+    detail += fmt::format(", {:.1f} us of each as requested", us_of(plan.look_every));
   if (scheduled || figures.receive_lag.count() > 0) detail += "; beside " + lag("response", figures.response);
   // Where nothing was answered, there is no response time that a lag could be large beside.
   const bool in_time = !scheduled || figures.response.count() == 0 ||
@@ -250,7 +251,7 @@ bool at_its_limit(const LoadPlan& plan, const Audit& audit) {
 }
 
 bool is_note(const Audit& audit) {
-  return audit.passed && std::ranges::any_of(std::initializer_list<const char*>{"overload", "loss", "sent again"},
+  return audit.passed && std::ranges::any_of(std::initializer_list<const char*>{"overload", "loss", "resent"},
                                              [&](const char* word) { return audit.detail.starts_with(word); });
 }
 

@@ -40,9 +40,9 @@ std::string load_text(const LoadPlan& plan) {
   std::string which =
       fmt::format("{} over {} connection{}", message_text(plan), plan.connections, plan.connections == 1 ? "" : "s");
   if (plan.slow_readers > 0) which += fmt::format(", {} of which read slowly", plan.slow_readers);
-  if (plan.speaks_at_once) which += ", which speak as soon as they are connected";
+  if (plan.speaks_at_once) which += ", which send as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)
-    which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
+    which += fmt::format(" at a time, reconnected after {} request{}", most, most == 1 ? "" : "s");
   std::string looks =
       plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
   if (plan.write_due == WriteDue::joined) looks += ", what is due on a connection joined";
@@ -92,8 +92,8 @@ std::string faults_text(const Figures& figures) {
 std::string replies_text(const Figures& figures) {
   const MessageCounts& m = figures.messages;
   std::string text =
-      fmt::format("replies       as expected {}, others {}, without an answer {}, of {} due; sent again {}\n",
-                  m.received, m.unexpected, m.lost(), m.due, m.resent);
+      fmt::format("replies       as expected {}, others {}, without an answer {}, of {} due; resent {}\n", m.received,
+                  m.unexpected, m.lost(), m.due, m.resent);
   std::string statuses;
   std::uint64_t redirects = 0;
   for (const auto& [status, count] : figures.statuses) {
@@ -167,7 +167,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
 
   std::string text = fmt::format("{}: {}\n\n", address_of(plan), load_text(plan));
   const std::string when = measurement.load_ended && *measurement.load_ended < window
-                               ? fmt::format("{:.3g} s, when the last connection had ended, of the {:g} s asked for",
+                               ? fmt::format("{:.3g} s, when the last connection had ended, of the {:g} s requested",
                                              seconds(*measurement.load_ended), seconds(window))
                                : fmt::format("{:g} s", seconds(window));
   text += fmt::format("{} messages/s: {} answered in {}; due then {}: sent {}, answered {}\n\n",
@@ -180,11 +180,11 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   lag.add(f.blocked_lag);
   text += row("send lag", lag);
   text += f.receive_lag.count() > 0 ? row("receive lag", f.receive_lag)
-                                    : "receive lag   unknown: nobody asked the kernel when the answers arrived\n";
+                                    : "receive lag   unknown: arrival times were not requested from the kernel\n";
   text += row("connect", f.connect);
   if (f.handshakes.times.count() > 0) text += row("handshake", f.handshakes.times);
   text += "  the two lags are the error bar: what the generator adds to these times\n";
-  if (!plan.rate_hz) text += "* closed loop: a stalled server is asked less, so stalls hardly show here\n";
+  if (!plan.rate_hz) text += "* closed loop: a stalled server gets fewer requests, so stalls hardly show here\n";
   text += steps_text(plan, f);
   text += messages_text(plan, f);
 
@@ -207,9 +207,8 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
                       per_second(cpu.user_s + cpu.system_s, window), cpu.user_s, cpu.system_s,
                       static_cast<double>(measurement.max_rss_bytes) / (1 << 20));
   if (plan.rate_hz || plan.round > 0 || plan.is_foreign())
-    text +=
-        fmt::format("              of these {:.2f} on the lookout for {} (spin {})\n", per_second(cpu.spun_s, window),
-                    plan.rate_hz || plan.round > 0 ? "what is due" : "replies", to_string(plan.spin));
+    text += fmt::format("              of these {:.2f} busy waiting for {} (spin {})\n", per_second(cpu.spun_s, window),
+                        plan.rate_hz || plan.round > 0 ? "what is due" : "replies", to_string(plan.spin));
   bool all_passed = true;
   bool noted = false;
   for (const Audit& check : audits) {
@@ -219,7 +218,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
       noted = true;
       continue;
     }
-    text += fmt::format("{} {}: {}\n", check.passed ? "note         " : "NOT BELIEVED ", check.name, check.detail);
+    text += fmt::format("{} {}: {}\n", check.passed ? "note         " : "INVALID      ", check.name, check.detail);
     all_passed = all_passed && check.passed;
   }
   if (all_passed && !noted) text += fmt::format("audits        all {} passed\n", audits.size());

@@ -138,7 +138,7 @@ std::string to_prometheus(const LoadPlan& plan, const Measurement& measurement, 
                              netdyno::to_string(plan.workload), to_string(plan.arrivals), plan.connections),
                  1);
   metrics.gauge("window_seconds", "The measured window.", window);
-  if (plan.rate_hz) metrics.gauge("asked_per_second", "Messages a second that were asked for.", *plan.rate_hz);
+  if (plan.rate_hz) metrics.gauge("asked_per_second", "Requested messages a second.", *plan.rate_hz);
   metrics.gauge("completed_per_second", "Answers within the window, over the window.",
                 window > 0 ? per_second(static_cast<double>(f.completed_in_window), plan.duration) : unknown);
   metrics.summary("response_seconds", "From the moment a message was meant to be sent to its answer.", f.response);

@@ -8,14 +8,14 @@ namespace {
 std::string_view words_for(Matching::End end) {
   switch (end) {
     case Matching::End::closed:
-      return "the connection was closed with a request in flight, which is not sent again";
+      return "the connection was closed with a request in flight, which is not resent";
     case Matching::End::reset:
-      return "the connection was reset with a request in flight, which is not sent again";
+      return "the connection was reset with a request in flight, which is not resent";
     case Matching::End::announced:
     case Matching::End::given_up:
       break;
   }
-  return "its connection was given up with this request in flight, which is not sent again";
+  return "its connection was given up with this request in flight, which is not resent";
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void Matching::plain(const PlainReply& reply) {
   figures.bytes.expected += reply.size;
   if (connection.flight.unanswered() == 0) {
     ++figures.messages.corrupt;
-    figures.faults.note("a reply that nobody had asked for", Population::replies, now_);
+    figures.faults.note("a reply that matches no request", Population::replies, now_);
     return recorder_.error(now_);
   }
   if (reply.status != 0) ++figures.statuses[reply.status];

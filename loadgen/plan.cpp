@@ -189,18 +189,19 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
                   "messages in flight per connection (default 1; in an open loop as many as are due, but over http:// "
                   "and with --send): what is due waits");
   add_duration(line, "--round", raw.round,
-               "closed loop: who is answered sends at the next multiple of this time, together with the others");
+               "closed loop: connections that have their reply send together at the next multiple of this time");
   add_duration(line, "--look-every", raw.look_every,
                "look at sockets and schedule no more often than this; costs less where many messages come, and "
                "response times read up to so much longer, twice in an open loop (default: as messages come)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
              "what is due leaves message by message, in the order of the schedule, or joined: at each look at the "
              "schedule, all that is due on a connection in one call (default each)");
-  add_choice(line, "--spin", plan.spin, spins,
-             "open loop, rounds: wake before a message is due, and spin until then: as long as timers have turned out "
-             "to be late, as long as they were before the load, or off, which costs less and sends later; closed loop "
-             "with other people's servers: look for replies for 20us before sleeping: as long as most come by then, "
-             "always, or never (default auto)");
+  add_choice(
+      line, "--spin", plan.spin, spins,
+      "open loop, rounds: wake before a message is due, and spin until then: as long as timers have turned out "
+      "to be late, as long as they were before the load, or off, which costs less and sends later; closed loop "
+      "with servers that are not netdyno's: look for replies for 20us before sleeping: as long as most come by then, "
+      "always, or never (default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
@@ -215,11 +216,10 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   add_connect_rate(line, plan);
   add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
   add_choice(line, "--start", plan.speaks_at_once, {{"together", false}, {"at-once", true}},
-             "chat, closed loop: when a client speaks: when all connects have ended, or as soon as it is connected, "
-             "while others still connect; what it says then is in no figure (default together)");
-  line.add_number(
-      "--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
-      "close a connection when so many requests are answered, and make it anew for the next (default: never)");
+             "chat, closed loop: when a client begins to send: when all connects have ended, or as soon as it is "
+             "connected, while others still connect; what it sends then is in no figure (default together)");
+  line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
+                  "close a connection after so many replies, and open a new one for the next request (default: never)");
   add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
   line.add_texts("--source-ips", plan.source_ips, "local addresses to connect from, in turn").type_name("A,B,...");
   add_choice(line, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
@@ -232,9 +232,9 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
 void add_other_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_choice(line, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
-             "chat: who gets a message, as the server was told (default others)");
+             "chat: who receives a message, as the server was started (default others)");
   line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
-                  "chat: so many of the connections read 10 KiB a second and say nothing; the others are measured");
+                  "chat: so many of the connections read 10 KiB a second and send nothing; the others are measured");
   add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
@@ -325,10 +325,9 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
                 "with --send: a reply begins with its length, instead: u8, u16be, u32le ..., at byte OFFSET; so many "
                 "bytes follow it, and N more or fewer")
       .type_name("uBITS[be|le][@OFFSET][+N|-N]");
-  line.add_flag(
-      "--repeatable", raw.plan.repeatable,
-      "http:// and --send: what was sent and not answered when its connection ended may be sent again, though "
-      "the server may have carried it out (default: only GET, HEAD, OPTIONS, TRACE, PUT and DELETE)");
+  line.add_flag("--repeatable", raw.plan.repeatable,
+                "http:// and --send: what was sent and not answered when its connection ended may be resent, though "
+                "the server may have carried it out (default: only GET, HEAD, OPTIONS, TRACE, PUT and DELETE)");
   line.add_text("--unix-socket", raw.plan.unix_socket, "connect to this file, whatever host and port the URL names")
       .type_name("FILE");
   const auto read_assert = [&raw](const std::string& text) {
@@ -476,7 +475,7 @@ std::string excess(const RawPlan& raw) {
 std::string share_contradiction(const LoadPlan& plan) {
   if (plan.share.count == 1) return {};
   if (plan.workload == Workload::chat && !plan.await_go)
-    return "--share: the parts of a chat are told what the others sent; use --await-go";
+    return "--share: the parts of a chat need the counts of the others; use --await-go";
   if (plan.count > 0) return "--share: leave --count out; it is known to one program only";
   if (std::uint64_t{plan.threads} * plan.share.count > plan.connections)
     return "--share: every thread of every part needs a connection";
@@ -518,25 +517,26 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
   if (open && line.given("--depth")) {
-    if (plan.workload == Workload::chat) return "--depth: nobody answers in chat; leave --rate or --depth out";
+    if (plan.workload == Workload::chat) return "--depth: chat has no replies; leave --rate or --depth out";
     if (carries_messages(plan.url)) return "--depth is for the closed loop, over what may lose messages";
   }
   if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
-    return "--spin is for an open loop, rounds, or servers of other people: a closed loop waits for no moment";
+    return "--spin is for an open loop, rounds, or servers that are not netdyno's: a closed loop has no schedule to "
+           "wait for";
   if (plan.spin == Spin::on && raw.look_every.count() > 0) return "--spin on and --look-every: leave one of them out";
   if (plan.write_due == WriteDue::joined && plan.write_mode == WriteMode::split)
     return "--write-due joined and --write-mode split: leave one of them out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (plan.requests_per_connection > 0) {
     if (plan.workload == Workload::chat)
-      return "--requests-per-connection is for requests that are answered; those of chat go to everybody";
+      return "--requests-per-connection is for requests that are answered; those of chat go to every client";
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
   if (length_of(raw.rates.steps) > 0 && line.given("--duration"))
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)
-    return "--count is for messages that are answered; those of chat go to everybody";
+    return "--count is for messages that are answered; those of chat go to every client";
   if (raw.round.count() > 0 && raw.look_every.count() > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
@@ -563,7 +563,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (plan.websocket && plan.write_mode == WriteMode::split)
     return "--write-mode split is for tcp; over ws:// a message leaves whole";
   if (plan.slow_readers >= plan.connections)
-    return "--slow-readers: somebody has to talk; want fewer than --connections";
+    return "--slow-readers: some clients must send; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
   const std::uint64_t speakers = plan.connections - plan.slow_readers;
   const std::uint64_t threads = std::uint64_t{plan.threads} * plan.share.count;

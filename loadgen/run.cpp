@@ -109,9 +109,9 @@ Nanos awaited_go() {
   std::string line;
   std::getline(std::cin, line);
   const auto named = moment_of(line);
-  if (!named) die("nobody said when to begin");
+  if (!named) die("no start time came on stdin");
   const Nanos at = *named;
-  if (const Nanos now = now_ns(); at < now) die(fmt::format("was told to begin {} us ago", (now - at) / 1000));
+  if (const Nanos now = now_ns(); at < now) die(fmt::format("the start time was already {} us ago", (now - at) / 1000));
   return at;
 }
 
@@ -288,7 +288,7 @@ class Run {
   void hear_the_others() {
     control_.wait_for(Milestone::sent, never);
     observer_.sent(control_.intended);
-    const auto of_all = told("sent ", "nobody said how much the other parts sent");
+    const auto of_all = told("sent ", "the count of the other parts did not come on stdin");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
       apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();

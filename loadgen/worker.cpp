@@ -27,7 +27,7 @@ std::string_view words_for(ConnectFailure failure) {
     case ConnectFailure::timed_out:
       return "a connect took too long";
     case ConnectFailure::reset:
-      return "a connection was reset before it stood";
+      return "a connection was reset before it was established";
     case ConnectFailure::other:
       break;
   }

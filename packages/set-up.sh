@@ -132,7 +132,7 @@ install_packages() { # scope
 
 make_venv() {
     # It is emptied first, and behind a link it is somebody else's, who uses it.
-    [ ! -L "$venv" ] || fail "$venv is a link, and what it leads to is not made anew" "Remove the link:  rm $(quoted "$venv")"
+    [ ! -L "$venv" ] || fail "$venv is a link, and what it leads to is not replaced" "Remove the link:  rm $(quoted "$venv")"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         fail "$python is missing or older than Python 3.11" \
             "Name a newer one:  NETDYNO_PYTHON=/path/to/python3 ./netdyno ..."

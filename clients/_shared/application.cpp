@@ -33,7 +33,7 @@ Json client_json(const Journal& journal, const Histogram& tick_lag) {
 
 load::Audit window_audit(const ClientPlan& plan, bool whole) {
   return {"window", whole,
-          whole ? fmt::format("{:g} s, as asked", load::seconds(plan.load.duration))
+          whole ? fmt::format("{:g} s, as requested", load::seconds(plan.load.duration))
                 : "a signal ended the run before the end of the window"};
 }
 

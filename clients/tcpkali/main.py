@@ -408,17 +408,17 @@ def _plan(asked: Asked, window_s: float) -> Plan:
 
 
 def _audits(asked: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
-    rates = f"it says that it sent {report.sent_hz:.1f}/s and received {report.received_hz:.1f}/s"
+    rates = f"it reports that it sent {report.sent_hz:.1f}/s and received {report.received_hz:.1f}/s"
     yield Audit(name="verification", passed=True, detail="not judged: tcpkali does not look at what comes back")
-    yield Audit(name="connections", passed=True, detail=f"it says that {asked.connections} stood")
+    yield Audit(name="connections", passed=True, detail=f"it reports {asked.connections} connections")
     yield Audit(
         name="achieved_rate",
         passed=True,
-        detail=f"not judged, for tcpkali's own figures are what is wanted: {rates}, of "
-        f"{asked.rate_hz * asked.connections:.12g}/s asked",
+        detail=f"not judged, because tcpkali's own figures are wanted: {rates}, of "
+        f"{asked.rate_hz * asked.connections:.12g}/s requested",
     )
-    yield Audit(name="generator", passed=True, detail="not judged: it does not say how late it sends or reads")
-    ended = f"{format_duration(asked.duration_s)}, as asked" if whole else "a signal ended it before its time"
+    yield Audit(name="generator", passed=True, detail="not judged: it does not report how late it sends or reads")
+    ended = f"{format_duration(asked.duration_s)}, as requested" if whole else "a signal ended it before its time"
     yield Audit(name="window", passed=whole, detail=ended)
 
 

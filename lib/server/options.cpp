@@ -18,7 +18,7 @@ std::string why_not_threads(ThreadModel model, const std::string& program, int t
 void add_stream_options(CommandLine& line, ServerOptions& options) {
   line.add_number("--backlog", options.backlog, 1, 65535, "listen(2) backlog");
   add_choice(line, "--nodelay", options.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY");
-  add_bytes(line, "--read-buffer", options.read_buffer, {1, 1ULL << 30}, "bytes asked for in one read");
+  add_bytes(line, "--read-buffer", options.read_buffer, {1, 1ULL << 30}, "bytes requested in one read");
   add_choice(line, "--write-mode", options.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
              "header and body in one write or two");
 }
@@ -53,7 +53,7 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   add_choice(line, "--workload", options.workload, workloads(), "application protocol");
   line.add_number("--threads", options.threads, 1, 1024, "threads that serve");
   add_choice(line, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
-             "who gets a chat message");
+             "who receives a chat message");
   if (transport != "zmq+tcp")
     add_choice(line, "--deliveries", options.deliveries,
                {{"joined", DeliveryMode::joined}, {"single", DeliveryMode::single}},

@@ -87,7 +87,7 @@ std::string certificate_words(long result, const std::string& host) {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return fmt::format("the server's certificate is signed by nobody that is trusted here {}", ways);
+      return fmt::format("the server's certificate is signed by no authority that is trusted here {}", ways);
     default:
       return fmt::format("the server's certificate is refused: {} {}", X509_verify_cert_error_string(result), ways);
   }

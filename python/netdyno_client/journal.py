@@ -215,7 +215,7 @@ class Caller:
         client, sequence = wire.read_stamp(response.stamp)
         ours = client == self._identity and sequence < self._next and len(response.stamp) == self._journal.size
         if not ours or response.job_id != sequence & 0xFFFF_FFFF or not response.is_complete:
-            raise wire.MalformedError("a response of somebody else, or to another request")
+            raise wire.MalformedError("a response to another client or another request")
         return sequence
 
     def _send(self, body: bytes) -> tuple[bytes, bytes]:

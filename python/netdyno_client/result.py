@@ -144,7 +144,7 @@ def audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Au
         _verification(journal),
         _bytes(journal),
         _established(plan, journal),
-        Audit(name="achieved_rate", passed=True, detail="closed loop: no rate was asked for"),
+        Audit(name="achieved_rate", passed=True, detail="closed loop: no rate was requested"),
         _little(plan, journal),
         # A generator must not be what limits, but a client is what is measured.
         Audit(
@@ -215,7 +215,9 @@ def _little(plan: ClientPlan, journal: Journal) -> Audit:
 def _window(plan: ClientPlan, journal: Journal) -> Audit:
     whole = journal.reached_the_end()
     detail = (
-        f"{plan.duration_ns / 1e9:g} s, as asked" if whole else "a signal ended the run before the end of the window"
+        f"{plan.duration_ns / 1e9:g} s, as requested"
+        if whole
+        else "a signal ended the run before the end of the window"
     )
     return Audit(name="window", passed=whole, detail=detail)
 
@@ -244,14 +246,14 @@ def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distr
         _row("service", result.latency.service_ns),
         _row("connect", result.connect_ns),
         _row("tick lag", tick_lag),
-        "* closed loop: a stalled server is asked less, so stalls hardly show here",
+        "* closed loop: a stalled server gets fewer requests, so stalls hardly show here",
         "",
         f"connections   {c.established} of {plan.connections} established at once",
         f"messages      lost {m.lost}, duplicated {m.duplicated}, reordered {m.reordered}, corrupt {m.corrupt}",
         f"failures      {failures}",
         f"client        {used.cores_used:.2f} cores, peak memory {used.max_rss_bytes / (1 << 20):.1f} MiB",
     ]
-    lines += [f"NOT BELIEVED  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed]
+    lines += [f"INVALID  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed]
     return "\n".join(lines)
 
 

@@ -122,5 +122,5 @@ class Speaker(Caller):
     def _speaker(self, identity: int, sequence: int) -> Speaker:
         known = self._room.speakers
         if identity >= len(known) or identity == self.identity or sequence >= known[identity]._next:
-            raise wire.MalformedError("a message that nobody has sent, or one's own")
+            raise wire.MalformedError("a message that no client has sent, or that came back to its sender")
         return known[identity]

@@ -131,7 +131,7 @@ def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> 
 
 def test_set_aside_trials_stand_there_with_reason_and_log_as_text(fresh: Watched) -> None:
     text = fresh.page.locator("#set-aside").inner_text()
-    for expected in ("struck out", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "60 trials"):
+    for expected in ("invalid", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "60 trials"):
         assert expected in text
     fresh.page.locator("#set-aside summary").first.click()
     assert "<script>alert(1)</script>" in fresh.page.locator("#set-aside pre").first.inner_text()
@@ -178,7 +178,7 @@ def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> 
     table = pairs.page.get_by_role("region", name="Pairs of pairs")
     rows = [row.inner_text().split("\t") for row in table.locator("tr").all()]
     assert rows[0] == ["server", "netdyno-load", "asio-callbacks", "qt-signals"]
-    assert [[name, *others] for name, _, *others in rows[3:]] == [["threads-global-lock", "struck out", "skipped"]]
+    assert [[name, *others] for name, _, *others in rows[3:]] == [["threads-global-lock", "invalid", "skipped"]]
     assert (rows[2][0], rows[2][3]) == (EPOLL, "skipped")
     shown = [float(rate.removesuffix("k/s")) for rate in (*rows[2][1:3], rows[3][1])]
     assert shown == pytest.approx([157, 78, 61], rel=0.02)
@@ -247,7 +247,7 @@ def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(l
         rows = [row.inner_text() for row in lossy.page.locator(f"{table} tbody tr").all()]
         assert UDP in rows[0]
         assert "0.02%" in rows[0]
-        assert re.search(r"ranked apart.*more than 0\.1%", rows[4], re.IGNORECASE)
+        assert re.search(r"ranked separately.*more than 0\.1%", rows[4], re.IGNORECASE)
         assert REUSEPORT in rows[5]
         assert re.search(r"12%( lost)? !", rows[5])
     assert lossy.page.locator(".ranking .forest .ring").count() == 1
@@ -311,7 +311,7 @@ def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp
     report.write(messages_run(5, everybody=True), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card .verdict").inner_text() == "udp-reuseport (25% lost), with loss"
-        assert "though everybody lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
+        assert "though all of them lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
         assert watched.page.locator("tr.apart").count() == 0  # from whom?
 
 
@@ -377,7 +377,7 @@ def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(clai
     assert "coroutines, requests in 10 s: 91,281.5" in rows[0]
     assert "Delayed ACKs per 1,000 messages: 4.00" in rows[0]
     assert "Of 6 comparisons 6 fail" in rows[1]
-    assert "cannot be told from the threshold" in rows[2]
+    assert "not proven different from the threshold" in rows[2]
     assert "it needs 4 cores, and there were 2" in rows[3]
     assert claims.complaints == []
 
@@ -585,7 +585,7 @@ def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
     card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="echo", exact=True))
     rows = [" ".join(row.inner_text().split()) for row in card.locator("tbody tr").all()]
     place = next(number for number, row in enumerate(rows) if "SIGSEGV" in row)
-    assert rows[place].startswith("Ranked apart: ended by itself in 2 of 18 trials: signal SIGSEGV")
+    assert rows[place].startswith("Ranked separately: ended by itself in 2 of 18 trials: signal SIGSEGV")
     assert rows[place + 1].startswith("threads-global-lock")
     open_loop = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="rpc-open", exact=True))
     assert "No valid trial: ended by itself in 18 of 18 trials: signal SIGSEGV" in open_loop.inner_text()
@@ -629,13 +629,13 @@ def test_every_comparison_of_every_axis_can_be_looked_up(fresh: Watched) -> None
 def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(troubled: Watched) -> None:
     counts = analysed(troubled_run()).counts
     told = troubled.page.locator(".sure").inner_text()
-    assert f"{counts.struck_out} struck out, {counts.faulty} faulty" in told
-    troubled.page.get_by_role("link", name=f"{counts.made_again} made again").click()
+    assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in told
+    troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
     assert "no figure decides that" in section.inner_text()
-    by_contestant = troubled.page.get_by_role("region", name="Trials made again by contestant")
+    by_contestant = troubled.page.get_by_role("region", name="Retried trials by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
-    by_cause = troubled.page.get_by_role("region", name="Trials made again by cause")
+    by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")
     assert "steal 16" in " ".join(by_cause.inner_text().split())
 
 

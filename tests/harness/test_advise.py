@@ -90,11 +90,11 @@ def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
     assert machine.ran[THIRD] == ADVICE_LOOKS[0]
     assert machine.ran[FIRST] == machine.ran[SECOND] > ADVICE_LOOKS[0]
     out = capsys.readouterr().out
-    assert f"Left out on the way, for they cannot be the one to take: {THIRD} after {ADVICE_LOOKS[0]} blocks." in out
+    assert f"Dropped during the run, as none of them can be the best: {THIRD} after {ADVICE_LOOKS[0]} blocks." in out
     assert "p99 < 5 ms is met by" in out
-    assert "Near which values of the workload the answer changes: none was looked at." in out
+    assert "Whether the answer changes near these values was not measured." in out
     (run,) = machine.runs()
-    assert f"{run.run_id}, which was made for this." in out
+    assert f"{run.run_id}, made for this question." in out
 
 
 def test_its_run_can_be_made_again_by_its_file(machine: Machine, tmp_path: Path) -> None:
@@ -176,10 +176,12 @@ def test_half_and_double_are_looked_at_and_a_flip_is_named(
     ]
     out = capsys.readouterr().out
     changes = f"Server CPU per message: the winner changes from {FIRST} to {SECOND} between "
-    assert f"Along rate the answer changes. {changes}" in out
-    assert "Along connections the answer does not change between 10 connections and 40 connections beside" in out
-    assert "at 2000 msg/s offered it meets it" in out
-    assert f"; the values around on {machine.results / beside.run_id}." in out
+    assert f"Across rate, the answer changes. {changes}" in out
+    assert (
+        "Across connections, the answer does not change between 10 connections and 40 connections, compared with" in out
+    )
+    assert "at 2000 msg/s offered it is met" in out
+    assert f"; the neighbouring values on {machine.results / beside.run_id}." in out
 
 
 def test_who_ends_that_early_has_the_answer_all_the_same(
@@ -195,8 +197,8 @@ def test_who_ends_that_early_has_the_answer_all_the_same(
     assert machine.asks("--time-budget", "20m") == 0
     assert len(machine.runs()) == 2
     out = capsys.readouterr().out
-    assert ", which was made for this." in out
-    assert "none was looked at" in out
+    assert ", made for this question." in out
+    assert "near these values was not measured" in out
 
 
 def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_same(
@@ -212,8 +214,8 @@ def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_sa
     monkeypatch.setattr(runner, "check", refuse)
     assert machine.asks("--time-budget", "20m") == 0
     said = capsys.readouterr()
-    assert "netdyno: half and double were not looked at: too few file descriptors" in said.err
-    assert "none was looked at" in said.out
+    assert "netdyno: half and double of the values were not measured: too few file descriptors" in said.err
+    assert "near these values was not measured" in said.out
 
 
 def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +223,7 @@ def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: p
     for budget in ("4s", "2s"):
         assert machine.asks("--time-budget", budget, "--again") == 0
         said = capsys.readouterr()
-        assert "none was looked at, for no time was left for it." in said.out
+        assert "was not measured, because there was no time left." in said.out
         assert "half and double" not in said.err
 
 
@@ -236,7 +238,7 @@ def test_what_is_built_first_takes_nothing_of_their_time(
     monkeypatch.setattr(building, "make", make)
     monkeypatch.setattr(time, "monotonic", lambda: now() + late_s[0])
     assert machine.asks("--time-budget", "20m") == 0
-    assert "Along rate " in capsys.readouterr().out
+    assert "Across rate, " in capsys.readouterr().out
 
 
 # --- what is stored ------------------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytes
     before = machine.ran.total()
     assert machine.asks("--no-along") == 0
     assert machine.ran.total() == before
-    assert ", stored, of " in capsys.readouterr().out
+    assert ", a stored run of " in capsys.readouterr().out
     assert machine.asks("--no-along", "--again") == 0
     assert machine.ran.total() > before
 
@@ -265,11 +267,11 @@ def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_
     assert machine.asks("--time-budget", "20m") == 0
     assert machine.ran.total() == before
     again = capsys.readouterr().out
-    told = [line for line in first.splitlines() if line.startswith("Along ")]
-    assert [line for line in again.splitlines() if line.startswith("Along ")] == told
+    told = [line for line in first.splitlines() if line.startswith("Across ")]
+    assert [line for line in again.splitlines() if line.startswith("Across ")] == told
     assert len(told) == 2
-    rests = f"It rests on {machine.results / main_run.run_id}, stored, of {main_run.started_at}"
-    assert f"{rests}; the values around on {machine.results / beside.run_id}." in again
+    rests = f"This is based on {machine.results / main_run.run_id}, a stored run of {main_run.started_at}"
+    assert f"{rests}; the neighbouring values on {machine.results / beside.run_id}." in again
 
 
 def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
@@ -285,7 +287,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
     for words, looked in (((), True), (("--no-along",), False)):
         capsys.readouterr()
         assert machine.asks("--time-budget", "5m", *words) == 0
-        assert ("Along rate " in capsys.readouterr().out) is looked
+        assert ("Across rate, " in capsys.readouterr().out) is looked
     assert machine.ran.total() == before
     with sqlite3.connect(machine.results / beside.run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")
@@ -298,7 +300,7 @@ def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time
 ) -> None:
     machine.spread = 0.5
     assert machine.asks("--no-along", "--time-budget", "60s") == 0
-    assert "A longer --time-budget would tell more." in capsys.readouterr().out
+    assert "A longer --time-budget would narrow this." in capsys.readouterr().out
     before = machine.ran.total()
     for budget in ("60s", "50s"):
         assert machine.asks("--no-along", "--time-budget", budget) == 0
@@ -307,7 +309,10 @@ def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time
     assert machine.asks("--no-along", "--time-budget", "2m") == 0
     assert machine.ran.total() > before
     out = capsys.readouterr().out
-    assert "-advise, which has measured it: its answer is not settled, and this one has 2:00 where it had 1:00." in out
+    assert (
+        "-advise, which has measured it: its answer is not settled, and this run has 2:00 where that run had 1:00."
+        in out
+    )
 
 
 def test_a_settled_answer_is_taken_however_much_time_there_is(machine: Machine) -> None:
@@ -397,8 +402,8 @@ def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
     out = capsys.readouterr().out
     assert f"Take {FIRST}: it has the lowest server CPU per message" in out
     assert (
-        "it did not measure this workload, but at 500 msg/s offered and at 2,000 msg/s offered, "
-        "and says the same at both" in out
+        "which did not measure this workload, but 500 msg/s offered and 2,000 msg/s offered, "
+        "with the same answer at both" in out
     )
 
 
@@ -444,8 +449,10 @@ def test_the_stored_neighbours_say_where_it_changes(
     assert machine.asks("--rate", "2k") == 0
     assert not machine.ran
     out = capsys.readouterr().out
-    assert f"No change between 500 msg/s offered and 2,000 msg/s offered: there it is {FIRST} as well." in out
-    assert f"The answer changes between 2,000 msg/s offered and 8,000 msg/s offered: there it is {SECOND}." in out
+    assert (
+        f"The answer does not change between 500 msg/s offered and 2,000 msg/s offered: {FIRST} there as well." in out
+    )
+    assert f"The answer changes between 2,000 msg/s offered and 8,000 msg/s offered: {SECOND} there." in out
 
 
 # --- who, and how it is asked ----------------------------------------------------------------------------------------
@@ -485,7 +492,7 @@ def test_what_cannot_be_meant_is_said(
 
 def test_other_cores_than_this_machine_has_are_a_caveat(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.asks("--no-along", "--cores", "77")
-    assert "and yours will have 77: what that changes cannot be seen in this." in capsys.readouterr().out
+    assert "and yours will have 77: the effect of that was not measured." in capsys.readouterr().out
 
 
 def test_a_file_says_it_as_well_and_flags_go_before(machine: Machine, tmp_path: Path) -> None:

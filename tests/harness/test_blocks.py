@@ -101,7 +101,7 @@ def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: 
     run = load(execute(asked("echo", most_blocks=16), tmp_path, fake_build))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
     assert re.fullmatch(
-        rf"budget ended after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; asked ±5%\)",
+        rf"budget used up after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; requested ±5%\)",
         stopping_words.sentence(ending(run)),
     )
 
@@ -264,7 +264,7 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     gone_on = load(again)
     assert as_measured(gone_on) == as_measured(whole)
     assert gone_on.finished_at is not None
-    assert f"Going on after {len(cut.trials)} trials of {len(cut.trials) + 1} that are planned" in display.begun[0]
+    assert f"Going on after {len(cut.trials)} trials of {len(cut.trials) + 1} planned" in display.begun[0]
     assert len(display.left) == len(whole.trials) - len(cut.trials)
     lines = gone_on.environment[resume.RESUMED]
     assert isinstance(lines, list)
@@ -363,7 +363,7 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
         assert stopping_words.sentence(one.ending) in told
         assert stopping_words.sentence(one.ending) in page
     assert "precise enough after 17 blocks (widest interval ±" in told
-    assert "budget ended after 18 blocks (widest interval ±" in told
+    assert "budget used up after 18 blocks (widest interval ±" in told
     assert "in 18 of 18 blocks" in page
 
 
@@ -374,7 +374,7 @@ def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not
     found = analyse(run)
     notes = {one.verdict: stopping_words.of_claim(one, found.scenarios) for one in found.claims}
     (told,) = notes["undecided"]
-    assert re.fullmatch(r"budget ended after 8 blocks \(widest interval .*; asked ±10%\)", told)
+    assert re.fullmatch(r"budget used up after 8 blocks \(widest interval .*; requested ±10%\)", told)
     assert (notes["confirmed"], notes["refuted"]) == ((), ())
 
 

@@ -103,7 +103,7 @@ def test_where_the_same_one_is_better_throughout_no_flip_is_said(
     assert one.flips.verdict == "none"
     assert run.experiment.scenarios[0].factors["connections"] == (1, 6, 32, 179, 1000)
     assert sentence(one) == (
-        f"Throughput: no flip between 1 and 1,000 connections: {SECOND} is better than {FIRST} throughout, at 5 levels"
+        f"Throughput: no flip between 1 and 1,000 connections: {SECOND} is better than {FIRST} at each of 5 levels"
     )
 
 

@@ -130,7 +130,7 @@ def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) 
         ended.stdout.close()
         _, said = ended.communicate()
     assert ended.returncode == 2
-    assert said.endswith("netdyno: nobody reads any more what the gate says\n")
+    assert said.endswith("netdyno: the reader of the gate's output has gone\n")
 
 
 @pytest.mark.parametrize(

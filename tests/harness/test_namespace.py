@@ -152,7 +152,7 @@ def test_nobody_joins_a_process_that_is_in_no_private_network() -> None:
         entering(os.getpid())
     gone = subprocess.Popen(["true"])
     gone.wait()
-    with pytest.raises(UserError, match=f"process {gone.pid} cannot be looked at"):
+    with pytest.raises(UserError, match=f"process {gone.pid} cannot be inspected"):
         entering(gone.pid)
 
 

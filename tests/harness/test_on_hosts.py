@@ -140,7 +140,7 @@ def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
     tmp_path: Path,
     fake_build: Path,
 ) -> None:
-    with pytest.raises(UserError, match=f"nothing of 'hosts' can be run on these hosts: {reason}"):
+    with pytest.raises(UserError, match=f"no contestant of 'hosts' can run on these hosts: {reason}"):
         run(asked(factors), tmp_path / "results", fake_build, stage(1))
     assert not (tmp_path / "results").exists()
 

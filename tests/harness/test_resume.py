@@ -111,7 +111,7 @@ def test_what_differs_every_time_is_no_difference(cut: Path, fake_build: Path) -
 
 def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> None:
     go_on(cut, fake_build)
-    with pytest.raises(UserError, match=r"came to its end at .*; nothing of it is left to do"):
+    with pytest.raises(UserError, match=r"finished at .*; nothing is left to do"):
         go_on(cut, fake_build)
 
 
@@ -389,7 +389,7 @@ def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, addres
         ("UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].server.backlog', '1 --x')", "key 'backlog'"),
         ("UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].link_rate', 'x')", "key 'link-rate'"),
         ("UPDATE cell SET contestant = 'cat' WHERE block = 6", "the stored plan has 'cat' in 'echo'"),
-        ("UPDATE cell SET scenario = 'other' WHERE block = 6", "in 'other', and the experiment has not"),
+        ("UPDATE cell SET scenario = 'other' WHERE block = 6", "in 'other', but the experiment does not"),
         ('UPDATE cell SET levels = \'{"listen": "x"}\' WHERE block = 6', "'listen' is no factor"),
         ('UPDATE cell SET levels = \'{"backlog": "x"}\' WHERE block = 6', "key 'backlog'"),
     ],

@@ -296,7 +296,7 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_
     assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
     struck = run.trials[2]
     assert struck.status == "struck_out"
-    assert "canary: after it, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
+    assert "canary: after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
     # who watches sees the trial as it ended, and again where only the canary has struck it out
     by_canary = [one for one in run.trials if [audit.name for audit in one.audits if not audit.passed] == ["canary"]]
     assert all(one.load is not None for one in by_canary)  # whose window another program took was cut short
@@ -320,7 +320,7 @@ def test_where_foreign_load_is_only_counted_so_is_the_canary(
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert not any("canary" in one.reason for one in trials)
     (told,) = [one.detail for one in trials[2].audits if one.name == "canary"]
-    assert told.startswith("not judged, for it is only counted: after it, the canary read 10.0k/s")
+    assert told.startswith("not judged, because it is only counted: after the trial, the canary read 10.0k/s")
 
 
 def test_an_interrupted_block_is_judged_as_far_as_it_came(
@@ -349,7 +349,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
     assert {one.status for one in run.trials} == {"struck_out"}
-    why = "canary: how fast the machine was is not known: the canary ended with exit code 1"
+    why = "canary: the speed of the machine is unknown: the canary ended with exit code 1"
     assert all(why in one.reason for one in run.trials)
 
 
@@ -384,7 +384,7 @@ def test_what_only_a_server_of_ones_own_does_not_speak_is_no_slip(
     echo = experiment.scenarios[0]
     chat = msgspec.structs.replace(echo, name="chat", workload="chat")
     runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat, echo)), [mine])
-    with pytest.raises(UserError, match=r"asks for chat, and your server speaks echo \(--workload\)"):
+    with pytest.raises(UserError, match=r"needs chat, but your server speaks echo \(--workload\)"):
         runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat,)), [mine])
 
 

@@ -90,7 +90,7 @@ def test_one_that_stands_already_is_not_held_up(experiment: Experiment, contesta
     there = msgspec.structs.replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:1"))
     asked = experiment.with_each(contestants=("fake",), blocks=1)
     (found, *_) = traced.tasks(asked, {"fake": there}, trace="always")
-    assert found.reason == "a server that stands already is not traced"
+    assert found.reason == "an already running server is not traced"
 
 
 def test_a_trace_is_short_whatever_the_window(experiment: Experiment, servers: dict[str, Contestant]) -> None:

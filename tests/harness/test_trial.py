@@ -350,7 +350,7 @@ def test_a_client_contestant_may_use_all_it_can_get_and_a_generator_may_not(
     trial = run_client(contestant, client, bench)
     assert trial.status == "valid"
     (about,) = [audit.detail for audit in trial.audits if audit.name == "generator"]
-    assert about == "not judged, for the client is what is compared: 1.00 of 1 cores"
+    assert about == "not judged, because the client is what is compared: 1.00 of 1 cores"
     monkeypatch.setenv("FAKE_LOAD", "saturated")
     assert run(contestant, bench).reason == "generator: 1.00 of 1 cores"
 
@@ -464,7 +464,9 @@ def test_a_lossy_trial_is_valid_and_carries_its_loss(
     assert trial.load is not None
     assert (trial.load.messages.expected, trial.load.messages.lost) == (6, 2)
     (totals,) = [audit for audit in trial.audits if audit.name == "server_totals"]
-    assert totals.detail == "as counted: protocol_errors 0, connections 3"  # no bytes of what is not a stream
+    assert (
+        totals.detail == "server and generator agree: protocol_errors 0, connections 3"
+    )  # no bytes of what is not a stream
     assert totals.passed
 
 
@@ -518,7 +520,7 @@ def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
     trial = run(msgspec.structs.replace(datagram_contestant, manifest=manifest), bench)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == (
-        "multicast is measured in a private network namespace only, and none can be had here: "
+        "multicast is measured in a private network namespace only, and none can be made here: "
         "unshare: Operation not permitted"
     )
 

@@ -229,7 +229,7 @@ def test_a_server_that_is_busy_beside_others_is_told_and_its_group_made_again(
     assert busy.status == calm.status == "struck_out"
     assert "side_by_side: b and its load used" in busy.reason
     assert "side_by_side" not in calm.reason
-    assert calm.reason == "turns: the trial of b was disturbed, in the same turns"
+    assert calm.reason == "turns: the trial of b in the same turns was disturbed"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

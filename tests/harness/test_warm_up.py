@@ -63,7 +63,7 @@ def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
     monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
     (found,) = measured(contestant, bench)
     assert found == Warmup(seconds=1.5, measured_s=1.5, steady=False)
-    assert "what a message cost had not settled after 1.5 s, so its JIT is part of its figures" in warm_up.words(
+    assert "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures" in warm_up.words(
         "fake", "echo", [found]
     )
 

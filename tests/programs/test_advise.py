@@ -35,4 +35,4 @@ def test_a_short_run_ends_with_an_answer_where_any_trial_is_valid(
     assert (code, bool(said["take"])) == ((0, True) if valid else (1, False))
     if valid:
         assert (said["run"], (folder / "advice.json").is_file()) == (run.run_id, True)
-        assert f"It rests on {folder}, which was made for this." in captured.err
+        assert f"This is based on {folder}, made for this question." in captured.err

@@ -78,7 +78,9 @@ def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     printed = capsys.readouterr()
     assert code == 1, printed
     assert not passes_workflow(code)
-    assert f"It has a fault that the server before has not: in 'most' it {FAULTS[how]}" in printed.out
+    assert (
+        f"The server after has a fault that the server before does not have: in 'most' it {FAULTS[how]}" in printed.out
+    )
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
     (failure,) = suite.findall("testcase/failure")
@@ -114,7 +116,7 @@ def question(run_of_all: Path) -> Mapping[str, Any]:
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_run_ranks_it_last_with_the_reason(how: str, question: Mapping[str, Any]) -> None:
     assert [one["name"] for one in question["faulty"]].count(how) == 1
-    told = question["sentence"].partition("Ranked apart for faults: ")[2]
+    told = question["sentence"].partition("Ranked separately, for their faults: ")[2]
     assert f"{how} {FAULTS[how]} in 2 of 2 trials" in told
     assert how not in [one["name"] for one in question["contestants"] if one["rank"] == 1]
 

@@ -364,7 +364,7 @@ def test_a_trial_with_faults_must_be_struck_out() -> None:
     found = verdicts(
         cases.counted(with_messages(struck_out=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
     )
-    assert not found["the trial is struck out"]
+    assert not found["the trial is invalid"]
 
 
 # --- arrivals -----------------------------------------------------------------------------------------------------

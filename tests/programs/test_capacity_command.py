@@ -103,7 +103,7 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_
     said = json.loads(capsys.readouterr().out)
     assert [number for number, step in enumerate(said["steps"], 1) if step["outcome"] == "disturbed"] == [6, 7]
     assert (
-        "after it, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of the search so far"
+        "after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of the search so far"
         in (said["steps"][5]["why"])
     )
     assert said["steps"][7]["rate_hz"] == said["steps"][5]["rate_hz"]
@@ -131,7 +131,7 @@ def test_what_is_met_at_the_most_and_what_nothing_meets(tmp_path: Path, capsys: 
     assert f"{SERVER} meets p99 < 5 ms at 1,100 messages/s (held in 3 of 3 trials): the most" in capsys.readouterr().out
     assert search(tmp_path / "none", "--slo", "mean<1ns", "--start", "200") == 0
     assert (
-        f"{SERVER} does not meet mean < 1 ns at 100 messages/s, the least that was to be tried: it failed in 3 of 3 "
+        f"{SERVER} does not meet mean < 1 ns at 100 messages/s, the lowest rate to be tried: it failed in 3 of 3 "
         "trials." in capsys.readouterr().out
     )
 
@@ -142,7 +142,9 @@ def test_a_generator_at_its_limit_is_no_capacity(
     monkeypatch.setenv("FAKE_LOAD", "saturated")
     assert search(tmp_path) == 0
     out = capsys.readouterr().out
-    assert f"limited by the generator, which was at its limit at 1,000 messages/s: nothing is known of {SERVER}" in out
+    assert (
+        f"limited by the generator, which was at its limit at 1,000 messages/s: it is unknown whether {SERVER}" in out
+    )
     assert out.count("generator at its limit  p50") == 3
 
 
@@ -152,7 +154,7 @@ def test_a_server_that_dies_gives_no_answer_and_exit_1(
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
     assert search(tmp_path) == 1
     out = capsys.readouterr().out
-    assert "no answer, for no trial was completed at 1,000 messages/s (the server ended with signal" in out
+    assert "no answer, because no trial was completed at 1,000 messages/s (the server ended with signal" in out
     assert len(stored(tmp_path).trials) == 3
 
 
@@ -160,7 +162,7 @@ def test_a_server_that_dies_gives_no_answer_and_exit_1(
     ("words", "complaint"),
     [
         (["nobody"], "unknown server 'nobody'"),
-        ([UNSAFE], f"{UNSAFE} is unsafe, and is asked for no capacity"),
+        ([UNSAFE], f"{UNSAFE} is unsafe, so its capacity is not measured"),
         ([SERVER, "--slo", "p99<5"], "--slo: the limit of 'p99': '5' is not a duration"),
         ([SERVER, "--workload", "ecko"], f"--workload: {SERVER} does not speak 'ecko'"),
         ([SERVER, "--duration", "5"], "--duration: '5' is not a duration"),

@@ -79,7 +79,7 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
     line, fault = judge("wan with 20ms each way, 1% lost", FAR, slow)
     assert len(asked) == ATTEMPTS
     assert fault.startswith(
-        "the link wan with 20ms each way, 1% lost is not what was asked for, 3 times: a round trip should take 40.0 ms "
+        "the link wan with 20ms each way, 1% lost is not as requested, in 3 attempts: a round trip should take 40.0 ms "
         "and it took 90.0 ms; measured 90.0 ms round trip"
     )
     assert "measured 90.0 ms" in line
@@ -89,7 +89,9 @@ def test_who_makes_the_link_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wan, "way", lambda: Way("netem"))
     assert judge("wan", FAR, measured)[0].startswith("wan, by netem: measured")
     monkeypatch.setattr(wan, "way", lambda: Way("relay", "tc: no"))
-    assert judge("wan", FAR, measured)[0].startswith("wan, by the project's relay, for there is no netem (tc: no): ")
+    assert judge("wan", FAR, measured)[0].startswith(
+        "wan, by the project's relay, because there is no netem (tc: no): "
+    )
 
 
 def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
@@ -97,7 +99,7 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
         raise NotAllowedError("no namespaces (run it as root)")
 
     assert judge("wan", FAR, refuse) == (
-        "wan: cannot be had here",
+        "wan: not available here",
         "the link wan cannot be had here: no namespaces (run it as root)",
     )
 

@@ -137,7 +137,7 @@ def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     with room() as made:
         command = [str(generator_path(build_dir())), made.url, *CHAT, "-c", "2", "--start", "at-once", *SHORT[:4]]
         subprocess.run(command, check=False, timeout=PATIENCE_S)
-    assert "which speak as soon as they are connected" in capfd.readouterr().out
+    assert "which send as soon as they are connected" in capfd.readouterr().out
 
 
 ROOM_OF, BACKLOG, ROUNDS = 400, 10, 3

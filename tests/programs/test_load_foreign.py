@@ -161,7 +161,7 @@ def test_an_order_is_not_given_twice(
     assert replies_of(result).resent == 0
     assert (result.messages.received, result.messages.lost) == (20, 10)
     assert result.errors[counted] == 10
-    words = f"the connection was {word} with a request in flight, which is not sent again"
+    words = f"the connection was {word} with a request in flight, which is not resent"
     assert [(kind.what, kind.count, kind.of) for kind in replies_of(result).faults] == [(words, 10, "messages")]
     assert failed(result) == {"verification", "connections"}
 
@@ -174,9 +174,9 @@ def test_what_may_be_repeated_is_and_a_note_says_so(options: tuple[str, ...]) ->
     assert done.returncode in MEASURED, done
     assert len(booked) == 44
     assert re.search(
-        "^replies +as expected 30, others 0, without an answer 0, of 30 due; sent again 14$", done.stdout, re.M
+        "^replies +as expected 30, others 0, without an answer 0, of 30 due; resent 14$", done.stdout, re.M
     )
-    assert re.search("^note +verification: sent again 14, as their connection ended", done.stdout, re.M), done.stdout
+    assert re.search("^note +verification: resent 14, as their connection ended", done.stdout, re.M), done.stdout
 
 
 def test_after_an_announced_end_an_order_is_given_on_the_next_connection() -> None:
@@ -747,7 +747,7 @@ def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
 
     with http(serve) as url:
         result = result_of(url, "--rate", "50", *QUICK, ends={3})
-    assert replies_of(result).faults[0].what == "a reply that nobody had asked for"
+    assert replies_of(result).faults[0].what == "a reply that matches no request"
 
 
 def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:

@@ -353,7 +353,7 @@ def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Autho
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("authority", "the server's certificate is signed by nobody that is trusted here"),
+        ("authority", "the server's certificate is signed by no authority that is trusted here"),
         ("expired", "the server's certificate has expired"),
         ("name", "the server's certificate is not for localhost"),
         ("address", "the server's certificate is not for 127.0.0.1"),

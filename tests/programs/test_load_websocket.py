@@ -204,7 +204,7 @@ def test_over_tls_and_ipv6(tmp_path: Path) -> None:
     expect_all_right(result)
     assert spoken == {"http/1.1"}, "the handshake is HTTP/1.1 (RFC 8441 has that of HTTP/2)"
     assert result.plan.url == url
-    assert "got none: the server's certificate is signed by nobody that is trusted here" in refused.stderr
+    assert "got none: the server's certificate is signed by no authority that is trusted here" in refused.stderr
 
 
 # --- what is wrong, in words ---------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(tmp_
     assert sum(one.cores for one in first.programs if one.name == NAME) > 0
     lost = [one for one in tries if any(audit.name == "foreign_load" and not audit.passed for audit in one.audits)]
     assert lost == tries[:DOZEN], "what the neighbour takes strikes nothing out any more"
-    assert printed.getvalue().count("12 tries in a row were lost alike") == 1
+    assert printed.getvalue().count("12 tries in a row were lost") == 1
     for findings in analyse(run).scenarios:
         assert findings.standings
         assert findings.company is not None

@@ -72,7 +72,7 @@ def undisturbed(servers: Sequence[Contestant], results: Path) -> Trial:
 
 
 def only(run: Run, name: str) -> Trial:
-    """The last trial of a server: earlier ones were struck out, and made again."""
+    """The last trial of a server: earlier ones were invalid, and retried."""
     (*_, trial) = [one for one in run.trials if one.contestant == name]
     return trial
 
@@ -219,7 +219,7 @@ def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkey
     assert trial.load.requests.completed > 10
     assert trial.server is None
     (observation,) = [audit.detail for audit in trial.audits if audit.name == "observation"]
-    assert observation.startswith("not judged: which process the server is cannot be told here")
+    assert observation.startswith("not judged: the server's process is unknown here")
 
 
 def test_an_address_where_nobody_listens_is_a_stated_skip(tmp_path: Path) -> None:
@@ -228,4 +228,4 @@ def test_an_address_where_nobody_listens_is_a_stated_skip(tmp_path: Path) -> Non
     there = own.named([own.at(f"tcp://127.0.0.1:{port}", "http", may_be_loaded=False)], ["there"], [])
     trial = only(run_of(there, tmp_path), "there")
     assert trial.status == "skipped"
-    assert trial.reason == f"nobody accepts connections at tcp://127.0.0.1:{port}"
+    assert trial.reason == f"no server accepts connections at tcp://127.0.0.1:{port}"

@@ -160,7 +160,7 @@ def _by_host(trial: Trial) -> dict[str, CanaryReadings]:
 def _of_host(host: str, found: Audit, wanted: ForeignLoad) -> Audit:
     told = found.detail if host == OWN else f"{host}: {found.detail}"
     if wanted == "count":
-        return Audit(name="canary", passed=True, detail=f"not judged, for it is only counted: {told}")
+        return Audit(name="canary", passed=True, detail=f"not judged, because it is only counted: {told}")
     return msgspec.structs.replace(found, detail=told)
 
 
@@ -171,11 +171,9 @@ def is_judged(trial: Trial) -> bool:
 
 def _audit(readings: CanaryReadings, median: Median | None) -> Audit:
     if readings.unread:
-        return Audit(name="canary", passed=False, detail=f"how fast the machine was is not known: {readings.unread}")
+        return Audit(name="canary", passed=False, detail=f"the speed of the machine is unknown: {readings.unread}")
     if median is None:
-        return Audit(
-            name="canary", passed=True, detail="not judged, for there are too few trials to know the machine by"
-        )
+        return Audit(name="canary", passed=True, detail="not judged, because there are too few trials to compare with")
     side, name, here, there = max(
         (
             (side, name, speed(reading), median.speeds[name])
@@ -186,7 +184,8 @@ def _audit(readings: CanaryReadings, median: Median | None) -> Audit:
     )
     factor = _factor(here, there)
     detail = (
-        f"{side} it, the canary read {quantities.rate(here)} ({name}), a factor of {quantities.three_digits(factor)} "
+        f"{side} the trial, the canary read {quantities.rate(here)} ({name}), a factor of "
+        f"{quantities.three_digits(factor)} "
         f"off the "
         f"median {median.whose}, {quantities.rate(there)} (bound {FACTOR:g})"
     )

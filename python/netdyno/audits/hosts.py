@@ -46,10 +46,10 @@ def client_stalled(by_host: Mapping[str, LoadResult], whole: LoadResult) -> Audi
         found = stalled(load, "loopback", whole)
         if load.requests.completed == 0 and whole.requests.completed >= MISSED * len(by_host):
             # So that nothing tells how often it would have been.
-            told.append(f"{host} stood still while others were answered: it was not answered at all")
+            told.append(f"{host} got no answer at all while other hosts did")
         elif not found.passed:
-            told.append(f"{host} stood still while others were answered: {found.detail}")
+            told.append(f"{host} stalled while other hosts did not: {found.detail}")
         elif not answered_often(load):
             not_judged.append(f"{host}: {found.detail}")
-    detail = "; ".join([*told, *not_judged]) or "no host stood still while others were answered"
+    detail = "; ".join([*told, *not_judged]) or "no host stalled while others did not"
     return Audit(name="client_stalled", passed=not told, detail=detail)

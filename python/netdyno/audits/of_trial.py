@@ -40,7 +40,7 @@ def left_behind(names: Sequence[str], more: int = 0) -> Audit:
     many `more` that whoever stood in for it has ended."""
     count = len(names) + more
     if not count:
-        return Audit(name="left_behind", passed=True, detail="whatever the server had started ended with it")
+        return Audit(name="left_behind", passed=True, detail="no program outlived the server")
     named = f": {quantities.listed(sorted(set(names)))}" if names else ""
     detail = f"{quantities.plural(count, 'program')} outlived the server and had to be ended{named}"
     return Audit(name="left_behind", passed=False, detail=detail)
@@ -55,13 +55,13 @@ def server_alive(check: LoadResult | None, check_error: str) -> Audit:
         audit.detail for audit in check.audits if audit.name in ("verification", "connections") and not audit.passed
     ]
     passed = check.messages.received > 0 and not untrue
-    detail = f"a fresh connection got {check.messages.received} true answers" if passed else "; ".join(untrue)
+    detail = f"a fresh connection got {check.messages.received} correct answers" if passed else "; ".join(untrue)
     return Audit(name="server_alive", passed=passed, detail=detail or "a fresh connection got no answer")
 
 
 def no_totals() -> Audit:
     """What `server_totals` says of a server of the user's own, which knows nothing of a contestant's contract."""
-    detail = "not judged: it is your own server, which keeps no count for netdyno"
+    detail = "not judged: your own server reports no totals to netdyno"
     return Audit(name="server_totals", passed=True, detail=detail)
 
 
@@ -73,7 +73,7 @@ def of_client(own: Sequence[Audit]) -> tuple[Audit, ...]:
     """A client contestant's own audits. That which asks whether a generator can be trusted strikes nothing out here,
     and says so: the client is compared and not the instrument."""
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"not judged, for the client is what is compared: {one.detail}")
+        Audit(name=one.name, passed=True, detail=f"not judged, because the client is what is compared: {one.detail}")
         if one.name == ABOUT_THE_GENERATOR
         else one
         for one in own
@@ -87,7 +87,7 @@ def on_shared_cores(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]
     if outcomes.busiest(load) >= outcomes.SATURATED or 0 < outcomes.SATURATED * cores <= used:
         return tuple(own)
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"lags not judged, for server and load share cores: {one.detail}")
+        Audit(name=one.name, passed=True, detail=f"lags not judged, because server and load share cores: {one.detail}")
         if one.name == ABOUT_THE_GENERATOR and not one.passed
         else one
         for one in own
@@ -100,7 +100,7 @@ def with_failed_connects(own: Sequence[Audit], load: LoadResult) -> tuple[Audit,
     ended_early = load.errors.get("closed_by_server", 0) + load.errors.get("reset", 0)
     crowd = load.connections.established > 1 and ended_early == 0
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"not judged, for failed connects are counted: {one.detail}")
+        Audit(name=one.name, passed=True, detail=f"not judged, because failed connects are counted: {one.detail}")
         if one.name == "connections" and crowd
         else one
         for one in own
@@ -140,7 +140,9 @@ def server_totals(
         if not (may_have_more and name == "connections" and totals[name] > value)
     ]
     agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
-    return Audit(name="server_totals", passed=not problems, detail="; ".join(problems) or f"as counted: {agreed}")
+    return Audit(
+        name="server_totals", passed=not problems, detail="; ".join(problems) or f"server and generator agree: {agreed}"
+    )
 
 
 def _connected(load: LoadResult) -> int:
@@ -180,7 +182,7 @@ def observation(server: ServerObservation, duration_s: float, *, threads_end: bo
     detail = (
         f"{unread} of the server's threads had ended before the harness could read them: their switches are unknown"
         if unread
-        else f"{server.threads_sampled} of {server.threads} threads were read at both ends of the window, for all"
+        else f"{server.threads_sampled} of {server.threads} threads were read at both ends of the window, as a sample"
         if server.threads_sampled
         else "every thread was read at both ends of the window"
     )
@@ -189,13 +191,13 @@ def observation(server: ServerObservation, duration_s: float, *, threads_end: bo
 
 def unobserved() -> Audit:
     """What `observation` says of a server whose process is not known."""
-    detail = "not judged: which process the server is cannot be told here, so nothing is known of its CPU and memory"
+    detail = "not judged: the server's process is unknown here, and so are its CPU and memory"
     return Audit(name="observation", passed=True, detail=detail)
 
 
 def observed_in_part() -> Audit:
     """What `observation` says where the load ended within the window, as every connection had ended early."""
-    detail = "not judged: the load had no connection left and ended before its window did"
+    detail = "not judged: the load had no connection left and ended before its window"
     return Audit(name="observation", passed=True, detail=detail)
 
 
@@ -282,15 +284,15 @@ def foreign_load(
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,
-        detail=f"the hypervisor gave others {_of_the_machine(machine, machine.steal_s, stolen_limit_s)}",
+        detail=f"the hypervisor took {_of_the_machine(machine, machine.steal_s, stolen_limit_s)}",
     )
     foreign = Audit(
         name="foreign_load",
         passed=machine.foreign_s <= foreign_limit_s,
-        detail=f"what netdyno had not started used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
+        detail=f"other programs used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
     )
     if paced and wanted != "count":
-        foreign = _not_judged(foreign, "the kernel's work on a link that it paces is among it")
+        foreign = _not_judged(foreign, "it includes the kernel's work on a link that it paces")
     made = (stolen, foreign, *_throttled(machine, throttled_limit_s))
     return tuple(_not_judged(audit, "it is only counted") for audit in made) if wanted == "count" else made
 
@@ -305,13 +307,13 @@ def _throttled(machine: MachineObservation, limit_s: float) -> tuple[Audit, ...]
         Audit(
             name="throttled",
             passed=machine.throttled_s <= limit_s,
-            detail=f"the CPU quota of a control group held programs back in {periods}, for {lost}",
+            detail=f"the CPU quota of a control group stopped programs in {periods}, for {lost}",
         ),
     )
 
 
 def _not_judged(audit: Audit, why: str) -> Audit:
-    return Audit(name=audit.name, passed=True, detail=f"not judged, for {why}: {audit.detail}")
+    return Audit(name=audit.name, passed=True, detail=f"not judged, because {why}: {audit.detail}")
 
 
 def _of_the_machine(machine: MachineObservation, used_s: float, limit_s: float) -> str:

@@ -69,9 +69,9 @@ def stalled(load: LoadResult, link: Link, among: LoadResult | None = None, overr
     least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
     longest = _longest_silence(full, itertools.repeat(1) if among is None else among.timeseries.completed)
     longest_s = max(longest * interval_s, _longest_at_an_end(load, full, overruns_s))
-    told = f"the longest time without an answer: {quantities.duration(longest_s * 1e9)} of whole intervals"
+    told = f"the longest time without an answer: {quantities.duration(longest_s * 1e9)}, in whole intervals"
     if LINKS[link].impaired or not answered_often(load):
-        return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
+        return Audit(name="stalled", passed=True, detail=f"not judged, because answers are rare: {told}")
     passed = longest_s < least_s
     return Audit(name="stalled", passed=passed, detail=f"{told} (limit {quantities.duration(least_s * 1e9)})")
 

@@ -12,13 +12,15 @@ IDLE_FLOOR_S = 0.002
 
 def turns(kept: int, wanted: int, dropped: int) -> Audit:
     """Enough turns were left to the contestants of a group."""
-    detail = f"{kept} of {wanted} turns kept, {dropped} dropped for all contestants, as others took the cores"
+    detail = (
+        f"{kept} of {wanted} turns kept, {dropped} dropped for all contestants, because other programs took the cores"
+    )
     return Audit(name="turns", passed=kept == wanted, detail=detail)
 
 
 def turns_of_group(disturbed: str) -> Audit:
     """What `turns` says of a trial whose group is made again, as another trial of it was disturbed."""
-    return Audit(name="turns", passed=False, detail=f"the trial of {disturbed} was disturbed, in the same turns")
+    return Audit(name="turns", passed=False, detail=f"the trial of {disturbed} in the same turns was disturbed")
 
 
 def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:

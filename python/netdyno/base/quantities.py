@@ -120,7 +120,7 @@ def p_value(p: float) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"
 
 
 def shortened(text: str, longest: int) -> str:

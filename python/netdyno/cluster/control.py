@@ -60,7 +60,7 @@ class Control:
             if not isinstance(error, OSError):
                 raise
             raise UserError(
-                f"no scheduler answers at {self._scheduler} as one of this cluster's "
+                f"no scheduler of this cluster answers at {self._scheduler} "
                 f"(./netdyno cluster scheduler --cluster {folder})"
             ) from error
 
@@ -243,4 +243,4 @@ def _checked(answer: object, kind: Any) -> Any:
     try:
         return msgspec.convert(answer, type=kind)
     except msgspec.ValidationError as error:
-        raise OSError(f"it said what was not asked for: {error}"[:MOST_TEXT]) from error
+        raise OSError(f"its answer does not match the request: {error}"[:MOST_TEXT]) from error

@@ -159,7 +159,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             # The one before may be told and still be on its way out.
             await asyncio.wait_for(self.netdyno_performing.acquire(), engine.LOST_S)
         except TimeoutError:
-            return msgspec.json.encode(NotDone(why="it is at work for another run"))
+            return msgspec.json.encode(NotDone(why="it is busy with another run"))
         try:
             await self.netdyno_transfers.over()
             return await self._helped(comm, writing, request)
@@ -198,7 +198,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
                         words = said.read().decode("utf-8", "replace").strip().splitlines()
                         raise HelperError(words[-1] if words else f"its helper ended with {helper.returncode}")
                 if (folder / REPLY).stat().st_size > MOST_REPLY:
-                    raise HelperError(f"what came of it has more than {MOST_REPLY >> 20} MiB")
+                    raise HelperError(f"its result has more than {MOST_REPLY >> 20} MiB")
                 return (folder / REPLY).read_bytes()
             finally:
                 way.close()
@@ -229,7 +229,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             # The one before may be told and still be on its way out.
             await asyncio.wait_for(self.netdyno_loading.acquire(), engine.LOST_S / 2)
         except TimeoutError:
-            await comm.write(_ended("this host makes another load already"))
+            await comm.write(_ended("this host already makes another load"))
             await _await_silence(comm)
             return Status.dont_reply
         writing = asyncio.Lock()
@@ -385,7 +385,9 @@ def join(
 
     code = asyncio.run(run())
     if code:
-        raise UserError(f"the scheduler at {scheduler} is gone; this host has left, and nothing of it runs on")
+        raise UserError(
+            f"the scheduler at {scheduler} is gone; this host has left, and nothing of the run goes on here"
+        )
     return code
 
 

@@ -108,7 +108,7 @@ class Comm(TLS):  # type: ignore[misc]
     def _check(self, message: object) -> None:
         if not self._is_greeted:
             if not isinstance(message, dict):
-                raise CommClosedError(f"{self._peer_addr} does not say who it is")
+                raise CommClosedError(f"{self._peer_addr} does not identify itself")
             self._is_greeted = True
         for part in message if isinstance(message, tuple) else (message,):
             operation = part.get("op") if isinstance(part, dict) else None

@@ -86,7 +86,7 @@ class Stage:
             for contestant in scenario.contestants
         ]
         if why_not and all(why_not):
-            raise UserError(f"nothing of {experiment.name!r} can be run on these hosts: {why_not[0]}")
+            raise UserError(f"no contestant of {experiment.name!r} can run on these hosts: {why_not[0]}")
 
     def why_skip(
         self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
@@ -191,7 +191,7 @@ class Stage:
             raise GoneError(str(lost)) from lost
         assert isinstance(done, WarmupsDone)
         if {number for number, _ in done.found} - set(range(len(kinds))):
-            raise GoneError(f"the host {self._server.address} told of a warm-up that it was not asked for")
+            raise GoneError(f"the host {self._server.address} reported a warm-up that was not requested")
         yield from ((kinds[number], warmup) for number, warmup in done.found)
 
     def _look(self, clients: int) -> None:
@@ -201,7 +201,7 @@ class Stage:
         there = self._control.names()
         for host in (self._server, *self._clients[:clients]):
             if (name := there.get(host.address)) != host.name:
-                anew = " and joined anew" if name else ""
+                anew = " and joined again" if name else ""
                 raise GoneError(f"the host {host.address} has left the cluster{anew}")
             if not self._control.answers(host.address):
                 raise GoneError(f"the host {host.address} does not answer")
@@ -221,14 +221,14 @@ class Stage:
             text = self._control.perform(host.address, msgspec.json.encode(wanted), self._progress, limit_s)
             reply: Reply = msgspec.json.decode(text, type=Reply)
         except OSError as error:
-            why = str(error) or "it could not be connected to"
+            why = str(error) or "no connection to it could be made"
             raise HostLostError(f"the host {host.address} was lost: {why}") from error
         except msgspec.DecodeError as error:
             raise HostLostError(f"the host {host.address} sent no reply that can be read: {error}") from error
         if isinstance(reply, NotDone):
             raise HostLostError(f"the host {host.address}: {reply.why}")
         if not isinstance(reply, _REPLIES[type(wanted)]):
-            raise HostLostError(f"the host {host.address} answered something else than it was asked for")
+            raise HostLostError(f"the host {host.address} sent an answer that does not match the request")
         return reply
 
 
@@ -242,11 +242,11 @@ def _only(hosts: Sequence[Host], role: str) -> Host:
     found = [host for host in hosts if host.description.role == role]
     if len(found) != 1:
         raise UserError(
-            f"a run takes one host that has joined as {role}, and {len(found) or 'none'} "
+            f"a run needs one host that has joined as {role}, and {len(found) or 'none'} "
             f"{'have' if len(found) > 1 else 'has'} (./netdyno cluster status)"
         )
     if found[0].description.is_busy:
-        raise UserError(f"the host {found[0].address} is at work for another run")
+        raise UserError(f"the host {found[0].address} is busy with another run")
     return found[0]
 
 
@@ -259,12 +259,12 @@ def _first(found: Sequence[Host], count: int) -> tuple[Host, ...]:
     """So many of them. Raises UserError."""
     if len(found) < count:
         raise UserError(
-            f"this run takes {quantities.plural(count, 'host')} that joined as client, and there "
+            f"this run needs {quantities.plural(count, 'host')} that joined as client, and there "
             f"{'are' if len(found) > 1 else 'is'} {len(found) or 'none'} (./netdyno cluster status)"
         )
     for host in found[:count]:
         if host.description.is_busy:
-            raise UserError(f"the host {host.address} is at work for another run")
+            raise UserError(f"the host {host.address} is busy with another run")
     return tuple(found[:count])
 
 
@@ -300,7 +300,7 @@ def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> N
         raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(differ)}")
     if f"{digests.HARNESS} {host.description.harness}" not in own:
         raise UserError(
-            f"the worker of {host.address} has joined before {digests.HARNESS} was changed: let it join anew"
+            f"the worker of {host.address} has joined before {digests.HARNESS} was changed: restart the worker"
         )
 
 

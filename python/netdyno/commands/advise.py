@@ -127,8 +127,12 @@ def allowed(servers: Sequence[Contestant], asked: Workload) -> tuple[Contestant,
         wanted = {language.lower() for language in languages}
         able = [one for one in able if written.get(one.name, "").lower() in wanted]
     if not able:
-        names = quantities.listed([one.name for one in named])
-        raise UserError(f"nobody of {names} can be run for {scenario!r} over {quantities.listed(over)} here")
+        names = [one.name for one in named]
+        carriers = " or ".join(over)
+        if len(names) == 1:
+            raise UserError(f"{names[0]} does not support {scenario} over {carriers} here")
+        subject = f"neither {names[0]} nor {names[1]}" if len(names) == 2 else f"none of {quantities.listed(names)}"
+        raise UserError(f"{subject} supports {scenario} over {carriers} here")
     return tuple(able)
 
 
@@ -236,7 +240,7 @@ def _beside(
 
     names = dict.fromkeys((*advice.take, *(one.contestant for one in advice.findings.standings)))
     ranked = [one for name in names for one in servers if one.name == name]
-    no_time = Beside(why="no time was left for it")
+    no_time = Beside(why="there was no time left")
     if left_s <= 0:
         return no_time
     if len(ranked) < 2 or not workload.factors(asked):
@@ -249,7 +253,7 @@ def _beside(
         text = workload.toml_along(asked, factors, (first, *others), left_s)
         done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda found: found)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
-        print(f"netdyno: half and double were not looked at: {harmless(str(error))}", file=sys.stderr)
+        print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return Beside()
     if done.exit_code > 128 or done.analysis is None:
         return Beside()
@@ -287,8 +291,8 @@ def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
         )
     lines += near or (prose.not_looked(answer.beside.why),)
     how = prose.stored(stored.run.started_at, stored.between) if stored else prose.MADE
-    beside = f"; the values around on {answer.beside.folder}" if answer.beside.folder else ""
-    lines.append(f"It rests on {answer.rests.folder}, {how}{beside}.")
+    beside = f"; the neighbouring values on {answer.beside.folder}" if answer.beside.folder else ""
+    lines.append(f"This is based on {answer.rests.folder}, {how}{beside}.")
     lines += _cores(asked)
     return [*lines, *notes]
 
@@ -299,7 +303,7 @@ def _cores(asked: Workload) -> list[str]:
     if wanted == here:
         return []
     cores = quantities.plural(here, "core")
-    return [f"Here the server has {cores}, and yours will have {wanted}: what that changes cannot be seen in this."]
+    return [f"Here the server has {cores}, and yours will have {wanted}: the effect of that was not measured."]
 
 
 def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
@@ -328,13 +332,13 @@ def nothing(asked: Workload) -> dict[str, Any]:
 
 ASKED = (
     ("connections", "How many connections?", "100"),
-    ("rate", "How many messages a second in all (0: as many as go)?", "0"),
-    ("size", "How many bytes has a message?", "64"),
-    ("fan-out", "Who hears a message: its sender (none), or everybody (room)?", "none"),
+    ("rate", "How many messages a second in all (0: as many as possible)?", "0"),
+    ("size", "How many bytes does a message have?", "64"),
+    ("fan-out", "Who receives a message: its sender (none), or all clients (room)?", "none"),
     ("service-time", "How long does the server work for a request (0s: not at all)?", "0s"),
-    ("service-kind", "Does it wait so long, or compute (wait, cpu)?", "wait"),
-    ("slow-readers", "What share of them reads slowly?", "0"),
-    ("objective", "What matters: throughput, cpu, memory, or such as p99<5ms?", ""),
+    ("service-kind", "Does it wait that long, or compute (wait, cpu)?", "wait"),
+    ("slow-readers", "What share of the clients reads slowly?", "0"),
+    ("objective", "What matters: throughput, cpu, memory, or an objective such as p99<5ms?", ""),
     ("languages", "In which languages (c++,go; empty: any)?", ""),
     ("time-budget", "How long may it take?", "5m"),
 )

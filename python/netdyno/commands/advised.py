@@ -88,7 +88,7 @@ def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
             return found
         if len(refused) < MOST_REFUSED:
             has = "measured it" if one.exactly else "measured values around it"
-            refused.append(f"Not taken: {one.path.parent.name}, which has {has}: {why or found}.")
+            refused.append(f"Not used: {one.path.parent.name}, which has {has}: {why or found}.")
     return None
 
 
@@ -191,7 +191,7 @@ def _decided(run: Run, place: Place, asked: Asked) -> Advice | str:
     had_s, has_s = _had_s(run, place), asked.experiment.time_budget_s or 0.0
     if has_s <= had_s:
         return advice
-    return f"its answer is not settled, and this one has {format_clock(has_s)} where it had {format_clock(had_s)}"
+    return f"its answer is not settled, and this run has {format_clock(has_s)} where that run had {format_clock(had_s)}"
 
 
 def _had_s(run: Run, place: Place) -> float:
@@ -210,7 +210,7 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
         return few
     advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
     if advice is None or not advice.take:
-        return "it has no valid trial of it"
+        return "it has no valid trial of this workload"
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
 
 

@@ -58,7 +58,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     server = contestants.by_name(contestants.discover(build=build), wishes.server)
     if server.manifest.apart:
         what = "unsafe" if server.manifest.unsafe else "not ranked"
-        raise UserError(f"{server.name} is {what}, and is asked for no capacity")
+        raise UserError(f"{server.name} is {what}, so its capacity is not measured")
     asked = experiment_of(wishes.asked, server)
     objective = slo.parse(wishes.asked["slo"], "--slo")
     (server,) = needed.make(asked, [server], [], build).servers

@@ -54,6 +54,6 @@ def render(found: Sequence[Across]) -> Table:
 
 def _of_platforms(together: ClaimVerdict, platforms: int) -> str:
     if platforms < 2:
-        return "together: not testable, for all of it was made on one platform; name a run of another"
+        return "together: not testable, because all runs were made on one platform; add a run of another"
     on = quantities.plural(platforms, "platform")
     return f"together, on {on}: {verdicts.VERDICT_WORDS[together]}"

@@ -53,7 +53,9 @@ Results = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", he
 Contestants = Annotated[list[str] | None, typer.Option(help=SCENARIO["contestants"].help)]
 Foreign = Annotated[
     ForeignLoad,
-    typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+    typer.Option(
+        envvar="NETDYNO_FOREIGN_LOAD", help="What to do with a trial during which other programs used the machine."
+    ),
 ]
 Cluster = Annotated[Path, typer.Option("--cluster", help="The folder with this host's certificate.")]
 RunCluster = Annotated[
@@ -77,9 +79,9 @@ def _instead(*names: str) -> tuple[Option, ...]:
 @takes(*_instead("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"))
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
-    budget: Annotated[Budget, typer.Option(help="How much of it: some of its grid, what it says, or as published.")] = (
-        "normal"
-    ),
+    budget: Annotated[
+        Budget, typer.Option(help="How much of it to run: a part of its grid, as written, or as published.")
+    ] = ("normal"),
     *,
     asked: Asked,
     contestant: Contestants = None,
@@ -87,7 +89,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="COMMAND",
-            help="Your own server, in place of contestants, or beside those that are named: "
+            help="Your own server, instead of contestants, or besides those that are named: "
             "'my-server --port {port}'; may be repeated.",
         ),
     ] = None,
@@ -95,18 +97,20 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Your own server where it stands already, which is neither started nor ended: "
+            help="Your own server that is already running, and is neither started nor stopped: "
             "tcp://127.0.0.1:9000; may be repeated.",
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--as", help="What your server is called here; may be repeated, in their order, those with --server first."
+            "--as",
+            help="The name of your server in the run; may be repeated, in the order of the servers, those with "
+            "--server first.",
         ),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="What your servers speak (protocol/WIRE.md; http unless said).")
+        str | None, typer.Option(help="The workload of your servers (protocol/WIRE.md; default: http).")
     ] = None,
     may_load: MayLoad = False,
     results: Results = RESULTS,
@@ -133,7 +137,7 @@ def run(
 @app.command()
 @takes(
     *_instead("duration", "seed"),
-    replace(INSTEAD["time-budget"], default=600.0, help="No block that ends later, such as 20m."),
+    replace(INSTEAD["time-budget"], default=600.0, help="Begin no block that would end later than this, such as 20m."),
 )
 def gate(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "web",
@@ -145,7 +149,7 @@ def gate(
         str | None, typer.Option(metavar="COMMAND", help="The server as it is: './new --port {port}'.")
     ] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="REF", help="In place of both: the commit that HEAD is held against.")
+        str | None, typer.Option(metavar="REF", help="Instead of both: the commit that HEAD is compared with.")
     ] = None,
     server: Annotated[
         str | None,
@@ -157,17 +161,19 @@ def gate(
         str | None, typer.Option(metavar="COMMAND", help="With --base: what builds it, in the folder of the commit.")
     ] = None,
     repository: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With --base: where the server's git is (unless said: here).")
+        Path | None, typer.Option(metavar="DIR", help="With --base: where the server's git is (default: here).")
     ] = None,
     contestant: Annotated[
-        str | None, typer.Option(help="With --base: a server of netdyno's own (see: list servers) in place of these.")
+        str | None, typer.Option(help="With --base: a server of netdyno's own (see: list servers) instead of these.")
     ] = None,
-    workload: Annotated[str | None, typer.Option(help="What both speak (protocol/WIRE.md; http unless said).")] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="The workload of both (protocol/WIRE.md; default: http).")
+    ] = None,
     margin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="METRIC=PERCENT",
-            help="What it may be worse by; may be repeated (unless said: throughput=5, cpu=5, p99=25).",
+            help="How much worse it may be; may be repeated (default: throughput=5, cpu=5, p99=25).",
         ),
     ] = None,
     asked: Asked,
@@ -177,7 +183,7 @@ def gate(
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
 ) -> int:
-    """Is a server worse than it was by more than a margin? (Exit code 1: it is; 3: not decided in this time.)"""
+    """Decide whether a server is worse than before by more than a margin (exit code 1: it is; 3: not decided)."""
     from netdyno.commands import gate as command
 
     wishes = command.GateWishes(
@@ -209,21 +215,21 @@ def advise(
     waits: Annotated[bool, typer.Option("--waits", help="The service time is a wait, as for a database.")] = False,
     computes: Annotated[bool, typer.Option("--computes", help="The service time burns CPU.")] = False,
     workload: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file with these options as keys; flags go before.")
+        Path | None, typer.Option(metavar="FILE", help="A TOML file with these options as keys; flags take precedence.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Measure it even where a stored run has.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure even if a stored run has the answer.")] = False,
     along: Annotated[
-        bool, typer.Option("--along/--no-along", help="Look at half and double of its values as well, if time is left.")
+        bool, typer.Option("--along/--no-along", help="Also measure half and double of its values, if time is left.")
     ] = True,
     results: Results = RESULTS,
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
 ) -> int:
-    """Which server to take for a workload, at which price, and how sure that is."""
+    """Say which server to take for a workload, what it costs, and how certain that is."""
     from netdyno.commands import advise as command
 
     if waits and computes:
-        raise UserError("--waits and --computes: which of both?")
+        raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
     wishes = command.AdviseWishes({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
     return command.run(wishes, sys.argv)
@@ -232,7 +238,7 @@ def advise(
 @app.command()
 @takes(replace(INSTEAD["blocks"], takes=whole(6)), *_instead("duration", "seed"))
 def aa(
-    comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 45,
+    comparisons: Annotated[int, typer.Option(min=1, help="How many comparisons of a contestant with itself.")] = 45,
     contestant: Contestants = None,
     workload: Annotated[str | None, typer.Option(help="Only the scenarios of this one.")] = None,
     *,
@@ -241,7 +247,7 @@ def aa(
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
-    """Run the same contestants under two names: how often are they told apart? (Exit code 1: too often.)"""
+    """Compare contestants with themselves: how often is a false difference found? (Exit code 1: too often.)"""
     from netdyno.commands import aa as command
     from netdyno.commands.run import Wishes
 
@@ -278,21 +284,21 @@ def profile(
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Even where machine or programs are not as they were; this is recorded.")
+        bool, typer.Option("--anyway", help="Even if the machine or programs have changed; this is recorded.")
     ] = False,
     server: Annotated[
         list[str] | None,
         typer.Option(metavar="COMMAND", help="Each server of your own that the run has, word for word."),
     ] = None,
     address: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Each server that stands already and that the run has.")
+        list[str] | None, typer.Option(metavar="URL", help="Each already running server of the run.")
     ] = None,
     may_load: MayLoad = False,
     cluster: RunCluster = None,
     results: Results = RESULTS,
     as_json: LastLine = False,
 ) -> int:
-    """Go on with an interrupted run where it stopped. Servers of your own are asked for, or given again."""
+    """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
     from netdyno.commands import run as run_command
     from netdyno.commands.permission import Given
 
@@ -360,7 +366,7 @@ def _in_a_private_network(name: str, command: Sequence[str]) -> list[str]:
     try:
         private = becoming(command)
     except NotAllowedError as error:
-        raise UserError(f"{name} needs a private network namespace, which cannot be had here: {error}") from error
+        raise UserError(f"{name} needs a private network namespace, which cannot be made here: {error}") from error
     load_it = f"./netdyno load --namespace {os.getpid()} 'ENDPOINT'"
     print(f"netdyno: {name} is in a private network namespace; load it by: {load_it}", file=sys.stderr, flush=True)
     return private
@@ -370,7 +376,7 @@ def _in_a_private_network(name: str, command: Sequence[str]) -> list[str]:
 def load(
     ctx: typer.Context,
     namespace: Annotated[
-        int | None, typer.Option(metavar="PID", help="Where a server that `serve` put into a private network is.")
+        int | None, typer.Option(metavar="PID", help="The process of a server that `serve` put into a private network.")
     ] = None,
 ) -> int:
     """[--namespace PID] URL [options]: the load generator alone (netdyno load --help)."""
@@ -417,7 +423,7 @@ def calibrate(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Score the load generator against a server that does exactly what it is told (about a minute)."""
+    """Score the load generator against a server that does exactly what it is programmed to do (about a minute)."""
     from netdyno.commands import calibrate as command
 
     return command.run(other or (), as_json)
@@ -443,11 +449,9 @@ def capacity(
 @app.command()
 def chat(
     url: Annotated[str, typer.Argument(help="Where a server speaks the workload chat, such as tcp://127.0.0.1:7000.")],
-    name: Annotated[
-        str | None, typer.Option(help="What the others read before your lines (default: your login).")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Your name in the chat (default: your login).")] = None,
 ) -> int:
-    """Talk to everybody who is connected to a chat server."""
+    """Talk to all clients of a chat server."""
     from netdyno.commands.chat import chat as conversation
 
     return conversation.run(url, name)
@@ -470,7 +474,9 @@ def _become(command: Sequence[str]) -> NoReturn:
 def report(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="A run's id (see: list runs) or its folder; others are laid over it."),
+        typer.Argument(
+            metavar="RUN...", help="A run's id (see: list runs) or its folder; further runs are laid over the first."
+        ),
     ],
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print its findings for programs instead.")] = False,
@@ -499,7 +505,7 @@ def publish(
     ],
     results: Results = RESULTS,
 ) -> int:
-    """Make a site of stored runs in a folder, or add them to the one that is there: a page each, for anybody's host."""
+    """Make a static site of stored runs in a folder, or add them to an existing one, a page each."""
     from netdyno.commands import publish as command
 
     if len(runs) < 2:
@@ -528,11 +534,11 @@ def flips(
     along: Annotated[
         str | None, typer.Option(metavar="FACTOR", help="What varies: connections, service-time, ...")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="In place of what the questions are ranked by.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Instead of the metric that the questions are ranked by.")] = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Say at which level of a factor the better of two contestants changes, if it does; without contestants, of what
+    """Say at which level of a factor the better of two contestants changes, if it does; without contestants, for what
     the run was made for."""
     from netdyno.commands import flips as flips_command
 
@@ -598,7 +604,7 @@ def run_tests(
     ] = False,
 ) -> int:
     """Run every test and check of the project (further arguments go to pytest). One contestant of each language meets
-    every conformance test, the others those that look at their loops."""
+    every conformance test, the others only those of their event loops."""
     from netdyno.commands import checks
     from netdyno.contestants import building
 
@@ -655,9 +661,14 @@ def cluster_join(
     role: Annotated[Literal["server", "client"], typer.Option("--as", help="Which half of a trial runs here.")],
     folder: Cluster = CLUSTER,
     address: Annotated[
-        str | None, typer.Option(help="This host's own, where servers listen (default: by which it reaches the other).")
+        str | None,
+        typer.Option(
+            help="Where servers listen on this host (default: the address by which it reaches the scheduler)."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Of this host, open to the cluster's others.")] = 8787,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="A port of this host that is open to the cluster's other hosts.")
+    ] = 8787,
     cores: Annotated[str | None, typer.Option(help="For the programs: 0,2-3 (default: all).")] = None,
 ) -> int:
     """Make this machine a host of the cluster, until Ctrl-C."""
@@ -696,11 +707,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _complain("there is not enough memory", 2)
     except UnicodeEncodeError as error:
-        return _complain(f"{error.encoding} cannot write what is to be printed: set PYTHONUTF8=1", 2)
+        return _complain(f"the output cannot be written as {error.encoding}: set PYTHONUTF8=1", 2)
     except OSError as error:
         if error.errno not in TOO_LITTLE:
             raise
-        return _complain(f"the machine gives too little: {error}", 2)
+        return _complain(f"the machine has run out of something: {error}", 2)
     except typer.TyperException as error:
         return _complain(error.format_message() + _where_it_is_told(error), 2)
     except KeyboardInterrupt:

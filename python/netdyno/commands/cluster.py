@@ -26,7 +26,9 @@ def init(folder: Path, scheduler: str | None, days: int) -> int:
     at = scheduler or f"tls://{_address()}:{PORT}"
     authority.init(folder, at, days)
     print(f"{folder}: an authority, and certificates for {', '.join(authority.ROLES)}, for {days} days")
-    print(f"Give each host ca.pem with its role's two files, and nobody ca-key.pem. The scheduler will be at {at}.")
+    print(
+        f"Give each host ca.pem with the two files of its role, and no host ca-key.pem. The scheduler will be at {at}."
+    )
     return 0
 
 
@@ -80,8 +82,8 @@ def _as_text(host: Host) -> str:
     return (
         f"{said.role} {said.host} at {host.address}{busy}\n"
         f"  cores {','.join(map(str, said.cores))}, kernel {said.kernel}\n"
-        f"  {_microseconds(host.clock.round_trip_ns)} from here and back; its clock shows "
-        f"{host.clock.offset_ns / 1e9:+.6f} s of ours{others}{findings}"
+        f"  {_microseconds(host.clock.round_trip_ns)} from here and back; its clock is "
+        f"{host.clock.offset_ns / 1e9:+.6f} s off ours{others}{findings}"
     )
 
 

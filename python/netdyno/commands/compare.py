@@ -35,7 +35,7 @@ def render(found: SideBySide) -> RenderableType:
     """What differs first: the reader should know it before any figure."""
     parts: list[RenderableType] = [Text(f"{found.first} (first) and {found.second} (second)", style="bold")]
     for what, texts in (("environment", prose.environment(found)), ("asked", prose.asked(found))):
-        same = "the same in both runs, as far as it decides on speed" if what == "environment" else "the same"
+        same = "the same in both runs, in all that affects speed" if what == "environment" else "the same"
         parts += [Text(f"{what}: {text}", style="yellow") for text in texts] or [Text(f"{what}: {same}")]
     if not found.cells:
         return Group(*parts, Text("No cell has valid trials in both runs.", style="bold red"))

@@ -82,11 +82,13 @@ def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric:
         factors = {name: part for part in parts for name in part.scenario.factors}
         had = sorted(name for name, part in factors.items() if judge.can_be_asked(part.scenario, name))
         several = ", ".join(had) or "nothing"
-        raise UserError(f"no two levels of {factor!r} in this run, and one level has no flip; it has some of {several}")
+        raise UserError(
+            f"no two levels of {factor!r} in this run, and one level cannot show a flip; it has several of {several}"
+        )
     for name in (first, second):
         took_part = sorted({one for part in asked for one in part.contestants})
         if name not in took_part:
-            raise UserError(f"{name!r} took no part along {factor}{did_you_mean(name, took_part)}")
+            raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, took_part)}")
     if first == second:
         raise UserError(f"{first!r} twice: a flip is between two")
     found = [one for part in asked for one in judge.found(part, factor, first, second, metric)]

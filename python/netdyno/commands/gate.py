@@ -72,7 +72,7 @@ def run(wishes: GateWishes, argv: Sequence[str]) -> int:
         return _run(wishes, argv)
     except BrokenPipeError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor does Python write to it at its end
-        raise UserError("nobody reads any more what the gate says") from error
+        raise UserError("the reader of the gate's output has gone") from error
     except UserError:
         raise
     except Exception:  # noqa: BLE001 - whatever it is, the server is not to blame

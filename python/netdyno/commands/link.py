@@ -45,7 +45,7 @@ def run(asked: Asked) -> int:
                 if made.relay is not None:
                     print(_carried(made.relay.end()))
         except NotAllowedError as error:
-            raise UserError(f"the link {wanted.link_words} cannot be had here: {error}") from error
+            raise UserError(f"the link {wanted.link_words} is not available here: {error}") from error
     return 0
 
 

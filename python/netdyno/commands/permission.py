@@ -35,8 +35,8 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
-            f"the run {run.run_id} would start or load what its file says, and nobody can be asked here. "
-            f"If you want that, name it: {shlex.join([*again, *words(stored)])}"
+            f"the run {run.run_id} would start or load what its file says, and there is no terminal to ask you. "
+            f"To allow it, name it: {shlex.join([*again, *words(stored)])}"
         )
     print(f"To go on with {harmless(run.run_id)}, what its file says is started or loaded:", file=sys.stderr)
     for one in stored:

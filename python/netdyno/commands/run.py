@@ -289,7 +289,7 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     first, *others = [read.load(path) for path in paths]
     names = [one.run_id for one in others]
     if len({first.run_id, *names}) < len(runs):
-        raise UserError("the same run twice: a run lies on itself exactly")
+        raise UserError("the same run twice: name different runs")
     target = paths[0].parent.resolve() / (f"report-with-{'-'.join(names)}.html" if names else REPORT_NAME)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
@@ -300,7 +300,7 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     from netdyno.present.report import Overlaid, overlay, write_page
 
     if len(runs) > overlay.MOST_RUNS:
-        raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be told apart in one figure")
+        raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be distinguished in one figure")
     overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
     analysis = analyse(first)
     for text in overlay.unshared([analysis, *(one.analysis for one in overlaid)], [one.changes for one in overlaid]):

@@ -95,7 +95,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         if value and kind == "client":
             raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
     if manifest.instrument and kind == "server":
-        raise UserError(f"{folder / 'server.json'}: key 'instrument': only a client can be the load program of others")
+        raise UserError(f"{folder / 'server.json'}: key 'instrument': only a client can be an external load program")
     if manifest.is_built:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:

@@ -19,7 +19,7 @@ from netdyno.model.contestant import About, Contestant, Manifest, Own
 STAND_IN = Path(__file__).with_name("stand_in.py")
 PORT = "{port}"
 DEFAULT_WORKLOAD = "http"
-GIVEN_A_PORT = "It is given a port and none of the experiment's options; what it counts itself is not asked for."
+GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own counters are not read."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -27,7 +27,7 @@ def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) 
     """Each by the names in their order; who has none is called as its program, or as its address. Raises UserError
     where a command or an address cannot be meant, or a name cannot be had."""
     if len(names) > len(servers):
-        raise UserError(f"--as {names[len(servers)]!r} names nobody: there is no --server or --address for it")
+        raise UserError(f"--as {names[len(servers)]!r}: there is no --server or --address for this name")
     found: list[Contestant] = []
     for number, own in enumerate(servers):
         used = {*taken, *(one.name for one in found)}
@@ -55,8 +55,8 @@ def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
         raise UserError(f"--address {address!r}: {host} has no address: {error.strerror}") from error
     if not all(numeric.is_loopback for numeric in found) and not may_be_loaded:
         raise UserError(
-            f"--address {address!r} is not on the loopback: a run is a load test of whoever serves and carries it. "
-            "Where you may do that, say so: --yes-i-may-load-it"
+            f"--address {address!r} is not on the loopback: a run is a load test of that server and of the "
+            f"network to it. If you are allowed to do that, add --yes-i-may-load-it"
         )
     numeric = next((numeric for numeric in found if stand_in.accepts(str(numeric), port)), found[0])
     return Own(
@@ -85,19 +85,21 @@ def contestant(name: str, own: Own) -> Contestant:
 
 def _why_not(own: Own, program: str) -> str:
     if own.address:
-        return "" if stand_in.accepts(*stand_in.place(own.address)) else f"nobody accepts connections at {own.address}"
+        return (
+            "" if stand_in.accepts(*stand_in.place(own.address)) else f"no server accepts connections at {own.address}"
+        )
     return "" if shutil.which(program) else f"{program} is no program that can be started"
 
 
 def _of_address(address: str) -> tuple[str, ...]:
     found_there = (
-        "It was neither started nor ended for this: each trial found it as the last had left it, on the cores that it "
-        "had, and its peak of memory is that of its whole life."
+        "It was neither started nor stopped by the run: each trial found it as the trial before had left it, on its "
+        "own cores, and its peak memory is that of its whole life."
     )
-    untold = "It is given none of the experiment's options; what it counts itself is not asked for."
+    untold = "It gets none of the experiment's options, and its own counters are not read."
     if ipaddress.ip_address(stand_in.place(address)[0]).is_loopback:
         return found_there, untold
-    return found_there, untold, "It is not on the loopback; who ran this has said that it may be loaded."
+    return found_there, untold, "It is not on the loopback; the user of this run confirmed that it may be loaded."
 
 
 def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:

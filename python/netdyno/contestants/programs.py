@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, Program] = {
             "tcpkali",
             "NETDYNO_TCPKALI",
             "tcpkali version ",
-            "it is in no Debian: build it from github.com/satori-com/tcpkali",
+            "Debian does not have it: build it from github.com/satori-com/tcpkali",
         ),
     )
 }

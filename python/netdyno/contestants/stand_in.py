@@ -205,7 +205,7 @@ def stand_beside(url: str) -> int:
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     if not accepts(*place(url)):
-        sys.exit(f"nobody accepts connections at {url}")
+        sys.exit(f"no server accepts connections at {url}")
     pid = process_at(*place(url))
     known = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
     print(json.dumps({"ready": True, "endpoint": url, **known}), flush=True)

@@ -43,7 +43,9 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
     asked = [option for option, value in named.items() if value is not None]
     if asked and not experiment.flips and not any(_goes_on(scenario) for scenario in experiment.scenarios):
-        raise UserError(f"{asked[0]}: is for a run with --precision; without it there are just as many blocks as said")
+        raise UserError(
+            f"{asked[0]}: is for a run with --precision; without it there are exactly as many blocks as 'blocks'"
+        )
     scenarios = tuple(
         _with_budget(scenario, most_blocks, time_budget_s)
         if _goes_on(scenario) or (experiment.flips and most_blocks is not None)

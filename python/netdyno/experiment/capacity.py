@@ -70,4 +70,4 @@ def check_capacity(scenario: Scenario, where: str) -> None:
             "its own to keep up with"
         )
     if RATE not in scenario.factors:
-        raise UserError(f"{where}: key 'metric': 'capacity' is looked for along the factor 'rate', which is missing")
+        raise UserError(f"{where}: key 'metric': 'capacity' needs the factor 'rate', which is missing")

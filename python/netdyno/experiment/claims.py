@@ -168,7 +168,7 @@ class Reader:
         if key not in table:
             return None
         if along in table_in(where, table, key):
-            fail(f"{where}: {key}", along, "the order goes along it")
+            fail(f"{where}: {key}", along, "it is the factor of the order itself")
         base = self._over(where, table, table_in(where, table, "cells"), metric, key)
         self._check_pairs(where, cells, base, ("cells", key))
         return base
@@ -176,7 +176,7 @@ class Reader:
     def _trend(self, where: str, table: Table, metric: str) -> Trend:
         cells, along = self._along(where, table, metric)
         if along == CONTESTANT:
-            fail(where, "along", "a trend goes along a factor; contestants have an order")
+            fail(where, "along", "a trend is across a factor; contestants have an order")
         self._check_steps(where, cells, along)
         direction = word(where, table, "direction", DIRECTIONS)
         return Trend(metric=metric, cells=cells, along=along, direction="rises" if direction == "rises" else "falls")

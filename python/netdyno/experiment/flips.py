@@ -53,7 +53,11 @@ def with_ends(raw: Table, where: str) -> dict[str, object]:
         side, _, name = along.rpartition(".")
         factors = {side: {name: ends}} if side else {name: ends}
         if table.get("factors", factors) != factors:
-            fail(there, "along", "its scenario has factors already; a flip goes along one, and names its levels itself")
+            fail(
+                there,
+                "along",
+                "its scenario has factors already; a flip is across a factor of its own, and names its levels",
+            )
         table["factors"] = factors
     return {**raw, "scenario": tables}
 
@@ -101,7 +105,11 @@ def _flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
         fail(where, "metric", "a capacity is a search of its own; name another metric")
     within = above_0(where, "within", table["within"]) if "within" in table else WITHIN
     if within <= 1:
-        fail(where, "within", f"{within:g} must be above 1: it is the ratio of the two levels that tell a change")
+        fail(
+            where,
+            "within",
+            f"{within:g} must be above 1: it is the ratio of the two levels between which the winner changes",
+        )
     first, second, members = _sides(where, table, scenario)
     return Flip(
         scenario=scenario.name,
@@ -158,7 +166,7 @@ def check(experiment: Experiment) -> None:
     for flip in experiment.flips:
         scenario = next(one for one in experiment.scenarios if one.name == flip.scenario)
         if scenario.precision is not None:
-            _cannot(experiment, flip, "a flip says by itself when it has enough blocks, and goes with no 'precision'")
+            _cannot(experiment, flip, "a flip decides by itself when it has enough blocks; leave 'precision' out")
         sides = [side(flip, name, scenario.contestants) for name in (flip.first, flip.second)]
         for name, found in zip((flip.first, flip.second), sides, strict=True):
             if not found:

@@ -159,9 +159,11 @@ def _why_not_own(contestant: Contestant, wanted: Settings, levels: Iterable[str]
         return ""
     untold = {option for factor in levels if (option := whose(factor)[1])} | ({"service-time"} & wanted.server.keys())
     if untold:
-        return f"{contestant.name} is your own server, and is not told its {quantities.listed(sorted(untold))}"
+        return (
+            f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(untold))}"
+        )
     if stands_already(contestant) and wanted.is_apart:
-        return f"{contestant.name} is a server that stands already, and cannot be put behind the link {wanted.link!r}"
+        return f"{contestant.name} is already running, and cannot be put behind the link {wanted.link!r}"
     return ""
 
 

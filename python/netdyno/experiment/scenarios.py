@@ -218,16 +218,17 @@ def _check_load(where: str, wanted: Settings) -> None:
     if wanted.requests_per_connection is not None:
         key = f"{where}: key 'requests-per-connection'"
         if wanted.workload == "chat":
-            raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to everybody")
+            raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to every client")
         if wanted.depth > wanted.requests_per_connection:
             raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
     if wanted.start == "at-once":
         _check_start(f"{where}: key 'start'", wanted)
     if wanted.slow_readers > 0 and wanted.workload != "chat":
-        raise UserError(f"{where}: key 'slow-readers': only in 'chat' somebody hears what others say")
+        raise UserError(f"{where}: key 'slow-readers': only in 'chat' do clients receive what others send")
     if wanted.slow_readers and wanted.connections - wanted.slow_readers < check_connections(wanted.workload):
         raise UserError(
-            f"{where}: key 'slow-readers': {wanted.slow_readers} of {wanted.connections} leave nobody to talk and hear"
+            f"{where}: key 'slow-readers': {wanted.slow_readers} of {wanted.connections} leave no client to send "
+            f"and receive"
         )
     most, threads = most_generator_threads(wanted), _threads_asked(wanted)
     if wanted.client_hosts == 1 and threads > most:
@@ -241,7 +242,7 @@ def _check_load(where: str, wanted: Settings) -> None:
 def _check_start(key: str, wanted: Settings) -> None:
     """What a load cannot be that begins while others still connect (loadgen/plan.cpp, start_contradiction)."""
     if wanted.workload != "chat":
-        raise UserError(f"{key}: only in 'chat' those who are connected have to do with those who connect")
+        raise UserError(f"{key}: only in 'chat' do connected clients affect those that connect")
     if wanted.arrivals != "closed" or wanted.round_s > 0:
         raise UserError(f"{key}: 'at-once' is for a closed loop without rounds; a schedule begins for all together")
     if wanted.slow_readers > 0:

@@ -49,9 +49,9 @@ class CellReader:
         at = flat(where, {key: value for key, value in table.items() if key != "scenario"})
         check_keys(where, at, self.coordinates(name))
         if metric.of_code is not None and (others := at.keys() - set(PATTERNS)):
-            fail(where, min(others), "code is a contestant's or a client's, and the same in every cell")
+            fail(where, min(others), "code belongs to a contestant or a client, and is the same in every cell")
         if metric.of_code is not None and at.keys() == set(PATTERNS):
-            fail(where, "client", "code is that of contestants or of clients; name one of them")
+            fail(where, "client", "code belongs to contestants or to clients; name one of the two")
         return Cells(scenario=name, at={key: self.values(where, name, key, value) for key, value in at.items()})
 
     def scenario(self, where: str, name: object) -> str:

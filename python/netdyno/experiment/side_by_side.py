@@ -37,7 +37,7 @@ MOST_CONNECTIONS = 10_000
 """Of all contestants of a group together."""
 
 ONLY = "it is the only contestant"
-BUSY = "it works while others have their slices"
+BUSY = "it uses CPU during the slices of others"
 """Why a contestant takes no turns, where nothing else is in the way."""
 SIDE_BY_SIDE = "side_by_side"
 """The audit that finds a contestant busy while another has its slice."""
@@ -94,7 +94,7 @@ def why_apart(contestant: Contestant) -> str:
     if transports.of(contestant).messages:
         return "what is lost on its transport would hold up the slices of others"
     if stands_already(contestant):
-        return "it stands already, and serves others as well"
+        return "it is already running, and may serve other clients"
     return ""
 
 

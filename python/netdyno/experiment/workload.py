@@ -79,14 +79,20 @@ OPTIONS: Mapping[str, Option] = {
     for option in (
         replace(SCENARIO["connections"], default=None),
         _of(
-            "rate", Kind(_number, metavar="RATE"), "Messages per second of all connections; without it, as many as go."
+            "rate",
+            Kind(_number, metavar="RATE"),
+            "Messages per second of all connections; without it, as many as possible.",
         ),
         replace(SCENARIO["size"], default=None, help="Bytes of a message (default 64)."),
-        replace(SERVER["service-time"], help="What each request takes in the server, such as 500us."),
+        replace(SERVER["service-time"], help="How long the server works for a request, such as 500us."),
         replace(SERVER["service-kind"], help="How it is spent: wait (for a database) or cpu."),
-        _of("fan-out", word("none", "room"), "Who hears a message: its sender (none), or everybody (room)."),
+        _of("fan-out", word("none", "room"), "Who receives a message: its sender (none), or all clients (room)."),
         _of("speaks", word(*SPEAKS), "Without a room: rpc, http, echo or lines (default rpc)."),
-        _of("slow-readers", Kind(_share, metavar="SHARE"), "In a room: how many of all read slowly, such as 5%."),
+        _of(
+            "slow-readers",
+            Kind(_share, metavar="SHARE"),
+            "In a room: the share of clients that read slowly, such as 5%.",
+        ),
         _of("objective", Kind(_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."),
         _of("cores", whole(1), "How many cores the server will have."),
         _of("languages", NAMED, "Servers in these only, such as c++,go."),
@@ -140,26 +146,23 @@ def check(workload: Workload) -> None:
     room, rate = workload.get("fan-out") == "room", workload.get("rate")
     service_s = read_duration(workload.get("service-time", "0s"))
     if room and service_s:
-        raise UserError("--service-time: in a room messages are handed on; a request that takes a time is answered")
+        raise UserError("--service-time: in a room messages are only passed on; leave it out")
     if room and "speaks" in workload:
         raise UserError("--speaks: a room is 'chat', and nothing else")
     if service_s and workload.get("speaks", "rpc") not in ("rpc", "http"):
         raise UserError("--service-time: requests that take a time are of 'rpc' or 'http'")
     if service_s and "service-kind" not in workload:
-        raise UserError("--service-time: does the server wait (--waits) or compute (--computes) so long?")
+        raise UserError("--service-time: does the server wait (--waits) or compute (--computes) that long?")
     if "service-kind" in workload and not service_s:
         raise UserError("--waits and --computes: for how long? (--service-time)")
     if workload.get("slow-readers") and not room:
-        raise UserError("--slow-readers: only in a room (--fan-out room) somebody hears what others say")
+        raise UserError("--slow-readers: only in a room (--fan-out room) do clients receive what others send")
     if slo_of(workload) and rate is None:
-        raise UserError(
-            "--objective: response times are asked for at a rate (--rate); who sends only when answered offers a slow "
-            "server less"
-        )
+        raise UserError("--objective: response times need a --rate; without it, a slow server gets fewer requests")
     if workload.get("objective") == THROUGHPUT and rate is not None:
-        raise UserError("--objective throughput: as many as go, so without --rate; at a rate ask for cpu, or 'p99<5ms'")
+        raise UserError("--objective throughput: leave --rate out; at a rate use cpu, or 'p99<5ms'")
     if room and rate is None:
-        raise UserError("--fan-out room: at which rate do they talk? (--rate)")
+        raise UserError("--fan-out room: at which rate do clients send? (--rate)")
 
 
 def question(workload: Workload) -> str:

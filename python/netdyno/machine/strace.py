@@ -84,7 +84,7 @@ def _is_traced(pid: int, tracer: int) -> bool:
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
-        raise TrialError(f"the server was gone when {NAME} was to see it") from error
+        raise TrialError(f"the server had ended before {NAME} could attach") from error
     return bool(threads) and all(tracer_of(_status(thread)) in (tracer, None) for thread in threads)
 
 

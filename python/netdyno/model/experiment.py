@@ -129,9 +129,9 @@ class Conditions(Frozen, kw_only=True):
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
     connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
     depth: Annotated[Whole, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
-    round_s: Annotated[Number, Option(DURATION, "Who is answered sends at the next multiple of this time.", "load")] = (
-        0.0
-    )
+    round_s: Annotated[
+        Number, Option(DURATION, "Connections with their reply send at the next multiple of this time.", "load")
+    ] = 0.0
     look_every_s: Annotated[
         Number, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
     ] = 0.0
@@ -156,7 +156,7 @@ class Conditions(Frozen, kw_only=True):
         Whole, Option(whole(1), "Processes of a client contestant, which share its connections.", "load")
     ] = 1
     requests_per_connection: Annotated[
-        Whole | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
+        Whole | None, Option(whole(1), "Close a connection after so many replies, and open a new one.", "load")
     ] = None
     slow_readers: Annotated[Whole, Option(whole(0), "Of chat: how many of the clients read slowly.", "load")] = 0
     connect_rate: Annotated[
@@ -201,23 +201,27 @@ class Scenario(Conditions, kw_only=True):
     blocks: Annotated[Whole, Option(whole(1), "Blocks, instead of the experiment's.", "shared")] = 1
     precision: Annotated[
         Number | None,
-        Option(PRECISION, "Go on until each ratio is known to within so much, such as 5%.", "shared"),
+        Option(PRECISION, "Add blocks until each ratio is known this precisely, such as 5%.", "shared"),
     ] = None
     most_blocks: Annotated[Whole | None, Option(whole(1), "With --precision: no more blocks than this.", "shared")] = (
         None
     )
     warmup_per_connection_s: Annotated[
-        Number, Option(DURATION, "So much more of the warm-up for each connection.", "shared")
+        Number, Option(DURATION, "Additional warm-up for each connection.", "shared")
     ] = 0.0
-    turns: Annotated[OnOff, Option(word(*get_args(OnOff)), "Whether contestants take turns.", "shared")] = "on"
-    loss_bound: Annotated[Number, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
+    turns: Annotated[OnOff, Option(word(*get_args(OnOff)), "Whether contestants are measured in turns.", "shared")] = (
+        "on"
+    )
+    loss_bound: Annotated[Number, Option(SHARE, "Share of lost messages above which a trial is marked.", "shared")] = (
+        0.001
+    )
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"
     then_by: Annotated[
         tuple[RankedBy, ...],
-        Option(words(*ALSO_COUNTS), "Metrics by which those equal in it are chosen, in this order.", "own"),
+        Option(words(*ALSO_COUNTS), "Metrics that decide among equals, in this order.", "own"),
     ] = ()
-    margin: Annotated[Number, Option(PRECISION, "From which difference on one matters, such as 5%.", "own")] = 0.05
+    margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
 
     @property
@@ -241,17 +245,17 @@ class Experiment(Frozen):
     """The experiments that it is made of, by name; none where it is one by itself."""
     aa_share: Annotated[
         Number,
-        Option(share(0, MOST_AA_SHARE), "Of the time of all trials, what the A/A control may take.", "experiment"),
+        Option(share(0, MOST_AA_SHARE), "Share of the time of all trials for the A/A control.", "experiment"),
     ] = 0.0
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
     time_budget_s: Annotated[
-        Number | None, Option(TIME, "With --precision: no block that ends later, such as 20m.", "experiment")
+        Number | None, Option(TIME, "With --precision: begin no block that would end later, such as 20m.", "experiment")
     ] = None
     """No block beyond the planned ones begins that would end later (run/schedule.py)."""
     time_limit_s: Annotated[
         Number | None,
-        Option(TIME, "On a machine that disturbs trials: no planned block that ends later.", "experiment"),
+        Option(TIME, "On a disturbed machine: begin no planned block that would end later.", "experiment"),
     ] = None
     """Where the machine disturbs, the planned blocks go on up to here, and end."""
     capacity: CapacityPlan | None = None

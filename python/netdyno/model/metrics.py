@@ -374,10 +374,12 @@ METRICS: Mapping[str, Metric] = {
     ),
     "packets": Metric("segments and datagrams per message", PER_MESSAGE, _packets, _completed),
     "delayed-acks": Metric("delayed ACKs per 1,000 messages", PER_THOUSAND, _kernel("DelayedACKs"), _thousands),
-    "retransmits": Metric("segments sent again per 1,000 messages", PER_THOUSAND, _kernel("RetransSegs"), _thousands),
-    "timeouts": Metric("timeouts of TCP per 1,000 messages", PER_THOUSAND, _kernel("TCPTimeouts"), _thousands),
+    "retransmits": Metric(
+        "retransmitted segments per 1,000 messages", PER_THOUSAND, _kernel("RetransSegs"), _thousands
+    ),
+    "timeouts": Metric("TCP timeouts per 1,000 messages", PER_THOUSAND, _kernel("TCPTimeouts"), _thousands),
     "no-room": Metric(
-        "datagrams without room in a socket per 1,000 messages", PER_THOUSAND, _kernel("UdpRcvbufErrors"), _thousands
+        "datagrams dropped at full sockets per 1,000 messages", PER_THOUSAND, _kernel("UdpRcvbufErrors"), _thousands
     ),
     "listen-overflows": Metric(
         "overflows of the listen queue per 1,000 connects",

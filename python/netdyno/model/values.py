@@ -262,7 +262,7 @@ def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
     if not value:
-        raise ValueError('names nobody; write ["*"] for all')
+        raise ValueError('names no contestant; write ["*"] for all')
     return tuple(value)
 
 

@@ -22,7 +22,7 @@ def markdown(found: Found, run_id: str, notes: Sequence[str] = ()) -> str:
     """A table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_cells, found.lines)]
     table = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
-    together = "All intervals hold together with 95%, however often they were looked at."
+    together = "All intervals hold together with 95%, however often the gate looks at them."
     faults = "".join(f"* {_escaped(one)}\n" for one in [*map(prose.faults, found.faults), *notes])
     return f"**{prose.decision(found)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}{together} Run `{run_id}`.\n"
 

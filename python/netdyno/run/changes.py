@@ -29,6 +29,6 @@ def _shown(value: object) -> str:
 def _named(entries: Iterable[object]) -> str:
     named = [str(entry) for entry in entries]
     if not named:
-        return "nothing beside"
+        return "nothing else"
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

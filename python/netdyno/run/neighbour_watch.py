@@ -63,18 +63,18 @@ class NeighbourWatch:
 
 def found_words(found: Neighbour, tries: int, wanted: ForeignLoad) -> str:
     """Say who takes the cores, how to be rid of it, and what the run does until then."""
-    what = "were disturbed alike" if wanted == "count" else "were lost alike"
+    what = "were disturbed" if wanted == "count" else "were lost"
     named = neighbour.named_programs(found)
     each = f" ({', '.join(f'{one.name} {one.cores:.1f}' for one in named)})" if len(named) > 1 else ""
     rid = "end it, or stop here (Ctrl-C) and run again when it has ended" if named else "run again when that is over"
     return (
-        f"The machine is not this run's alone: {tries} tries in a row {what}, beside {neighbour.name(found)}{each}, of "
-        f"{found.cores}. For figures of the machine alone, {rid}. The run goes on beside it: comparisons hold, for all "
-        "contestants meet the same; absolute figures are marked."
+        f"Other programs use this machine: {tries} tries in a row {what}, beside {neighbour.name(found)}{each}, of "
+        f"{found.cores}. For undisturbed figures, {rid}. The run goes on: comparisons hold, because every contestant "
+        "is disturbed alike; absolute figures are marked."
     )
 
 
 def gone_words(gone: Neighbour, wanted: ForeignLoad) -> str:
     """Say that the machine is the run's own again."""
-    rule = "" if wanted == "count" else ": what others disturb is made again, as before"
-    return f"The machine is this run's alone again, without {neighbour.name(gone)}{rule}."
+    rule = "" if wanted == "count" else ": disturbed trials are retried, as before"
+    return f"The machine is free again, without {neighbour.name(gone)}{rule}."

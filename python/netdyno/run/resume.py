@@ -55,12 +55,10 @@ def resume(
     with Store.reopen(path) as stored:
         run = read.load(path)
         if run.finished_at is not None:
-            raise UserError(f"the run {run.run_id} came to its end at {run.finished_at}; nothing of it is left to do")
+            raise UserError(f"the run {run.run_id} finished at {run.finished_at}; nothing is left to do")
         asked = run.experiment
         if asked.capacity:
-            raise UserError(
-                f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
-            )
+            raise UserError(f"the run {run.run_id} is a search for a capacity, which cannot be resumed: start it again")
         if (OF_CLUSTER in run.environment) != (stage is not None):
             how = "over a cluster (--cluster DIR)" if stage is None else "on one machine (without --cluster)"
             raise UserError(f"the run {run.run_id} was made {how}")
@@ -82,13 +80,13 @@ def resume(
         differ = [changes.said(change) for change in differences.decisive(run.environment, found)]
         if differ and not anyway:
             raise UserError(
-                f"the run {run.run_id} cannot be gone on with as if nothing had changed: {'; '.join(differ)} "
-                "(--anyway goes on, and records it with the run)"
+                f"the run {run.run_id} cannot be resumed, because something has changed: {'; '.join(differ)} "
+                "(--anyway resumes it, and records the change)"
             )
         run = msgspec.structs.replace(run, environment=_with_line(run, differ))
         stored.record(run.environment)
         runner.write_environment(path.parent, run.environment)
-        done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} that are planned"
+        done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
         display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
         named = {server.name: server for server in servers}
         beside = Canary(canary_path(build), bench.pinning, path.parent)
@@ -105,7 +103,9 @@ def _check_options(asked: Experiment, cells: Sequence[Cell]) -> None:
         options.check_stored(f"the stored scenario {scenario.name!r}", scenario)
     for cell in cells:
         if cell.scenario not in scenarios or cell.contestant not in scenarios[cell.scenario].contestants:
-            raise UserError(f"the stored plan has {cell.contestant!r} in {cell.scenario!r}, and the experiment has not")
+            raise UserError(
+                f"the stored plan has {cell.contestant!r} in {cell.scenario!r}, but the experiment does not"
+            )
         options.check_levels(f"the stored plan of {cell.scenario!r}", cell.levels)
 
 

@@ -348,7 +348,7 @@ def _share_out(
     quiet = [cell for cell in group if not why_apart[cell.position]]
     wanted = settings(scenario, group[0].levels)
     contestants = [servers[cell.contestant] for cell in quiet]
-    why = "a cluster makes the trials" if stage else side_by_side.why_alone(scenario, wanted, contestants)
+    why = "trials run on a cluster" if stage else side_by_side.why_alone(scenario, wanted, contestants)
     together = [] if why else quiet
     told = "" if why == side_by_side.ONLY else why
     alone = [((cell,), why_apart[cell.position] or told) for cell in group if cell not in together]
@@ -471,9 +471,8 @@ def late_words(progress: Progress, limit_s: float | None) -> str:
     """That the machine makes the run longer than it was announced."""
     most = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
     return (
-        f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} made again so far. What is "
-        f"planned "
-        f"takes about {format_clock(progress.left_s())} more{most}."
+        f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} retried so far. The rest takes "
+        f"about {format_clock(progress.left_s())} more{most}."
     )
 
 
@@ -485,7 +484,7 @@ def check_workloads(experiment: Experiment, servers: Sequence[Contestant]) -> No
     only_own = bool(servers) and all(server.own is not None for server in servers)
     if only_own and not wanted & known:
         raise UserError(
-            f"experiment {experiment.name!r} asks for {quantities.listed(sorted(wanted))}, and your server speaks "
+            f"experiment {experiment.name!r} needs {quantities.listed(sorted(wanted))}, but your server speaks "
             f"{quantities.listed(sorted(known))} (--workload)"
         )
     for scenario in experiment.scenarios:

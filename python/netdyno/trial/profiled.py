@@ -93,7 +93,7 @@ def _nothing(task: Task, sort: Sort) -> Profile:
 
 def _why_not(task: Task, bench: Bench) -> str:
     if stands_already(task.contestant):
-        return "a server that stands already is not looked at: nobody has said that it may be held up"
+        return "an already running server is not profiled, because that would slow it down for others"
     if not task.contestant.available:
         return task.contestant.why_not
     return bench.bad_links.get(task.wanted.link_words, "")
@@ -181,7 +181,7 @@ def _record(task: Task, way: _Way, tool: str, bench: Bench, log: TrialLog, data:
         server.wait(time.monotonic() + bench.shutdown_timeout_s)
     start_s, end_s = window.bounds()
     if load.messages.received == 0:
-        raise TrialError("no reply was right, so there is nothing whose cost could be looked at")
+        raise TrialError("no reply was correct, so there is no cost to show")
     return _Served(pids, name, runtime, end_s - start_s, max(0, switches[1] - switches[0]))
 
 
@@ -189,7 +189,7 @@ def _called(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError as error:
-        raise TrialError("the server was gone when perf was to see it") from error
+        raise TrialError("the server had ended before perf could attach") from error
 
 
 def _switches(pids: Iterable[int]) -> int:

@@ -85,7 +85,7 @@ def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Tas
 
 def _why_not(contestant: Contestant) -> str:
     """Nobody has said that a server may be held up which others perhaps use, and it may be elsewhere."""
-    return "a server that stands already is not traced" if stands_already(contestant) else ""
+    return "an already running server is not traced" if stands_already(contestant) else ""
 
 
 def missing(some: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:

@@ -42,7 +42,7 @@ LINGER = "50ms"
 while they are all there."""
 
 
-FOUND_THERE = "a server that stands already has the cores that it has"
+FOUND_THERE = "an already running server keeps its own cores"
 LONGEST_LOG_NAME = 200
 """Characters, beside those of each program's part (NAME_MAX, limits.h); place and block tell logs apart."""
 LEFT_BEHIND = "left_behind"
@@ -168,7 +168,7 @@ def conclude(prepared: Prepared, measured: Measured, seconds: float) -> Trial:
     """Return the trial with what was measured, as its audits judge it."""
     status, reason = outcomes.verdict(measured.audits)
     if reason:
-        prepared.log.note(f"struck out: {reason}")
+        prepared.log.note(f"invalid: {reason}")
     return msgspec.structs.replace(prepared.base, status=status, reason=reason, seconds=seconds, **measured._asdict())
 
 
@@ -430,7 +430,7 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
     endpoint = url.endpoint(told, ready.endpoint)
     if endpoint is None:
         raise ServerError(
-            f"the server's ready line names {ready.endpoint[:200]!r}, and it was told to listen at {told}"
+            f"the server's ready line names {ready.endpoint[:200]!r}, but it was started to listen at {told}"
         )
     if not stands_already(contestant) and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")

@@ -165,7 +165,7 @@ class SlicedLoad:
                 return generate.read_event(self.process, lines[0])
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise TrialError(f"the generator told of nothing within {limit_s:g} s")
+                raise TrialError(f"the generator reported nothing within {limit_s:g} s")
             ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
             if server.pidfd in ready:
                 raise generate.ended_under_load(server)

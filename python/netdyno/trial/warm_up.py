@@ -101,7 +101,7 @@ def words(contestant: str, where: str, some: Sequence[Warmup]) -> str:
     span = f"{each[0]} to {each[-1]} s" if len(each) > 1 else f"{each[0]} s"
     if all(one.steady for one in some):
         return f"warm-up of {contestant}: {span} in {where}, measured"
-    still = f"what a message cost had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"
+    still = f"the cost of a message had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"
     return f"warm-up of {contestant}: {span} in {where}; {still}"
 
 

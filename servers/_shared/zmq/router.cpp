@@ -76,7 +76,7 @@ Router::Router(const ZmqServerOptions& options)
 
 Url Router::endpoint() const {
   const auto url = parse_url(socket_.get(zmq::sockopt::last_endpoint));
-  if (!url) die("libzmq listens on no address that can be told");
+  if (!url) die("libzmq does not say on which address it listens");
   return {"zmq+tcp", url->host, url->port, ""};
 }
 

@@ -118,7 +118,7 @@ TEST(SentAgain, IsNothingThatMayHaveBeenCarriedOut) {
     EXPECT_EQ(f.messages.lost(), 10);
     EXPECT_EQ(then == Then::close ? f.errors.closed_by_server : f.errors.reset, 10U);
     ASSERT_EQ(f.faults.kinds.size(), 1U);
-    EXPECT_NE(f.faults.kinds[0].what.find("with a request in flight, which is not sent again"), std::string::npos);
+    EXPECT_NE(f.faults.kinds[0].what.find("with a request in flight, which is not resent"), std::string::npos);
     EXPECT_EQ(f.faults.kinds[0].count, 10U);
   }
 }
@@ -165,7 +165,7 @@ TEST(Duration, IsThatOfTheLoadWhereTheLastConnectionEndsIt) {
     ASSERT_TRUE(measured.load_ended);
     EXPECT_LT(*measured.load_ended, plan.duration / 2);
     const std::string text = summary(plan, measured, {});
-    EXPECT_NE(text.find("s, when the last connection had ended, of the 20 s asked for"), std::string::npos) << text;
+    EXPECT_NE(text.find("s, when the last connection had ended, of the 20 s requested"), std::string::npos) << text;
 
     plan.count = 5000;
     plan.duration = 3600 * one_second;

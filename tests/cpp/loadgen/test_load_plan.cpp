@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--requests-per-connection", "0"}, "requests-per-connection"},
         Mistake{{"--requests-per-connection", "1", "--workload", "chat"}, "chat go to everybody"},
         Mistake{{"--requests-per-connection", "2", "--depth", "3"}, "--depth.*--requests-per-connection"},
-        Mistake{{"--rate", "5", "--depth", "2", "--workload", "chat", "-c", "2"}, "nobody answers in chat"},
+        Mistake{{"--rate", "5", "--depth", "2", "--workload", "chat", "-c", "2"}, "chat has no replies"},
         Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},
         Mistake{{"--depth", "0"}, "depth"}, Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
         Mistake{{"--size", "28"}, "at least 29"}, Mistake{{"--size", "27", "--workload", "chat"}, "28"},

@@ -40,7 +40,7 @@ def page() -> str:
     parts = []
     for path in sorted(_sources()):
         found = list(dict.fromkeys(_one_line(text) for text in READERS[path.suffix](path)))
-        found = [text for text in found if SEVERAL_WORDS.search(HOLE.sub("1", text)) and not MACHINE.search(text)]
+        found = [text for text in found if SEVERAL_WORDS.search(without_holes(text)) and not MACHINE.search(text)]
         if found:
             parts.append("\n".join([f"== {path.relative_to(ROOT)}", *found]))
     return "\n\n".join(parts) + "\n"
@@ -54,6 +54,11 @@ def _sources() -> Iterator[Path]:
             if path.suffix and path.suffix in READERS and path.is_file() and not is_built and not is_test:
                 yield path
     yield from (ROOT / "netdyno", ROOT / "packages" / "set-up.sh")
+
+
+def without_holes(text: str) -> str:
+    """Return a sentence with a figure in the place of what a program fills in; a choice stays, for it is text."""
+    return HOLE.sub("1", text)
 
 
 def _one_line(text: str) -> str:
@@ -147,7 +152,6 @@ def _name(node: ast.expr) -> str:
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 QUOTED = {
-    ".js": rf"{STRING}|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`",
     ".go": rf"{STRING}|`[^`]*`",
     **dict.fromkeys((".cpp", ".hpp"), rf'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|{STRING}'),
 }
@@ -155,12 +159,11 @@ COMMENTS = r"//[^\n]*|/\*.*?\*/"
 
 
 def code_texts(path: Path) -> Iterator[str]:
-    """Yield the literals of a program in C++, Rust, Go, Java or JavaScript; what is put together is one text."""
+    """Yield the literals of a program in C++, Rust, Go or Java; what is put together is one text."""
     quoted = QUOTED.get(
         path.suffix, rf'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|{STRING}' if path.suffix in (".cpp", ".hpp") else STRING
     )
-    character = "|'(?:[^'\\\\]|\\\\.)'" if path.suffix != ".js" else ""
-    tokens = re.compile(rf"(?P<comment>{COMMENTS}{character})|(?P<text>{quoted})", re.DOTALL)
+    tokens = re.compile(rf"(?P<comment>{COMMENTS}|'(?:[^'\\\\]|\\\\.)')|(?P<text>{quoted})", re.DOTALL)
     text, end = "", -1
     source = path.read_text(encoding="utf-8")
     for token in tokens.finditer(source):
@@ -182,6 +185,26 @@ def _unquoted(literal: str) -> str:
     if literal.startswith("R"):
         return literal[literal.index("(") + 1 : literal.rindex(")")]
     return literal[1:-1].replace("\\n", "\n").replace('\\"', '"')
+
+
+def javascript_texts(path: Path) -> Iterator[str]:
+    """Yield what lies between quotes or braces and is no code: a template of JavaScript may hold code."""
+    source = re.sub(r"^ *(//|/?\*).*$| // .*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for text in re.split(r"[`\"'{}]", source):
+        if not CODE.search(text.strip()):
+            yield text
+
+
+CODE = re.compile(
+    r"""
+    [=;&]|\w[(\[]|^[).,\]]|^/\*                                     # operators and calls
+    |\b(const|let|var|return|for|if|else|new|of|case|function|class|catch|try|switch)\b(\ \(|$)
+    |^:?\ ?(\w+(:\ [^,]+)?,\ ?)+\.*\w+(:\ ?.*)?$                     # members of an object
+    |^\w+:\ [\w.\[\]]+$|^\w+:\ ROW
+    """,
+    re.VERBOSE,
+)
+"""Of JavaScript."""
 
 
 def page_texts(path: Path) -> Iterator[str]:
@@ -231,7 +254,8 @@ def script_texts(path: Path) -> Iterator[str]:
 
 READERS: dict[str, Callable[[Path], Iterator[str]]] = {
     ".py": python_texts,
-    **dict.fromkeys((".cpp", ".hpp", ".rs", ".go", ".java", ".js"), code_texts),
+    **dict.fromkeys((".cpp", ".hpp", ".rs", ".go", ".java"), code_texts),
+    ".js": javascript_texts,
     ".j2": page_texts,
     ".json": manifest_texts,
     ".toml": experiment_texts,

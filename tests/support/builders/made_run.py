@@ -352,7 +352,7 @@ def messages_run(blocks: int = 5, everybody: bool = False) -> Run:
         run_id="2025-01-01T12-00-00-realtime",
         experiment=Experiment(
             name="realtime",
-            question="Which transport brings a message to everybody soonest?",
+            question="Which transport brings a message to all clients soonest?",
             scenarios=(scenario,),
         ).with_each(contestants=tuple(names), blocks=blocks, warmup_s=0.3, duration_s=WINDOW_S),
         started_at="2025-01-01T12:00:00Z",

@@ -214,9 +214,9 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
     text = aa.sentence(made_control(1, 40))
-    assert "of 40 A/A comparisons, 1 came out different as a ranking would say it (2.5% of 40, 95% interval" in text
-    assert " and 1 by a test at 5% without correction (2.5% of 40, 95% interval" in text
-    assert "Furthest from itself: a in echo at 10 connections, +10%." in text
+    assert "of 40 A/A comparisons, 1 came out different as a ranking decides it (2.5% of 40, 95% interval" in text
+    assert " and 1 by a single test at 5%, uncorrected (2.5% of 40, 95% interval" in text
+    assert "Largest difference: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
     assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 different"
 
@@ -235,10 +235,10 @@ def test_too_few_blocks_are_no_rate_of_zero() -> None:
 @pytest.mark.parametrize(
     ("share", "blocks", "finished", "why"),
     [
-        (0.0, 9, True, "this run gave it no share of its time"),
+        (0.0, 9, True, "this run gave it none of its time"),
         (0.05, 1, True, "a comparison needs 5 blocks, and this run had 1 at most"),
-        (0.05, 9, True, "too small: 5% of its time are less than one comparison takes"),
-        (0.05, 9, False, "the run was interrupted before its first"),
+        (0.05, 9, True, "5% of this run's time is less than a comparison takes"),
+        (0.05, 9, False, "the run was interrupted before the first comparison"),
     ],
 )
 def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int, finished: bool, why: str) -> None:
@@ -281,7 +281,7 @@ def test_table_and_report_show_the_rate() -> None:
     found = analyse(replace(run, experiment=replace(run.experiment, aa_share=0.05)))
     count = len(found.control.comparisons)
     assert count > 40
-    assert f"The same under two names: of {count} A/A comparisons, 0 came out different" in as_text(found)
+    assert f"Each server against itself: of {count} A/A comparisons, 0 came out different" in as_text(found)
     alone = with_only(run, "echo")
     found = analyse(replace(alone, experiment=replace(alone.experiment, aa_share=0.05)))
     count = len(found.control.comparisons)
@@ -296,7 +296,5 @@ def test_table_and_report_show_the_rate() -> None:
 
 def test_a_run_without_twins_says_so_in_table_and_report() -> None:
     found = analysed(made_run(blocks=3))
-    assert "No A/A control: this run gave it no share of its time." in as_text(found)
-    assert "No A/A control: this run gave it no share of its time." in html(
-        analyse(with_only(made_run(blocks=3), "chat"))
-    )
+    assert "No A/A control: this run gave it none of its time." in as_text(found)
+    assert "No A/A control: this run gave it none of its time." in html(analyse(with_only(made_run(blocks=3), "chat")))

@@ -45,7 +45,7 @@ def test_a_winner_is_taken_and_nobody_is_better() -> None:
     assert found.settled
     first, certainty, *_ = sentences(found)
     assert first.startswith("Take a: it has the lowest server CPU per message (open loop at 5.00k/s offered")
-    assert certainty.startswith("Nobody else is better in server CPU per message")
+    assert certainty.startswith("Every other server is shown to be worse in server CPU per message")
 
 
 def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named() -> None:
@@ -86,9 +86,9 @@ def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_othe
     assert found.take == found.findings.decision.front[:1] == ("a",)
     assert not found.settled
     text = sentences(found)[0]
-    assert text.startswith("Take a, the best that was seen in server CPU per message")
+    assert text.startswith("Take a, the best measured in server CPU per message")
     assert "; b is not proven worse" in text
-    assert "In their favour: b memory" in text
+    assert "Better than a: b in memory" in text
 
 
 def test_of_a_tie_only_those_are_taken_that_are_shown_to_be_close() -> None:
@@ -127,7 +127,7 @@ def test_who_was_left_out_stays_out_and_is_named() -> None:
     assert goes_on(run) == ("a", "b")
     found = advice(run)
     assert found.left_out == (LeftOut("c", FIRST),)
-    assert f"Left out on the way, for they cannot be the one to take: c after {FIRST} blocks." in sentences(found)
+    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in sentences(found)
 
 
 def test_who_missed_the_end_of_the_time_was_not_left_out() -> None:
@@ -216,7 +216,7 @@ def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() ->
         "Of those that are shown to meet p99 < 5 ms: Take b: it has the lowest server CPU per message"
     )
     assert "p99 < 5 ms is met by b and c. Not met by a." in text
-    assert "Nobody else that may meet p99 < 5 ms is better in server CPU per message: all of them" in text
+    assert "Every other server that may meet p99 < 5 ms is shown to be worse in server CPU per message" in text
     assert re.search(r"b: p99 (1\.9|2\.0)\d ms \(95% interval 1\.\d+ ms to 2\.\d+ ms\), over 8 blocks\.", text)
 
 
@@ -227,26 +227,26 @@ def test_who_may_yet_meet_it_is_a_rival() -> None:
     assert found.behind is not None
     assert found.behind > 1.1
     assert not found.settled
-    assert "Not shown either way: a." in " ".join(sentences(found))
+    assert "Undecided: a." in " ".join(sentences(found))
 
 
 def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
     first, second, *_ = sentences(advice(with_objective({"a": 50.0, "b": 1.0})))
-    assert first == "Take b: it alone is shown to meet p99 < 5 ms."
-    assert second == "Nobody else that may meet p99 < 5 ms is there, after 8 blocks."
+    assert first == "Take b: it is the only server that is shown to meet p99 < 5 ms."
+    assert second == "No other server that may meet p99 < 5 ms is left after 8 blocks."
 
 
 def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
     found = advice(with_objective({"a": 5.0, "b": 5.0}))
     assert found.among == "open"
-    assert "Nobody is shown to meet p99 < 5 ms." in " ".join(sentences(found))
+    assert "No server is shown to meet p99 < 5 ms." in " ".join(sentences(found))
 
 
 def test_where_nobody_meets_it_the_nearest_is_named() -> None:
     found = advice(with_objective({"a": 60.0, "b": 20.0}))
     assert found.among == "breaks"
     text = " ".join(sentences(found))
-    assert "Nobody meets p99 < 5 ms" in text
+    assert "No server meets p99 < 5 ms" in text
     assert "b: p99 20" in text
     assert found.settled  # more blocks would not let anybody meet it
 
@@ -283,10 +283,8 @@ def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
         assert (found.take, found.behind) == (("a",), bound)
         assert found.settled  # the generator is not quicker in another block
     text = " ".join(sentences(judge.judge(*at_limit(run, "b"))))
-    assert (
-        "How far a is from the best in server CPU per message cannot be told, and more time would not tell it: " in text
-    )
-    assert "tell it: the generator is at its limit with b. " in text
+    assert "How far a is from the best in server CPU per message is unknown, and more time would not show it: " in text
+    assert "show it: the generator is at its limit with b. " in text
     assert "The generator was at its limit with b: figures are bounds" in text
 
 
@@ -296,11 +294,11 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     advise, findings, part = at_limit(run, "b")
     hidden = judge.judge(advise, findings, part)
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
-    assert "would tell more" not in " ".join(sentences(hidden))
-    assert "A longer --time-budget would tell more." in " ".join(sentences(advice(run)))
+    assert "would narrow this" not in " ".join(sentences(hidden))
+    assert "A longer --time-budget would narrow this." in " ".join(sentences(advice(run)))
     most = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
     assert not most.settled
-    assert "would tell more" not in " ".join(sentences(most))
+    assert "would narrow this" not in " ".join(sentences(most))
 
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
@@ -320,4 +318,4 @@ def test_below_five_blocks_there_is_no_interval() -> None:
     found = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
     assert found.among == "open"
     assert found.behind is None
-    assert "cannot be told after 4 blocks" in " ".join(sentences(found))
+    assert "is unknown after 4 blocks" in " ".join(sentences(found))

@@ -123,8 +123,8 @@ def test_what_differs_beyond_chance_is_named_with_its_figures_and_its_interval()
     assert cpu.comparison.p_corrected <= stats.LEVEL
     assert text_of(one).startswith(f"{LOCK} against {EPOLL} (throughput \N{MINUS SIGN}")
     assert re.search(r"Of its CPU time 7\d(\.\d)?% was in the kernel against 8\d(\.\d)?%\.$", text_of(one))
-    assert "it needs " in short_of(one)
-    assert " of server CPU a message against " in short_of(one)
+    assert "it uses " in short_of(one)
+    assert " of server CPU per message against " in short_of(one)
     assert "gives up its core " in short_of(one)
 
 
@@ -154,7 +154,7 @@ def test_the_other_way_round_it_is_said_the_other_way_round() -> None:
 def test_where_nothing_differs_nothing_is_named() -> None:
     for one in whys(alike()):
         assert one.differences == ()
-        assert text_of(one).endswith("Nothing that was counted explains it.")
+        assert text_of(one).endswith("No counter is proven different between the two.")
         assert "cpu" in one.considered
 
 
@@ -171,7 +171,7 @@ def test_a_counter_that_is_0_somewhere_is_compared_by_its_difference() -> None:
     assert not one.relative
     assert one.better == 0.0
     assert one.comparison.ratio == 1.0
-    assert "1.00 times a message against 0 (+1.00 [+1.00 to +1.00])" in short_of(why(none))
+    assert "1.00 times per message against 0 (+1.00 [+1.00 to +1.00])" in short_of(why(none))
 
 
 def test_a_counter_that_counted_nothing_is_no_hypothesis() -> None:
@@ -253,13 +253,13 @@ def test_with_too_few_blocks_for_the_counters_it_says_how_many_it_takes() -> Non
     assert findings.comparisons[0].different
     (one,) = findings.whys
     assert one.differences == ()
-    assert "4 blocks are too few to tell what was counted from chance: it takes 5." in text_of(one)
+    assert "4 blocks are too few to prove that a counter differs: 5 are needed." in text_of(one)
 
 
 def test_a_run_without_observations_says_that_nothing_was_counted() -> None:
     run = made_run()
     bare = replace(run, trials=tuple(replace(one, server=None, machine=None, kernel={}) for one in run.trials))
-    assert "Nothing was counted by which the two could be compared." in text_of(why(bare))
+    assert "No counter was recorded for both." in text_of(why(bare))
 
 
 # --- what was traced ---------------------------------------------------------------------------------------------
@@ -276,14 +276,14 @@ def test_system_calls_stand_beside_it_as_traced_and_untested() -> None:
     both = (traced(EPOLL, recvfrom=1000, sendto=1000), traced(LOCK, recvfrom=1000, sendto=1000, futex=1040))
     text = text_of(why(replace(made_run(), traced=both)))
     assert text.endswith(
-        " Traced at 100 connections, once each and so not tested: 3.04 system calls a message against 2.00; "
+        " Traced at 100 connections, once each, so not tested: 3.04 system calls per message against 2.00; "
         "most of the difference is futex, 1.04 against 0."
     )
 
 
 def test_the_same_calls_are_no_difference_and_one_trace_alone_says_nothing() -> None:
     same = (traced(EPOLL, recvfrom=1000), traced(LOCK, recvfrom=1010))
-    assert text_of(why(replace(made_run(), traced=same))).endswith("1.01 system calls a message against 1.00.")
+    assert text_of(why(replace(made_run(), traced=same))).endswith("1.01 system calls per message against 1.00.")
     assert "Traced" not in text_of(why(replace(made_run(), traced=same[:1])))
 
 

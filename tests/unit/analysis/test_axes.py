@@ -136,15 +136,15 @@ def test_an_answer_has_every_axis() -> None:
 def test_what_the_others_cost_is_in_the_answer() -> None:
     one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "http")
     assert one.verdict == "equal"
-    assert f"What the others cost beside {one.standings[0].contestant}: " in answer(one).sentence
-    assert f"{LOCK} p99 +" in answer(one).sentence
-    assert "throughput \N{MINUS SIGN}" in answer(one).sentence
+    assert f" Worse than {one.standings[0].contestant}: " in answer(one).sentence
+    assert f"{LOCK} in p99 (+" in answer(one).sentence
+    assert "throughput (\N{MINUS SIGN}" in answer(one).sentence
 
 
-def test_beside_whom_is_said_only_where_several_are_taken() -> None:
+def test_what_the_others_cost_is_against_the_winner() -> None:
     one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "echo")
     assert one.verdict == "winner"
-    assert " What the others cost: " in answer(one).sentence
+    assert f" Worse than {one.decision.taken[0]}: " in answer(one).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:

@@ -67,8 +67,10 @@ def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
     told = found(run_of([*judged, *(replace(one, block=2) for one in cut_short)]))
     assert (told.struck, told.unjudged, told.unread) == (2, 2, 0)
     said = " ".join(sentences(told))
-    assert "2 trials were made again, beside which the machine was not that of the block." in said
-    assert "2 trials of a block that did not come to its end could not be judged." in said
+    assert (
+        "2 trials were retried, because the machine was faster or slower there than in the rest of the block." in said
+    )
+    assert "2 trials of an unfinished block could not be judged." in said
 
 
 def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
@@ -78,7 +80,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
     told = found(run_of(judge(trials)))
     assert (told.struck, told.unread) == (0, 1)
-    assert "Beside 1 trial the canary could not be read." in sentences(told)
+    assert "The canary could not be read at 1 trial." in sentences(told)
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
@@ -86,20 +88,22 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
 
 def test_a_machine_that_drifted_is_said_in_one_line() -> None:
     assert drift_line(of_blocks([1.0] * 6, [0.5] * 6)) == (
-        "The machine drifted: by the canary, round trips ran 2.00 times as fast in the fastest block as in the "
-        "slowest, and at 10.0k/s to 20.0k/s over the run. 1 trial was made again, beside which the machine was not "
-        "that of the block."
+        "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast as the "
+        "slowest, from 10.0k/s to 20.0k/s over the run. 1 trial was retried, because the machine was faster or "
+        "slower there than in the rest of the block."
     )
     assert drift_line(of_blocks([1.0] * 6, [0.9] * 6)) == ""
     assert drift_line(of_blocks([1.0] * 6, [0.9] * 3 + [0.3] + [0.9] * 3)) == (
-        "2 trials were made again, beside which the machine was not that of the block."
+        "2 trials were retried, because the machine was faster or slower there than in the rest of the block."
     )
 
 
 def test_the_table_has_that_line() -> None:
     out = io.StringIO()
     Console(file=out, width=80).print(table.render(analyse(drifting_run())))
-    assert "The machine drifted: by the canary, round trips ran 2.00 times as fast" in " ".join(out.getvalue().split())
+    assert "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast" in " ".join(
+        out.getvalue().split()
+    )
 
 
 def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
@@ -108,15 +112,18 @@ def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
         "Over the run: round trips 16.0k/s to 20.0k/s, median 16.0k/s; server's core 720M/s to 900M/s, median 720M/s; "
         "generator's core 720M/s to 900M/s, median 720M/s."
     )
-    assert said[1].startswith("From block to block the machine drifted by a factor of 1.25 (round trips,")
-    assert said[2] == "No trial was further than a factor of 1.5 from its block."
+    assert said[1].startswith("From block to block the machine drifted by a factor of 1.25 (round trips:")
+    assert said[2] == "No trial was further than a factor of 1.5 from the median of its block."
 
 
 def test_where_it_was_only_counted_the_report_says_so() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
     told = found(replace(run_of(judged), environment={"foreign_load": "count"}))
     said = sentences(told)
-    assert "How far each trial was from its block was only counted, as asked, and struck nothing out." in said
+    assert (
+        "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
+        in said
+    )
     assert not any("further than" in text for text in said)
 
 
@@ -136,7 +143,7 @@ def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None
         assert f"<figcaption>{name}</figcaption>" in text
     assert text.count("<svg") == 3
     assert "The canary&#x27;s round trips over the run, " in text
-    assert "Crosses: trials struck out" in text
+    assert "Crosses: invalid trials" in text
     rows = re.findall(r"<tr><th scope=\"row\">(\S+)</th>", text)
     assert [row for row in rows if row.isdigit()] == ["1", "2", "3", "4", "5", "6"]
 

@@ -124,8 +124,8 @@ def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
     assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]
     assert [found.standings[0].value, found.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
     text = " ".join(caveats(found))
-    assert "strong met it at every rate in 9 of 9 blocks: its capacity is that or more" in text
-    assert "weak met it at no rate in 9 of 9 blocks: its capacity is that or less" in text
+    assert "strong met it at every rate in 9 of 9 blocks: its capacity is the highest rate or more" in text
+    assert "weak met it at no rate in 9 of 9 blocks: its capacity is below the lowest rate" in text
 
 
 def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
@@ -158,7 +158,7 @@ def test_an_overload_that_was_struck_out_still_bounds_the_capacity() -> None:
 def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> None:
     found = scenario(experiment_run(("fast", "slow"), blocks=2))
     assert found.verdict == "not_enough_blocks"
-    assert "shares 2 blocks with a rival, 5 needed" in answer(found).sentence
+    assert "shares 2 blocks with a rival, and 5 are needed" in answer(found).sentence
 
 
 # --- one search -------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
     found = scenario(replace(run, trials=run.trials[:5], finished_at=None))
     assert found.capacity is not None
     assert (answer(found).sentence, found.standings) == (
-        "The search for the capacity of fast did not come to its end.",
+        "The search for the capacity of fast did not finish.",
         (),
     )
 
@@ -194,14 +194,14 @@ def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
 def test_a_search_that_nothing_passes_has_no_capacity() -> None:
     found = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
     assert found.standings == ()
-    assert "weak does not meet p99 < 1 µs at 50 messages/s, the least that was to be tried" in answer(found).sentence
+    assert "weak does not meet p99 < 1 µs at 50 messages/s, the lowest rate to be tried" in answer(found).sentence
 
 
 def test_a_generator_at_its_limit_gives_no_capacity() -> None:
     found = scenario(search_run("fast", PLAN, "generator"))
     assert found.standings == ()
     assert answer(found).sentence.startswith(
-        "limited by the generator, which was at its limit at 50 messages/s: nothing is"
+        "limited by the generator, which was at its limit at 50 messages/s: it is unknown"
     )
 
 

@@ -38,7 +38,7 @@ def test_opposite_signs_on_two_platforms_confirm_it(ratios: tuple[float, float],
 def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
     (one,) = across([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
     assert (one.together, one.platforms) == ("not_testable", 1)
-    assert "name a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
+    assert "add a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
 
 
 def test_a_platform_whose_runs_contradict_each_other_decides_nothing() -> None:

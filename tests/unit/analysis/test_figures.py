@@ -124,14 +124,12 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
         assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 10, 200)
     lost = spot(panel(speed, SNAPSHOT), connections=400, backlog=10)
     assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, STRUCK_OUT, 0, 6)
-    assert figures.missing(lost) == "struck out (connections)"
+    assert figures.missing(lost) == "invalid (connections)"
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
     assert counted.value.value == pytest.approx(0.16 + 0.84 * 60 / 400)
     assert (counted.missing, counted.set_aside, counted.trials) == (None, 6, 6)
-    assert figures.gaps(speed) == tuple(
-        f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT)
-    )
+    assert figures.gaps(speed) == tuple(f"{name}: 10 of 100 cells invalid (connections)" for name in (ASIO, SNAPSHOT))
     assert figures.gaps(connected) == ()
 
 
@@ -164,7 +162,7 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
     assert spot(many, contestant=ASIO).lost is None
     assert figures.gaps(chart) == (f"{FOLLY}: skipped (no such library)",)
     view = views.view(chart, theme.looks(NAMES), "f1")
-    assert "what was lost has no response time" in view.note
+    assert "Only messages that arrived have a response time" in view.note
     first, second = view.panels
     rungs = [name for name in first.svg.split(">") if name.partition("</text")[0] in NAMES]
     assert [one.partition("<")[0] for one in rungs] == [ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT]
@@ -225,7 +223,7 @@ def test_published_figures_of_panels_that_were_not_run_are_counted() -> None:
     run = filled(PAIRS + BARS)
     without = replace(run, trials=tuple(one for one in run.trials if one.contestant != ASIO))
     view = views.view(only(without), theme.looks(NAMES), "f1")
-    assert "2 published figures of what was not run here: not drawn." in view.note
+    assert "2 published figures for what was not run here: not drawn." in view.note
 
 
 def test_the_table_has_every_value_with_interval_published_figure_and_trials() -> None:

@@ -84,13 +84,13 @@ def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> No
 
 def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:
     one = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
-    assert "; at 100 they could use different numbers of cores, and are not compared (server-cores" in sentence(one)
+    assert "; at 100 they could use different numbers of cores, so they are not compared (server-cores" in sentence(one)
 
 
 def test_of_a_time_less_is_better() -> None:
     one = answer(crossing_run(40.0), metric="p50")
     assert {point.side for point in one.flips.points} == {0}  # all have the same latency
-    assert sentence(one).endswith("is told to be better at 10, 100 and 1,000, and neither by more than 0%")
+    assert sentence(one).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
 
 
 def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
@@ -98,31 +98,30 @@ def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
     (untold,) = (point for point in one.flips.points if not point.side)
     assert untold.interval
     most = max(-untold.interval.low, untold.interval.high)
-    at = f"which is at {untold.at:g} cannot be told from these blocks"
-    assert sentence(one).endswith(f"{at}, and neither by more than {quantities.share(math.expm1(most))}")
+    at = f"undecided at {untold.at:g}"
+    assert sentence(one).endswith(f"{at}: the difference is at most {quantities.share(math.expm1(most))}")
 
 
 def test_of_bounds_nobody_knows_by_how_much_one_may_be_better() -> None:
     at_limit = dataclasses.replace(answer(crossing_run(10.0)), bounded=(10.0,))
     assert sentence(at_limit).endswith(
-        "which is at 10 cannot be told from these blocks; at 10 the generator was at its limit, which makes a "
-        "difference smaller or hides it"
+        "undecided at 10; at 10 the generator was at its limit, which shrinks or hides a difference"
     )
 
 
 def test_without_a_flip_the_better_one_is_named() -> None:
     text = sentence(answer(crossing_run(2.0)))
     assert text == (
-        f"Throughput: no flip between 10 and 1,000 connections: {EPOLL} is better than {LOCK} throughout, at 3 levels"
+        f"Throughput: no flip between 10 and 1,000 connections: {EPOLL} is better than {LOCK} at each of 3 levels"
     )
 
 
 def test_one_level_has_no_flip() -> None:
     run = crossing_run(2.0)
     one = answer(replace(run, trials=tuple(one for one in run.trials if one.levels["connections"] == 1000)))
-    assert (one.flips.verdict, headline(one)) == ("open", "One level has no flip")
+    assert (one.flips.verdict, headline(one)) == ("open", "Only one level: no flip")
     assert sentence(one) == (
-        "Throughput: both were measured at one level only (1,000 connections), and one level has no flip: "
+        "Throughput: both were measured at one level only (1,000 connections), where no flip can be seen: "
         f"{EPOLL} is better at 1,000"
     )
 
@@ -153,9 +152,9 @@ def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
             LOCK,
             "rate",
             None,
-            "no two levels of 'rate' .* has no flip; it has some of connections",
+            "no two levels of 'rate' .* cannot show a flip; it has several of connections",
         ),
-        (EPOLL, "nobody", "connections", None, "'nobody' took no part along connections"),
+        (EPOLL, "nobody", "connections", None, "'nobody' was not measured across connections"),
         (EPOLL, EPOLL, "connections", None, "twice: a flip is between two"),
         (EPOLL, LOCK, "connections", "thruput", "unknown metric 'thruput'"),
     ],

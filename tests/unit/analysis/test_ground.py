@@ -52,8 +52,8 @@ def test_one_core_shows_no_contention_whatever_threads_run() -> None:
     assert together(found) == [((1,), tuple(sorted(MODELS)))]
     (sentence,) = sentences(found)
     assert sentence == (
-        "The server had one core: lock contention and parallel work cannot show here; asio and folly ran one thread, "
-        "which was the default on any machine; epoll ran one thread, which is the model; locks ran a thread for each "
+        "The server had one core: lock contention and parallel work cannot show here; asio and folly ran one "
+        "thread, the default on any machine; epoll ran one thread, by design; locks ran a thread for each "
         "connection."
     )
 
@@ -63,12 +63,12 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
     assert found.parallel
     assert together(found) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
     first, second = sentences(found)
-    assert first.startswith("The server had 4 cores; asio ran one thread, which was the default on any machine; epoll ")
+    assert first.startswith("The server had 4 cores; asio ran one thread, the default on any machine; epoll ")
     assert "; folly ran 4 threads; " in first
     assert second == (
-        "folly and locks could use 4 cores; asio and epoll could use one core: nobody is ranked with those who could "
-        'use another number (server-cores = 1 gives one core to all; threads = "cores" gives asio a thread for each '
-        "core)."
+        "folly and locks could use 4 cores; asio and epoll could use one core: servers that could use different "
+        "numbers of cores are not ranked together (server-cores = 1 gives one core to all; "
+        'threads = "cores" gives asio a thread for each core).'
     )
 
 
@@ -76,7 +76,7 @@ def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> No
     found = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
     (sentence,) = sentences(found)
     assert sentence.startswith(
-        "Server and generator shared one core: each figure of the server holds the generator's work as well, and "
+        "Server and generator shared one core: every figure of the server includes the generator's work, and "
         "lock contention and parallel work cannot show here; asio ran one thread"
     )
 
@@ -88,7 +88,7 @@ def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_
     assert together(found) == [((2,), ("locks",))]
     (sentence,) = sentences(found)
     assert sentence == (
-        "Server and generator shared 2 cores: each figure of the server holds the generator's work as well; locks ran "
+        "Server and generator shared 2 cores: every figure of the server includes the generator's work; locks ran "
         "a thread for each connection."
     )
     cells = [
@@ -96,7 +96,7 @@ def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_
         for name, level, used in (("locks", "few", 0.31), ("locks", "many", 0.62), ("asio", "few", 0.4))
     ]
     assert load_shares(found, cells) == (
-        "Of the shared cores the load itself used 0.31 to 0.62 beside locks and 0.40 beside asio.",
+        "Of the shared cores, the load itself used 0.31 to 0.62 with locks and 0.40 with asio.",
     )
     assert load_shares(ground(trial("locks", 1)), cells) == ()
 

@@ -29,7 +29,7 @@ def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
     unbeaten = (second,) if family.different else (second, third)
     assert found.within == (Within("C++", unbeaten, 2),)
     assert sentence(found.within, found.ground) == (
-        "Across languages a runtime is compared as well as a model. Within one, nobody beats: in C++ "
+        "Across languages, runtimes are compared as well as models. Unbeaten within one language: in C++ "
         f"{' and '.join(unbeaten)} (of 2)."
     )
 

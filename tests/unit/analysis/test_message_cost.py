@@ -131,7 +131,7 @@ def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> 
     assert shown.level == "100 connections"
     assert shown.calls.headings[:9] == (
         "contestant",
-        "system calls a message",
+        "system calls per message",
         "futex",
         "recvfrom",
         "sendto",
@@ -141,11 +141,11 @@ def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> 
         "all others",
     )
     assert [row[0] for row in shown.calls.rows] == [EPOLL, LOCK], "in the order of the ranking"
-    assert column(shown.calls, "system calls a message") == {EPOLL: "2.01", LOCK: "2.27"}
+    assert column(shown.calls, "system calls per message") == {EPOLL: "2.01", LOCK: "2.27"}
     assert column(shown.calls, "futex") == {EPOLL: "0", LOCK: "1.50"}
     assert column(shown.calls, "all others") == {EPOLL: "0", LOCK: "0.475"}
     assert column(shown.calls, "of them in vain (EAGAIN)") == {EPOLL: "0", LOCK: "0.0300"}
-    assert column(shown.calls, "in futex a message, traced") == {EPOLL: "0 ns", LOCK: "500 µs"}
+    assert column(shown.calls, "in futex per message, traced") == {EPOLL: "0 ns", LOCK: "500 µs"}
     assert column(shown.calls, "traced at") == dict.fromkeys((EPOLL, LOCK), "4.00k/s")
     assert column(shown.calls, "measured at")[EPOLL].endswith("k/s")
 
@@ -172,7 +172,7 @@ def test_a_run_in_which_nothing_was_traced_says_so_and_has_what_was_counted() ->
 
 def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
     run = made_run()
-    assert view(run).same_bytes == "Everybody moves the same: 31.0 bytes in and 31.0 bytes out a message."
+    assert view(run).same_bytes == "All contestants move the same: 31.0 bytes in and 31.0 bytes out per message."
 
     def longer(one: Trial) -> Trial:
         if one.load is None or one.contestant != LOCK:
@@ -181,7 +181,7 @@ def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
         return replace(one, load=replace(one.load, bytes=replace(moved, received=moved.received * 2)))
 
     told = view(replace(run, trials=tuple(map(longer, run.trials)))).same_bytes
-    assert told.startswith("Not the same bytes a message: ")
+    assert told.startswith("Bytes per message differ: ")
     assert f"{LOCK} 31.0 in and 62.0 out" in told
 
 
@@ -190,9 +190,9 @@ def test_the_page_shows_the_work_and_what_goes_along_with_each_ranking() -> None
     about = (replace(run.about[0], copies="a reply once"), *run.about[1:])
     page = html(analyse(with_only(replace(run, about=about), "echo")))
     assert "The work behind a message" in page
-    assert "What goes along with the ranking" in page
+    assert "What correlates with the ranking" in page
     assert f"<p>{LOCK} against {EPOLL} (throughput" in page
-    assert "that they are its cause is not proven" in page
+    assert "that they cause it is not proven" in page
     assert '<th scope="col">recvfrom</th>' in page
     assert "<b></th>" not in page
     assert page.count("<dd>a reply once</dd>") == 1, "who says nothing of copies is not among those who do"

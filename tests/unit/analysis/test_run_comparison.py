@@ -122,17 +122,17 @@ def test_another_question_contestant_or_level_is_never_the_same() -> None:
     name, levels = next(iter(first.factors.items()))
     others = {
         "experiment was": replace(experiment, name="another"),
-        f"only other asks web, of workload {first.workload}": replace(
+        f"only other has the question web (workload {first.workload})": replace(
             experiment, scenarios=(*experiment.scenarios, replace(first, name="web"))
         ),
-        f"only {run.run_id} asks echo, of workload {first.workload}": replace(
+        f"only {run.run_id} has the question echo (workload {first.workload})": replace(
             experiment, scenarios=(replace(first, name="web"), *rest)
         ),
-        f"echo: contestants had {LOCK} and has nothing beside": replace(
+        f"echo: contestants had {LOCK} and has nothing else": replace(
             experiment,
             scenarios=(replace(first, contestants=tuple(one for one in first.contestants if one != LOCK)), *rest),
         ),
-        f"echo: levels of {name} had {levels[-1]} and has nothing beside": replace(
+        f"echo: levels of {name} had {levels[-1]} and has nothing else": replace(
             experiment, scenarios=(replace(first, factors={name: levels[:-1]}), *rest)
         ),
     }

@@ -49,8 +49,8 @@ def test_it_is_told_with_the_worst_trial_in_the_table_and_in_the_report() -> Non
     run = run_with((9, 2), (6, 5), (8, 3), (5, 6))
     (text,) = sentences(run)
     assert text.startswith(
-        f"In 1 of 4 trials one thread of {EPOLL} had more than 1.5 times its even share of the connections, "
-        "in the worst 8 of 10 on 2 threads, at 10 connections: "
+        f"In 1 of 4 trials one thread of {EPOLL} had more than 1.5 times its even share of the connections (at "
+        f"worst 8 of 10 on 2 threads, at 10 connections). "
     )
     analysis = analyse(run)
     out = io.StringIO()

@@ -22,7 +22,7 @@ from tests.support.builders.made_run import EPOLL, made_run, with_only
 
 SHORT = Warmup(seconds=3.0, measured_s=2.0, steady=True)
 LONG = Warmup(seconds=4.25, measured_s=3.0, steady=True)
-UNSETTLED = "what a message cost had not settled after 10 s, so its JIT is part of its figures"
+UNSETTLED = "the cost of a message had not settled after 10 s, so its JIT is part of its figures"
 NEVER = Warmup(seconds=10.0, measured_s=10.0, steady=False)
 
 

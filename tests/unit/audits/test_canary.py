@@ -36,10 +36,11 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out() -> None
     assert struck(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
     assert judged[4].status == "struck_out"
     assert judged[4].reason == (
-        "canary: before it, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of its block, "
+        "canary: before the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of its "
+        "block, "
         "20.0k/s (bound 1.5)"
     )
-    assert judged[3].reason.startswith("canary: after it, ")
+    assert judged[3].reason.startswith("canary: after the trial, ")
 
 
 @pytest.mark.parametrize("which", ["server", "generator"])
@@ -49,7 +50,7 @@ def test_one_core_is_enough(which: str) -> None:
     trials[3] = trial(1, 3, 1.0, half)
     judged = judge(trials)
     assert struck(judged) == [(1, 3)]
-    assert f"after it, the canary read 450M/s ({which}'s core), a factor of 2.00 off" in judged[3].reason
+    assert f"after the trial, the canary read 450M/s ({which}'s core), a factor of 2.00 off" in judged[3].reason
 
 
 def test_a_faster_machine_is_another_one_too() -> None:
@@ -72,7 +73,9 @@ def test_each_host_of_the_load_is_held_against_itself() -> None:
     ]
     judged = judge(trials)
     assert struck(judged) == [(1, 3)]
-    assert judged[3].reason.startswith("canary: tls://b: before it, the canary read 8.00k/s (round trips), a factor of")
+    assert judged[3].reason.startswith(
+        "canary: tls://b: before the trial, the canary read 8.00k/s (round trips), a factor of"
+    )
     for one in judged:
         assert [a.detail[:8] for a in one.audits if a.name == NAME][1:] == ["tls://a:", "tls://b:"]
 
@@ -124,7 +127,7 @@ def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
 def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
     judged = judge([trial(1, 0), trial(1, 1, 0.4)])
     assert struck(judged) == []
-    assert audit(judged[0]).detail == "not judged, for there are too few trials to know the machine by"
+    assert audit(judged[0]).detail == "not judged, because there are too few trials to compare with"
 
 
 def test_neighbours_are_those_that_ran_nearest() -> None:
@@ -153,7 +156,8 @@ def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() 
     assert struck(judged) == []
     assert {one.status for one in judged} == {"valid"}
     assert audit(judged[4]).detail.startswith(
-        "not judged, for it is only counted: before it, the canary read 5.00k/s (round trips), a factor of 4.00 off"
+        "not judged, because it is only counted: before the trial, the canary read 5.00k/s (round trips), a "
+        "factor of 4.00 off"
     )
 
 
@@ -164,7 +168,7 @@ def test_a_trial_beside_which_it_could_not_be_read_is_struck_out() -> None:
     trials[2] = replace(trials[2], canary=replace(readings, after=None, unread="the canary ended with exit code 1"))
     judged = judge(trials)
     assert struck(judged) == [(1, 2)]
-    assert judged[2].reason == ("canary: how fast the machine was is not known: the canary ended with exit code 1")
+    assert judged[2].reason == ("canary: the speed of the machine is unknown: the canary ended with exit code 1")
 
 
 def test_other_audits_stay_and_keep_their_reasons() -> None:
@@ -175,7 +179,7 @@ def test_other_audits_stay_and_keep_their_reasons() -> None:
     judged = judge(trials)
     assert (judged[1].status, judged[1].reason) == ("struck_out", "verification: lost 3")
     assert judged[1].audits[0] == lost
-    assert judged[2].reason.startswith("verification: lost 3; canary: before it, ")
+    assert judged[2].reason.startswith("verification: lost 3; canary: before the trial, ")
 
 
 def test_a_trial_that_failed_stays_as_it_is_and_its_readings_count() -> None:

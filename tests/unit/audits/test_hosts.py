@@ -20,8 +20,8 @@ def judged(first: tuple[int, ...], second: tuple[int, ...]) -> Audit:
 def test_who_stands_still_is_named_though_all_did_at_another_time() -> None:
     found = judged((9, 0, 0, 9, 9, 9, 9, 9, 9, 9), (9, 0, 0, 9, 9, 0, 0, 0, 9, 9))
     assert not found.passed
-    told = "the longest time without an answer: 300 ms of whole intervals (limit 150 ms)"
-    assert found.detail == f"{SECOND} stood still while others were answered: {told}"
+    told = "the longest time without an answer: 300 ms, in whole intervals (limit 150 ms)"
+    assert found.detail == f"{SECOND} stalled while other hosts did not: {told}"
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_how_a_server_stops_and_catches_up_is_no_standstill_of_a_host(
 
 def test_who_stands_still_and_then_with_all_others_is_named_for_its_part() -> None:
     found = judged((9, 9, 9, 9, 0, 0, 9, 9, 9, 9), (9, 9, 0, 0, 0, 0, 0, 9, 9, 9))
-    assert found.detail.startswith(f"{SECOND} stood still while others were answered: ")
-    assert "200 ms of whole" in found.detail
+    assert found.detail.startswith(f"{SECOND} stalled while other hosts did not: ")
+    assert "200 ms, in whole" in found.detail
 
 
 def test_who_is_never_answered_is_named() -> None:
     found = judged((9,) * 10, (0,) * 10)
-    assert found.detail == f"{SECOND} stood still while others were answered: it was not answered at all"
+    assert found.detail == f"{SECOND} got no answer at all while other hosts did"
     assert judged((2,) + (0,) * 9, (0,) * 10).passed
     assert judged((0,) * 10, (0,) * 10).passed
 
@@ -55,9 +55,9 @@ def test_who_is_answered_too_seldom_is_not_said_to_have_been_judged() -> None:
     missing."""
     found = judged((5,) * 20, (5,) * 4 + (0,) * 3 + (5,) * 13)
     assert found.passed
-    far_between = "not judged, for answers are far between: the longest time without an answer"
+    far_between = "not judged, because answers are rare: the longest time without an answer"
     assert found.detail == (
-        f"{FIRST}: {far_between}: 0 ns of whole intervals; {SECOND}: {far_between}: 300 ms of whole intervals"
+        f"{FIRST}: {far_between}: 0 ns, in whole intervals; {SECOND}: {far_between}: 300 ms, in whole intervals"
     )
     one = judged((9,) * 20, (5,) * 20)
     assert one.passed

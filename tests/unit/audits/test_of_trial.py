@@ -30,7 +30,7 @@ TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "
 
 def test_a_server_that_answers_is_alive() -> None:
     audit = server_alive(LOAD, "")
-    assert (audit.passed, audit.detail) == (True, "a fresh connection got 10 true answers")
+    assert (audit.passed, audit.detail) == (True, "a fresh connection got 10 correct answers")
 
 
 def test_a_server_that_is_gone_is_not_alive() -> None:
@@ -118,7 +118,7 @@ def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
 
     judged = with_failed_connects([failed, other], crowd(3))
     assert [one.passed for one in judged] == [True, False]
-    assert judged[0].detail == "not judged, for failed connects are counted: established 3 of 9"
+    assert judged[0].detail == "not judged, because failed connects are counted: established 3 of 9"
     for nobody in (crowd(1), crowd(0), crowd(3, closed_by_server=1), crowd(3, reset=1)):
         assert with_failed_connects([failed], nobody) == (failed,)
 
@@ -224,7 +224,7 @@ def test_what_a_quota_held_back_strikes_out_however_short_the_window() -> None:
     assert not judged(0.041).passed
     assert not judged(0.009, window_s=0.2).passed
     assert judged(0.4).detail == (
-        "the CPU quota of a control group held programs back in 4 periods, "
+        "the CPU quota of a control group stopped programs in 4 periods, "
         "for 400 ms of the 2000 ms of 2 cores (limit 40 ms)"
     )
     assert is_lost(machine(throttled_s=0.1), 1.0, "strike-out", paced=False)
@@ -247,7 +247,7 @@ def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
     steal, foreign = foreign_load(machine(foreign_s=0.6, steal_s=0.1), "strike-out", paced=True)
     assert (steal.passed, foreign.passed) == (False, True)
     assert foreign.detail.startswith(
-        "not judged, for the kernel's work on a link that it paces is among it: what netdyno"
+        "not judged, because it includes the kernel's work on a link that it paces: other programs"
     )
 
 
@@ -258,7 +258,7 @@ def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> No
 
 def test_the_figures_are_told() -> None:
     (_, foreign) = foreign_load(machine(foreign_s=0.75), "strike-out")
-    assert foreign.detail == "what netdyno had not started used 750 ms of the 2000 ms of 2 cores (limit 60 ms)"
+    assert foreign.detail == "other programs used 750 ms of the 2000 ms of 2 cores (limit 60 ms)"
     (steal, _) = foreign_load(machine(steal_s=0.1, cores=1), "strike-out")
     assert steal.detail == "the hypervisor gave others 100 ms of the 1000 ms of the only core (limit 25 ms)"
 
@@ -266,7 +266,7 @@ def test_the_figures_are_told() -> None:
 def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
     for audit in foreign_load(machine(steal_s=1.0, foreign_s=1.0), "count"):
         assert audit.passed
-        assert audit.detail.startswith("not judged, for it is only counted: ")
+        assert audit.detail.startswith("not judged, because it is only counted: ")
         assert "1000 ms of the 2000 ms" in audit.detail
 
 
@@ -279,7 +279,7 @@ def test_on_shared_cores_the_lag_of_a_generator_is_told_and_its_limit_judged() -
     wrong = Audit(name="verification", passed=False, detail="1 corrupt")
     (lag, other) = on_shared_cores([late, wrong], LOAD)
     assert (lag.passed, other) == (True, wrong)
-    assert lag.detail == "lags not judged, for server and load share cores: own send lag p50 900.0 us"
+    assert lag.detail == "lags not judged, because server and load share cores: own send lag p50 900.0 us"
     thread = GeneratorThread(cpu_user_s=0.9, cpu_system_s=0.0, spun_s=0.0)
     one_thread = changed(LOAD, "generator.threads", (thread,))
     all_cores = changed(changed(LOAD, "generator.cores", 2), "generator.cores_used", 1.8)

@@ -100,7 +100,7 @@ DESCRIPTION = msgspec.json.encode(described.describe("client", (0,), "10.0.0.2",
     [
         ("identity", {"workers": {"tcp://10.0.0.2:8787": {"name": "client"}}}, "transport 'tcp' is not spoken here"),
         ("identity", {"workers": 5}, "the scheduler does not answer"),
-        ("netdyno_clock", "soon", "it said what was not asked for: Expected `int`, got `str`"),
+        ("netdyno_clock", "soon", "its answer does not match the request: Expected `int`, got `str`"),
         ("netdyno_clock", {"exception_text": "no clock"}, "no clock"),
         ("netdyno_describe", b"{}", "does not describe itself: Object missing required field"),
         ("netdyno_describe", DESCRIPTION.replace(b"client", b"server"), "says it is server, and its .* is for client"),

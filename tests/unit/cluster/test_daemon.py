@@ -219,7 +219,7 @@ def test_a_host_makes_one_trial_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     async def never(*_: object) -> bytes:
         raise AssertionError
 
-    assert asyncio.run(asyncio.wait_for(ask(), PATIENCE_S)) == NotDone(why="it is at work for another run")
+    assert asyncio.run(asyncio.wait_for(ask(), PATIENCE_S)) == NotDone(why="it is busy with another run")
 
 
 def test_a_trial_ends_when_its_controller_says_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:

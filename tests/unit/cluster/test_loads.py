@@ -67,7 +67,7 @@ def test_the_window_is_that_in_which_all_measure() -> None:
 
 
 def test_a_window_that_ends_for_one_before_it_begins_for_another_begins_before_it_ends() -> None:
-    """A host stood still meanwhile. Nothing lies between, which an audit sees."""
+    """A host stopped answering for a time meanwhile. Nothing lies between, which an audit sees."""
     start, end = b'{"event":"window_start"}', b'{"event":"window_end"}'
     parts = Parts(3)
     assert [parts.hear(part, line) for part, line in ((0, start), (1, start), (0, end), (1, end))] == [b""] * 4

@@ -62,7 +62,7 @@ def test_what_differs_is_said(prepared: Prepared, complaint: str) -> None:
     [
         ([host("client")], "one host that has joined as server, and none has"),
         ([host("server"), host("server")], "and 2 have"),
-        ([host("server", is_busy=True)], "is at work for another run"),
+        ([host("server", is_busy=True)], "is busy with another run"),
     ],
 )
 def test_a_run_has_one_idle_host_of_each_kind(hosts: list[Host], complaint: str) -> None:
@@ -82,7 +82,7 @@ def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> 
     assert [one.address for one in found] == ["tls://10.0.0.3:8787", "tls://10.0.0.4:8787"]
     fewer = msgspec.structs.replace(found[1].description, cores=(5,))
     assert _cores([found[0], msgspec.structs.replace(found[1], description=fewer)]) == [(1,), (5,)]
-    with pytest.raises(UserError, match="takes 4 hosts that joined as client, and there are 3"):
+    with pytest.raises(UserError, match="needs 4 hosts that joined as client, and there are 3"):
         _first(_clients(hosts), 4)
 
 
@@ -114,7 +114,7 @@ def test_a_load_leaves_a_core_to_its_worker() -> None:
     ("names", "complaint"),
     [
         ({"tls://server:8787": "server"}, "tls://client:8787 has left the cluster$"),
-        ({"tls://server:8787": "server", "tls://client:8787": "once more"}, "has left the cluster and joined anew$"),
+        ({"tls://server:8787": "server", "tls://client:8787": "once more"}, "has left the cluster and joined again$"),
         ({"tls://server:8787": "server", "tls://client:8787": "client"}, "tls://client:8787 does not answer$"),
     ],
 )
@@ -188,7 +188,7 @@ def test_the_answer_of_another_trial_is_none(changed: dict[str, object], tmp_pat
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (msgspec.json.encode(PREPARED), "the host tls://server:8787 answered something else than it was asked for"),
+        (msgspec.json.encode(PREPARED), "the host tls://server:8787 sent an answer that does not match the request"),
         (b'{"type": "TrialDone", "trial": {}}', "the host tls://server:8787 sent no reply that can be read: Object"),
         (b"\x80\x05K\x01.", "the host tls://server:8787 sent no reply that can be read: "),
     ],
@@ -203,5 +203,5 @@ def test_a_warm_up_that_was_not_asked_for_ends_the_run(tmp_path: Path) -> None:
     warmup = Warmup(seconds=1.0, measured_s=1.0, steady=True)
     for number in (-1, 1):
         stage = staged(msgspec.json.encode(WarmupsDone(found=((number, warmup),))), tmp_path)
-        with pytest.raises(GoneError, match="told of a warm-up that it was not asked for"):
+        with pytest.raises(GoneError, match="reported a warm-up that was not requested"):
             list(stage.warm_ups([Kind("echo", "netty", {})], {"echo": SCENARIO}))

@@ -47,7 +47,7 @@ def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
         (["mine --port 80"], [], "write {port} there"),
         (["mine '{port}"], [], "cannot be read as a shell would"),
         (["mine \udcff {port}"], [], "is no text"),
-        ([SERVER], ["a", "b"], "'b' names nobody"),
+        ([SERVER], ["a", "b"], "--as 'b': there is no --server or --address for this name"),
         ([SERVER], ["epoll"], "there is a server of that name already"),
         ([SERVER, SERVER], ["a", "a"], "there is a server of that name already"),
         ([SERVER], ["a/b"], "is no name"),
@@ -75,7 +75,7 @@ def test_a_listen_of_its_own_stays_its_own() -> None:
 
 def test_levels_of_a_server_option_are_skipped() -> None:
     scenario = Scenario(name="web", workload="http", factors={"backlog": (1, 2), "connections": (1, 2)})
-    assert why_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("is not told its backlog")
+    assert why_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("does not get the options backlog")
     assert why_skip(mine(), scenario, {"connections": 2}) == ""
 
 
@@ -115,7 +115,7 @@ def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
         own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
     allowed = own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
-    assert "has said that it may be loaded" in own._of_address(allowed.address)[-1]
+    assert "confirmed that it may be loaded" in own._of_address(allowed.address)[-1]
 
 
 def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
@@ -128,7 +128,7 @@ def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
 
 def test_work_that_it_is_not_told_of_is_skipped() -> None:
     work = Scenario(name="web", workload="http", server={"service-time": "10us"})
-    assert why_skip(mine(), work, {}).endswith("is not told its service-time")
+    assert why_skip(mine(), work, {}).endswith("does not get the options service-time")
 
 
 IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

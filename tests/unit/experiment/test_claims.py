@@ -225,7 +225,7 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ("connections = [10, 1000]", "connections = [10, 10]", "key 'connections': names a value twice"),
         ("connections = [10, 1000]", "connections = [10, 50]", "key 'connections': 50 is not a level of 'connections'"),
         ("connections = [10, 1000]", "connections = [10]", "key 'along': 'connections' has a single level there"),
-        ('along = "connections"', 'along = "contestant"', "a trend goes along a factor; contestants have an order"),
+        ('along = "connections"', 'along = "contestant"', "a trend is across a factor; contestants have an order"),
         ('along = "connections"', 'along = "client"', "'cells' must name the clients, for a pattern has no order"),
         ('along = "threads"', 'along = "thread"', "key 'along': 'thread' is not valid (did you mean 'threads'?)"),
         ('direction = "rises"', 'direction = "rise"', "key 'direction': 'rise' is not valid (did you mean 'rises'?)"),
@@ -236,12 +236,16 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ("every = true", "over = { }", "test 1: key 'over': names nothing that is other"),
         ("every = true", "every = true\nover.connections = 10", "key 'every': 'over' divides all cells of a side"),
         ("every = true", "over.connections = 10", "side: key 'connections': 'side' and 'over' differ in it, so each"),
-        ('kind = "order"', 'kind = "order"\nover.contestant = "folly-async"', "over: key 'contestant': the order goes"),
+        (
+            'kind = "order"',
+            'kind = "order"\nover.contestant = "folly-async"',
+            "over: key 'contestant': it is the factor of the order",
+        ),
         ('metric = "p50"', 'metric = "lost"\nover.threads = 1', "key 'over': 'lost' is a share and may be 0"),
         (
             'kind = "order"',
             'kind = "order"\nminus.contestant = "folly-async"',
-            "minus: key 'contestant': the order goes",
+            "minus: key 'contestant': it is the factor of the order",
         ),
         ('kind = "order"', 'kind = "order"\nminus.threads = 1\nover.threads = 1', "key 'minus': 'over' is there, too"),
         (
@@ -264,7 +268,7 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ('{ scenario = "rpc", threads = 2 }', "{ threads = 2 }", "cells: the key 'scenario' is missing"),
         ('{ scenario = "rpc", threads = 2 }', '{ scenario = "rcp" }', "unknown scenario 'rcp' (did you mean 'rpc'?)"),
         ("threads = 2 }", "connections = 2 }", "cells: unknown key 'connections'"),
-        ('metric = "p99"', 'metric = "lines"', "cells: key 'threads': code is a contestant's or a client's, and"),
+        ('metric = "p99"', 'metric = "lines"', "cells: key 'threads': code belongs to a contestant or a client, and"),
     ],
 )
 def test_a_mistake_is_one_clear_line(old: str, new: str, message: str) -> None:

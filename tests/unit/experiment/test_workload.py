@@ -70,14 +70,14 @@ def test_what_is_not_is_refused(name: str, said: object, complaint: str) -> None
     ("said", "complaint"),
     [
         ({"fan_out": "room"}, "at which rate"),
-        ({"fan_out": "room", "rate": "1k", "service_time": "1ms"}, "handed on"),
+        ({"fan_out": "room", "rate": "1k", "service_time": "1ms"}, "passed on"),
         ({"fan_out": "room", "rate": "1k", "speaks": "http"}, "nothing else"),
         ({"service_time": "1ms"}, "--waits"),
         ({"service_kind": "wait"}, "for how long"),
         ({"service_time": "1ms", "service_kind": "cpu", "speaks": "echo"}, "'rpc' or 'http'"),
         ({"slow_readers": "5%"}, "--fan-out room"),
-        ({"objective": "p99<5ms"}, "at a rate"),
-        ({"objective": "throughput", "rate": "1k"}, "without --rate"),
+        ({"objective": "p99<5ms"}, "need a --rate"),
+        ({"objective": "throughput", "rate": "1k"}, "leave --rate out"),
     ],
 )
 def test_what_contradicts_itself_is_refused(said: dict[str, Any], complaint: str) -> None:

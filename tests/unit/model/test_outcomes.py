@@ -81,7 +81,7 @@ def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
     dead = [replace(trial("died", name=LOCK, block=block, status="failed"), load=None) for block in range(1, 7)]
     one = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
     assert [standing.contestant for standing in one.standings] == [EPOLL]
-    assert f"Ranked apart for faults: {LOCK} ended by itself in 6 of 6 trials" in answer(one).sentence
+    assert f"Ranked separately, for their faults: {LOCK} ended by itself in 6 of 6 trials" in answer(one).sentence
 
 
 @pytest.mark.parametrize("cause", [name for name, kind in outcomes.KINDS.items() if kind == "machine"])

@@ -51,11 +51,11 @@ def test_of_several_reasons_the_most_frequent_line_is_told() -> None:
         (Answer("none", None, At(50, 0, 2)), "a does not meet p99 < 5 ms and lost < 0.1% at 50 messages/s"),
         (
             Answer("disturbed", At(400, 2, 0), None, 800.0),
-            "no answer, for the machine did something else in every trial at 800 messages/s (it died): a meets",
+            "no answer, because the machine was disturbed in every trial at 800 messages/s (it died): a meets",
         ),
         (
             Answer("broken", None, None, 800.0),
-            "no answer, for no trial was completed at 800 messages/s (it died): nothing is known of a",
+            "no answer, because no trial was completed at 800 messages/s (it died): it is unknown whether a",
         ),
     ],
 )

@@ -63,15 +63,15 @@ def at_connections(figure: float) -> Truth:
         (TooFewCores(2, 1, of_server=True), "it needs 2 cores for the server, and there was 1"),
         (TooFewCores(4, None), "it needs 4 cores, and how many there were was not recorded"),
         (TooFewCores(4, 1, to="refute"), "to be refuted it needs 4 cores, and there was 1"),
-        (OnlyOne("second host"), "it needs a second host, and this run was made on one"),
-        (OnlyOne("second host", "confirm"), "to be confirmed it needs a second host, and this run was made on one"),
+        (OnlyOne("second host"), "it needs a second host, and this run had only one"),
+        (OnlyOne("second host", "confirm"), "to be confirmed it needs a second host, and this run had only one"),
         (Refused({LOCK: "unsafe"}), f"{LOCK} is unsafe and in no claim"),
         (Refused({"a": "unsafe", "b": "not ranked"}), "a and b are not ranked or unsafe and in no claim"),
-        (SingleLevel("connections"), "this run has a single level of 'connections' there"),
+        (SingleLevel("connections"), "this run has only one level of 'connections' there"),
         (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
         (NotPlanned(None), "this run planned no such trial of any contestant"),
         (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
-        (GeneratorAtLimit(LOCK), f"beside {LOCK} {BOUNDS}"),
+        (GeneratorAtLimit(LOCK), f"with {LOCK} {BOUNDS}"),
         (GeneratorAtLimit(None), BOUNDS),
         (NotCounted("lib/net", "no source files"), "the code of lib/net was not counted: no source files"),
         (NotCounted(LOCK, None), f"the code of {LOCK} was not counted"),
@@ -119,17 +119,17 @@ def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_m
     few = judged(made(FASTER, "throughput", faster_by(3), blocks=4))
     assert claims.reason(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
     near = judged(made(FASTER, "throughput", faster_by(2)))
-    assert " cannot be told from the threshold (p = " in claims.reason(near)
-    assert claims.reason(near).endswith("; as it stands, 1000 blocks would not tell")
+    assert " is not proven different from the threshold (p = " in claims.reason(near)
+    assert claims.reason(near).endswith("; as it stands, 1000 blocks would not decide it")
     almost = judged(made(FASTER, "throughput", faster_by(2.002)))
-    assert re.search(r"; as it stands, \d+ blocks would tell$", claims.reason(almost))
+    assert re.search(r"; as it stands, \d+ blocks would decide it$", claims.reason(almost))
     in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
     assert claims.reason(in_each).endswith("; and 5 more are open")
     zero = judged(made(TREND, "switches", at_connections(0)))
     assert "a server context switches per message of 0 has no ratio" in claims.reason(zero)
     run = made(FASTER, "throughput", faster_by(3))
     failed = judged(replace(run, trials=tuple(replace(trial, load=None, status="failed") for trial in run.trials)))
-    assert claims.reason(failed).endswith("no block has a figure of all it compares")
+    assert claims.reason(failed).endswith("no block has a figure for everything it compares")
     assert claims.shown(failed.checks[0]) == "–"  # noqa: RUF001
 
 
@@ -146,7 +146,7 @@ def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
         blocks=6,
         noise=lambda block, number: 0.5 * (-1) ** block if number % 3 == 0 else 0.0,
     )
-    assert "it fails, but not proven so among 6 comparisons (p = 0." in claims.reason(judged(run))
+    assert "it fails, but this is not proven among 6 comparisons (p = 0." in claims.reason(judged(run))
 
 
 def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None:

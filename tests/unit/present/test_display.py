@@ -87,7 +87,7 @@ def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_
     progress.add(doubted)
     assert render(CELLS[1], progress, 5.0, 100)[2] == "5 messages/s   (1 as a bound)"
     wrong = replace(doubted, audits=(doubt, Audit(name="server_totals", passed=False, detail="")))
-    assert describe_result(wrong) == "struck out: generator: 0.98 of 1 cores"
+    assert describe_result(wrong) == "invalid: generator: 0.98 of 1 cores"
 
 
 def test_what_is_not_known_is_no_nought() -> None:

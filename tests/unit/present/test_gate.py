@@ -28,19 +28,19 @@ def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None
     assert lines[1].endswith("margin +5%, 20 blocks")
     assert "not decided" in lines[2]
     assert "(no interval)" in lines[2]
-    assert lines[3] == "most: of 20 blocks, 1 with a fault of the server before and 2 with one after"
-    assert lines[4] == "It is worse by more than a margin."
+    assert lines[3] == "most: of 20 blocks, the server before had a fault in 1 and the server after in 2"
+    assert lines[4] == "The server after is worse by more than the margin."
 
 
 def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
     page = gate.markdown(FOUND, "run-1")
-    assert page.startswith("**It is worse by more than a margin.**\n")
+    assert page.startswith("**The server after is worse by more than the margin.**\n")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(LINES)
     assert {row.replace("\\|", "").count("|") for row in rows} == {len(gate.HEADINGS) + 1}
     assert "| **worse** |" in rows[2]
     assert "a\\|b &lt;i>" in rows[4]
-    assert "of 20 blocks, 1 with a fault" in page
+    assert "of 20 blocks, the server before had a fault in 1" in page
     assert "Run `run-1`." in page
 
 
@@ -74,6 +74,6 @@ def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
 def test_a_new_fault_is_not_called_worse() -> None:
     faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
     found = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
-    assert gate.text(found).endswith("\nIt has a fault that the server before has not.")
+    assert gate.text(found).endswith("\nThe server after has a fault that the server before does not have.")
     suite = ElementTree.fromstring(gate.junit(found, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

@@ -97,13 +97,17 @@ def test_which_frames_are_missing_is_said_with_why() -> None:
         runtime="python",
     )
     said = "; ".join(notes(found))
-    for words in ("50% of the time has a frame without a name, in libz.so", "30% of the time is in stacks", "3 events"):
+    for words in (
+        "50% of the time is in frames without a name, in libz.so",
+        "30% of the time is in stacks",
+        "3 events",
+    ):
         assert words in said
     assert "kernel.perf_event_paranoid=1" in said
     assert "CPython 3.12" in said
     assert notes(made("s", "on-cpu", {("main",): 100.0}, unnamed_us=1.0, cut_us=1.0)) == [
         "100 µs of CPU time in 1 sample over 2 s",
-        "these are few: a longer --duration, or more load, shows more",
+        "few samples: a longer --duration, or more load, gives more",
     ]
     waits = made("s", "off-cpu", {("main",): 100.0}, every=7)
     assert "one switch in 7" in notes(waits)[0]

@@ -36,8 +36,8 @@ from tests.support.builders.made_run import made_run, messages_run, paired_run
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 BASE = {"throughput": 1e4, "p50": 1e6, "p99": 5e6, "cpu": 2e4, "memory": 8e6}
 QUESTION = Scenario(name="question", workload="rpc", size=64)
-CHANGE = rf"([a-zA-Z][\w ]*?) ([+{quantities.TIMES}{quantities.MINUS}<>][\d.<>]+%?)"
-"""An axis and how far it is: "memory +11%"."""
+CHANGE = rf"([a-zA-Z][\w ]*?) \(([+{quantities.TIMES}{quantities.MINUS}<>][\d.<>]+%?)\)"
+"""An axis and how far it is: "memory (+11%)"."""
 
 
 def drawn(seed: int, steps: float, spread: float, blocks: int, lost: float, metric: str = "throughput") -> Run:
@@ -157,10 +157,11 @@ def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int
         assert rank(own, won[1]) < rank(own, won[2])
         assert [name for name in findings.decision.among if rank(own, name) == rank(own, won[1])] == [won[1]]
         found += 1
-    for heading, sign in (("What the others cost", 1), ("In their favour", -1)):
-        for part in re.findall(rf"{heading}(?: beside \S+?)?: (.*?)\.(?= [A-Z]|$)", text):
+    for heading, sign in (("Worse", 1), ("Better", -1)):
+        for part in re.findall(rf"{heading} than [^:]+: (.*?)\.(?= [A-Z]|$)", text):
             for clause in part.split("; "):
-                name, changes = clause.split(" ", 1)
+                named, changes = clause.split(" in ", 1)
+                name = named.split()[0]  # without its loss
                 for short, _ in re.findall(CHANGE, changes):
                     axis = axis_of(findings, short.removeprefix("and "))
                     assert sign * (rank(axis, name) - rank(axis, first)) > 0, (clause, short)
@@ -290,10 +291,10 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     one = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
     assert one.verdict == "undecided"
     assert one.decision.taken == (), "memory says nothing of a throughput that nobody knows"
-    assert re.fullmatch(r"Undecided, up to \d+% either way", verdict.badge(one))
+    assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.badge(one))
     found = re.search(
-        r"are not proven different in throughput \(closed loop\): up to \d+% either way\. "
-        r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would tell\.",
+        r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
+        r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would decide it\.",
         verdict.answer(one).sentence,
     )
     assert found is not None
@@ -333,7 +334,7 @@ def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
     assert one.verdict == "equal"
     assert one.decision.undecided == ("eel",)
     assert set(one.decision.near) == {"ant", "bee", "cat", "dog"}
-    assert "For eel there are too few blocks to say." in verdict.answer(one).sentence
+    assert "There are too few blocks to decide about eel." in verdict.answer(one).sentence
 
 
 def test_only_what_matters_counts() -> None:

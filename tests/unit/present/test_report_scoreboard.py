@@ -89,10 +89,11 @@ def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
     reasons = {row.contestant: group.reason for group in found.groups for row in group.rows}
     assert [reasons.pop(name) for name in (LOCK, SNAPSHOT)] == [
         (
-            "Ranked apart: ended by itself in 2 of 18 trials: signal SIGSEGV and gave wrong or lost replies in 1 of 18 "
+            "Ranked separately: ended by itself in 2 of 18 trials: signal SIGSEGV and gave wrong or lost replies "
+            "in 1 of 18 "
             "trials: corrupt 7"
         ),
-        "Ranked apart: gave wrong or lost replies in 1 of 18 trials: 3 of 212000 messages lost",
+        "Ranked separately: gave wrong or lost replies in 1 of 18 trials: 3 of 212000 messages lost",
     ]
     assert set(reasons.values()) == {""}
     assert [len(group.rows) for group in found.groups] == [3, 1, 1]
@@ -117,7 +118,7 @@ def test_the_share_lost_stands_beside_the_metric_that_it_flatters() -> None:
     assert lost[REUSEPORT].figure.endswith(" !")
     assert [(group.lossy, group.reason) for group in found.groups] == [
         (False, ""),
-        (True, "Ranked apart: more than 0.1% lost"),
+        (True, "Ranked separately: more than 0.1% lost"),
     ]
 
 
@@ -206,6 +207,6 @@ def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
 
 def test_each_audit_is_told_with_what_follows_from_it() -> None:
     rows = {row[0]: row[1:] for row in views.audits(troubled().audits).rows}
-    assert rows["died"] == ("server", "a fault: ranked apart", "0", "74")
-    assert rows["steal"][:2] == ("machine", "made again")
-    assert rows["generator"][:2] == ("instrument", "the figures are bounds, for all alike")
+    assert rows["died"] == ("server", "a fault: ranked separately", "0", "74")
+    assert rows["steal"][:2] == ("machine", "retried")
+    assert rows["generator"][:2] == ("instrument", "figures are bounds, for every contestant")

@@ -101,7 +101,7 @@ def test_a_block_counts_once_however_many_levels_it_has() -> None:
 
 
 def test_the_same_in_every_block_is_certain_and_its_interval_has_no_width() -> None:
-    """Counts: two system calls a message against one, in every block. No test can doubt that, and none is shown."""
+    """Counts: two system calls per message against one, in every block. No test can doubt that, and none is shown."""
     data = {"a": {(block, "x"): 0.3 for block in range(5)}, "b": {(block, "x"): 0.1 for block in range(5)}}
     (one,) = family(data)
     assert one.interval == stats.Interval(one.ratio, one.ratio)

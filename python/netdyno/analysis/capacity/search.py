@@ -130,7 +130,7 @@ class Search:
     def tell(self, outcome: Outcome) -> None:
         """What came of the trial at the rate that was asked for last."""
         if self._asked is None:
-            raise ValueError("no rate was asked for")
+            raise ValueError("no rate was requested")
         step, self._asked = self._asked, None
         tally = self.tallies.setdefault(step, Tally())
         if outcome == "held":

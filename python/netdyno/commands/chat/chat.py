@@ -32,7 +32,7 @@ LONGEST_RECEIVED = 64 << 20
 """More than this announced is taken for another protocol, not for a message."""
 
 COMMANDS = ("/quit", "/help")
-HELP = "what you type goes to everybody; /quit, Ctrl-D or Ctrl-C leaves; //text sends /text"
+HELP = "what you type goes to all clients; /quit, Ctrl-D or Ctrl-C leaves; //text sends /text"
 
 
 class ChatError(Exception):
@@ -86,7 +86,7 @@ async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamW
     except socket.gaierror as error:
         raise ChatError(f"{place}: the host is not known: {error.strerror}") from error
     except UnicodeError as error:  # what getaddrinfo raises for a label that is empty or too long (RFC 1035, 2.3.4)
-        raise ChatError(f"{place}: the host is no name that could be known") from error
+        raise ChatError(f"{place}: the host name is not valid") from error
     except TimeoutError as error:
         raise ChatError(f"{place}: no answer within {CONNECT_TIMEOUT_S:g} s") from error
 
@@ -97,7 +97,7 @@ async def _first_of(hosts: list[str], place: TcpUrl) -> tuple[asyncio.StreamRead
         try:
             return await asyncio.open_connection(host, place.port)
         except ConnectionRefusedError:
-            why = "nobody listens there (connection refused)"
+            why = "no server listens there (connection refused)"
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
     raise ChatError(f"{place}: {why}")

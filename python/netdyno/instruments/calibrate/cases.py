@@ -141,7 +141,7 @@ def counted(load: LoadResult, done: Done) -> tuple[Score, ...]:
         exactly("duplicated", done.duplicated, found.duplicated),
         exactly("corrupted", done.corrupted, found.corrupt),
         exactly("sent", done.arrived, found.sent),
-        exactly("the trial is struck out", 1, int(refused)),
+        exactly("the trial is invalid", 1, int(refused)),
     )
 
 
@@ -214,7 +214,7 @@ CASES = (
     _short("constant 1 ms", "1ms"),
     _short("constant 200 µs", "200us"),
     _short("constant 50 µs", "50us"),
-    Case("stall", "the server stands still for 1 s of 4 s", _STALL, _open(10, 1000, _WINDOW), stalled),
+    Case("stall", "the server stops for 1 s of 4 s", _STALL, _open(10, 1000, _WINDOW), stalled),
     Case(
         "stall, full sockets",
         "the same with messages of 256 KiB through socket buffers of 64 KiB",
@@ -231,7 +231,7 @@ CASES = (
     ),
     Case(
         "stall, one connection",
-        "one of 10 connections stands still for 1 s",
+        "one of 10 connections stops for 1 s",
         _STALL_OF_ONE,
         _open(10, 1000, _WINDOW),
         stalled_connection,

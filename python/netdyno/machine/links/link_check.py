@@ -205,12 +205,12 @@ def judge(name: str, asked: Terms, measured: Callable[[], Measured]) -> tuple[st
         found, wrong = _with_patience(asked, measured)
         how = wan.way()
     except NotAllowedError as error:
-        return f"{name}: cannot be had here", f"the link {name} cannot be had here: {error}"
-    by = "netem" if how.by == "netem" else f"the project's relay, for there is no netem ({how.why})"
+        return f"{name}: not available here", f"the link {name} is not available here: {error}"
+    by = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
     line = f"{name}, by {by}: {in_words(found)}"
     if not wrong:
         return line, ""
-    return line, f"the link {name} is not what was asked for, {ATTEMPTS} times: {'; '.join(wrong)}; {in_words(found)}"
+    return line, f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(wrong)}; {in_words(found)}"
 
 
 def _with_patience(

@@ -82,7 +82,7 @@ def entering(pid: int) -> tuple[str, ...]:
         network = namespace_child.network_of(pid)
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError as error:
-        raise UserError(f"process {pid} cannot be looked at: {error.strerror}") from error
+        raise UserError(f"process {pid} cannot be inspected: {error.strerror}") from error
     # A program that runs has the mark; only unshare(1), on the way to it, does not.
     if f"{namespace_child.MARK}={network}".encode() not in variables:
         raise UserError(f"process {pid} is in no private network namespace of netdyno's")

@@ -89,7 +89,7 @@ def _alone(transport: Transport) -> Iterator[Network]:
             yield Network(made.enter, made.enter, _counters(made))
     except NotAllowedError as error:
         raise NoNetworkError(
-            f"{transport.name} is measured in a private network namespace only, and none can be had here: {error}"
+            f"{transport.name} is measured in a private network namespace only, and none can be made here: {error}"
         ) from error
 
 
@@ -103,7 +103,7 @@ def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
             with wan.joined(terms(wanted, place.seed), place.log, place.pinning) as ends:
                 yield _between(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
     except NotAllowedError as error:
-        raise NoNetworkError(f"the link {wanted.link_words} cannot be had here: {error}") from error
+        raise NoNetworkError(f"the link {wanted.link_words} is not available here: {error}") from error
 
 
 def _between(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:

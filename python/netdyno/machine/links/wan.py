@@ -135,7 +135,7 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
             _introduce(ends)
             yield running
     except NotAllowedError as error:
-        raise NotAllowedError(f"{error} (netem cannot be had either: {how.why})") from error
+        raise NotAllowedError(f"{error} (netem is not available either: {how.why})") from error
 
 
 def _introduce(ends: Lan) -> None:

@@ -120,7 +120,7 @@ def _behind(question: Mapping[str, Any]) -> Iterator[Row]:
         yield {"table": "capacity", "metric": "capacity", **about, **figure}
         yield {"table": "capacity", "metric": "knee", **about, "value": curve["knee_hz"]}
         for point in curve["points"]:
-            told = f"{point['held']} held, {point['failed']} failed, {point['silent']} said nothing"
+            told = f"{point['held']} held, {point['failed']} failed, {point['silent']} not counted"
             at = {"level": f"rate={point['rate_hz']:.10g}", "contestant": curve["contestant"], "text": told}
             for metric, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns")):
                 yield {"table": "rate", **at, "metric": metric, "unit": "ns", "value": point[key]}

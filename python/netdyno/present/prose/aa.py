@@ -13,20 +13,20 @@ def sentence(one: Control) -> str:
     if one.none is not None:
         return f"No A/A control: {_why_none(one)}."
     told = len(one.comparisons)
-    head = f"The same under two names: of {quantities.plural(told, 'A/A comparison')}"
+    head = f"Each server against itself: of {quantities.plural(told, 'A/A comparison')}"
     if not one.single.of:
         return f"{head} none had enough blocks to be judged."
-    ranked = f"{one.different.count} came out different as a ranking would say it ({_of(one.different)})"
-    single = f"{one.single.count} by a test at {one.level:.0%} without correction ({_of(one.single)})"
+    ranked = f"{one.different.count} came out different as a ranking decides it ({_of(one.different)})"
+    single = f"{one.single.count} by a single test at {one.level:.0%}, uncorrected ({_of(one.single)})"
     return f"{head}, {ranked} and {single}.{_largest(one)}{_alarm(one)}"
 
 
 def _why_none(one: Control) -> str:
     return {
-        "share": "this run gave it no share of its time",
+        "share": "this run gave it none of its time",
         "blocks": f"a comparison needs {FEWEST_BLOCKS} blocks, and this run had {one.blocks} at most",
-        "unfinished": "the run was interrupted before its first",
-        "time": f"too small: {quantities.share(one.share)} of its time are less than one comparison takes",
+        "unfinished": "the run was interrupted before the first comparison",
+        "time": f"{quantities.share(one.share)} of this run's time is less than a comparison takes",
         None: "",
     }[one.none]
 
@@ -57,13 +57,13 @@ def _largest(one: Control) -> str:
     if furthest is None:
         return ""
     change = quantities.percent_change(furthest.comparison.ratio)
-    return f" Furthest from itself: {furthest.contestant} in {where(furthest)}, {change}."
+    return f" Largest difference: {furthest.contestant} in {where(furthest)}, {change}."
 
 
 def _alarm(one: Control) -> str:
     if not one.fails:
         return ""
     return (
-        f" THAT IS TOO OFTEN: by chance, so many come in {quantities.share(one.by_chance)} of such runs. "
-        "Do not believe the comparisons of this run."
+        f" THAT IS TOO OFTEN: chance alone gives so many in {quantities.share(one.by_chance)} of such runs. "
+        "The comparisons of this run are INVALID."
     )

@@ -16,10 +16,10 @@ from netdyno.present.prose import company, flips, ground, verdict
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 MOST_NAMED = 4
-MADE = "which was made for this"
+MADE = "made for this question"
 BUSY = 0.03
 """Of the cores, what others used: as the audit foreign_load has it."""
-OUTCOMES: Mapping[Outcome, str] = {"meets": "meets it", "breaks": "does not", "open": "is not shown either way"}
+OUTCOMES: Mapping[Outcome, str] = {"meets": "is met", "breaks": "is not met", "open": "is undecided"}
 
 
 def sentences(advice: Advice) -> tuple[str, ...]:
@@ -42,17 +42,17 @@ def _answer(advice: Advice) -> str:
     narrowed = len(decision.among) < len(advice.kept) and advice.among != "breaks"
     whose = f"{'are shown to meet' if advice.among == 'meets' else 'may meet'} {_wanted(advice)}" if narrowed else ""
     if decision.verdict == "unopposed" and narrowed:
-        shown = "is shown to" if advice.among == "meets" else "may"
-        return f"Take {decision.among[0]}: it alone {shown} meet {_wanted(advice)}.{found.rest}"
+        shown = "that is shown to" if advice.among == "meets" else "that may"
+        return f"Take {decision.among[0]}: it is the only server {shown} meet {_wanted(advice)}.{found.rest}"
     of = f"Of those that {whose}: " if narrowed else ""
     if not advice.by_metric:
         return of + found.sentence
     speech = verdict.Speech(advice.findings)
     others = [name for name in decision.front if name not in decision.taken]
-    close = "shown to be close to the best" if advice.settled else "the best that was seen"
+    close = "shown to be close to the best" if advice.settled else "the best measured"
     seen = f"Take {' or '.join(decision.taken)}, {close} in {speech.subject()}"
     named = _some([speech.says[name] for name in others])
-    return f"{of}{seen}; {named} {'is' if len(others) == 1 else 'are'} not proven worse in this.{found.rest}"
+    return f"{of}{seen}; {named} {'is' if len(others) == 1 else 'are'} not proven worse in that.{found.rest}"
 
 
 def _wanted(advice: Advice) -> str:
@@ -64,29 +64,29 @@ def _certainty(advice: Advice) -> tuple[str, ...]:
         return ()
     metric = METRICS[advice.findings.scenario.metric]
     first = advice.take[0]
-    rest = " A longer --time-budget would tell more." if advice.may_tell_more else ""
+    rest = " A longer --time-budget would narrow this." if advice.may_tell_more else ""
     after = plural(advice.blocks, "block")
     whose = ""
     if advice.among != "breaks" and any(one.outcome == "breaks" for one in advice.kept):
         whose = f" that may meet {_wanted(advice)}"
         if not any(one.outcome != "breaks" and one.contestant != first for one in advice.kept):
-            return (f"Nobody else{whose} is there, after {after}.{rest}",)
+            return (f"No other server{whose} is left after {after}.{rest}",)
     if advice.hidden:
-        untold = f"How far {first} is from the best in {metric.title} cannot be told, and more time would not tell it"
+        untold = f"How far {first} is from the best in {metric.title} is unknown, and more time would not show it"
         return (f"{untold}: the generator is at its limit with {_some(advice.hidden)}.",)
     if advice.behind is None:
         few = (
-            f" It takes {FEWEST_BLOCKS} of everybody: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
+            f" It takes {FEWEST_BLOCKS} blocks of all: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         )
-        return (f"How far {first} is from the best in {metric.title} cannot be told after {after}.{few}{rest}",)
+        return (f"How far {first} is from the best in {metric.title} is unknown after {after}.{few}{rest}",)
     if advice.behind == 1 and len(advice.findings.decision.front) > 1:
         return (f"No other{whose} is better than {first} in {metric.title} (95%, {after}).{rest}",)
     if advice.behind == 1:
-        worse = f"Nobody else{whose} is better in {metric.title}: all of them are shown to be worse"
+        worse = f"Every other server{whose} is shown to be worse in {metric.title}"
         return (f"{worse}, after {after}.{rest}",)
     most = quantities.margin(advice.behind)
-    times = "" if advice.behind < 2 else ", which is nearly nothing to know"
-    than = f"Nobody{whose} is better than {first} in {metric.title}"
+    times = "" if advice.behind < 2 else ", which is a very wide bound"
+    than = f"No server{whose} is better than {first} in {metric.title}"
     return (f"{than} by more than {most} (95%, {after}){times}.{rest}",)
 
 
@@ -103,11 +103,11 @@ def _objective(advice: Advice) -> tuple[str, ...]:
         by[one.outcome].append(one.contestant)
     said = {
         "meets": f"{wanted} is met by {_some(by['meets'])}.",
-        "open": f"Nobody is shown to meet {wanted}.",
-        "breaks": f"Nobody meets {wanted}; the ranking above is of those who do not.",
+        "open": f"No server is shown to meet {wanted}.",
+        "breaks": f"No server meets {wanted}; the ranking above is of servers that do not.",
     }[advice.among]
     if by["open"]:
-        said += f" Not shown either way: {_some(by['open'])}."
+        said += f" Undecided: {_some(by['open'])}."
     if by["breaks"] and advice.among != "breaks":
         said += f" Not met by {_some(by['breaks'])}."
     named = [one for one in advice.kept if one.contestant in advice.take[:1]]
@@ -141,14 +141,14 @@ def _left_out(advice: Advice) -> tuple[str, ...]:
     if not by_blocks:
         return ()
     told = [f"{_some(names)} after {plural(blocks, 'block')}" for blocks, names in sorted(by_blocks.items())]
-    return (f"Left out on the way, for they cannot be the one to take: {'; '.join(told)}.",)
+    return (f"Dropped during the run, as none of them can be the best: {'; '.join(told)}.",)
 
 
 def _bounds(advice: Advice) -> tuple[str, ...]:
     if not advice.findings.censored:
         return ()
     who = _some(sorted({one.contestant for one in advice.findings.censored}))
-    return (f"The generator was at its limit with {who}: figures are bounds, and gaps may be larger.",)
+    return (f"The generator was at its limit with {who}: figures are bounds, and true differences may be larger.",)
 
 
 def _busy(advice: Advice) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def _busy(advice: Advice) -> tuple[str, ...]:
     used = quantities.share(advice.foreign)
     return (
         *quota,
-        f"Other programs used {used} of the machine's cores beside a trial: times are longer for it, for all alike.",
+        f"Other programs used {used} of the machine's cores during a trial: all times are longer for that.",
     )
 
 
@@ -173,7 +173,7 @@ def near(found: Sequence[Along]) -> tuple[str, ...]:
 
 
 def not_looked(why: str = "") -> str:
-    return f"Near which values of the workload the answer changes: none was looked at{why and f', for {why}'}."
+    return f"Whether the answer changes near these values was not measured{why and f', because {why}'}."
 
 
 def _along(one: Along) -> str:
@@ -182,16 +182,16 @@ def _along(one: Along) -> str:
     flipping = [each for each in one.beside if each.flips.verdict == "flip"]
     untold = [_other(one, each) for each in one.beside if each.flips.verdict == "open"]
     if flipping:
-        said = f"Along {one.factor} the answer changes. {' '.join(f'{flips.sentence(each)}.' for each in flipping)}"
+        said = f"Across {one.factor}, the answer changes. {' '.join(f'{flips.sentence(each)}.' for each in flipping)}"
     elif not one.beside:
-        said = f"Along {one.factor} nothing could be compared {span}."
+        said = f"Across {one.factor}, nothing could be compared {span}."
     elif len(untold) < len(one.beside):
         no_flip = [_other(one, each) for each in one.beside if each.flips.verdict == "none"]
-        said = f"Along {one.factor} the answer does not change {span} beside {listed(no_flip)}."
+        said = f"Across {one.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
     else:
-        said = f"Along {one.factor}, {span}, nobody is told to be better than {one.first} and worse elsewhere."
+        said = f"Across {one.factor}, {span}, no change of the answer is proven."
     if untold and len(untold) < len(one.beside):
-        said += f" Beside {listed(untold)} these blocks cannot tell."
+        said += f" Compared with {listed(untold)}, these blocks cannot decide."
     return said + _outcomes(one)
 
 
@@ -222,8 +222,8 @@ def values(option: str, some: Iterable[float]) -> list[str]:
 def _near_stored(take: Sequence[str], option: str, at: float, others: Sequence[str], value: float) -> str:
     ends = f"between {_value(option, min(at, value))} and {_value(option, max(at, value))}"
     if set(take) & set(others):
-        return f"No change {ends}: there it is {listed(others)} as well."
-    return f"The answer changes {ends}: there it is {listed(others)}."
+        return f"The answer does not change {ends}: {listed(others)} there as well."
+    return f"The answer changes {ends}: {listed(others)} there."
 
 
 def _value(option: str, value: float) -> str:
@@ -234,7 +234,7 @@ def _value(option: str, value: float) -> str:
 def stored(started_at: str, between: tuple[str, float, float] | None) -> str:
     """What was there already, and how it covers the workload."""
     if between is None:
-        return f"stored, of {started_at}"
+        return f"a stored run of {started_at}"
     option, *ends = between
-    at = " and at ".join(values(option, ends))
-    return f"stored, of {started_at}; it did not measure this workload, but at {at}, and says the same at both"
+    at = " and ".join(values(option, ends))
+    return f"a stored run of {started_at}, which did not measure this workload, but {at}, with the same answer at both"

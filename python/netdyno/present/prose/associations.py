@@ -17,16 +17,16 @@ CALLS_WORTH_TELLING = 0.05
 """Of one system call, per message: two traces of the same server differ by less."""
 SMALL_RATIO = 0.5
 SAYS: Mapping[str, str] = {
-    "cpu": "needs {} of server CPU a message against {}",
-    "softirq": "has the kernel in softirqs on its cores for {} a message against {}",
-    "voluntary": "gives up its core {} times a message against {}",
-    "involuntary": "is taken off its core {} times in 1,000 messages against {}",
-    "run-queue": "waits {} a message for a core against {}",
-    "packets": "takes {} segments or datagrams a message against {}",
-    "delayed-acks": "goes with {} delayed ACKs in 1,000 messages against {}",
-    "retransmits": "goes with {} segments sent again in 1,000 messages against {}",
-    "timeouts": "goes with {} timeouts of TCP in 1,000 messages against {}",
-    "no-room": "goes with {} datagrams that found no room in a socket in 1,000 messages against {}",
+    "cpu": "uses {} of server CPU per message against {}",
+    "softirq": "has {} of kernel softirqs per message on its cores against {}",
+    "voluntary": "gives up its core {} times per message against {}",
+    "involuntary": "is taken off its core {} times per 1,000 messages against {}",
+    "run-queue": "waits {} per message for a core against {}",
+    "packets": "takes {} segments or datagrams per message against {}",
+    "delayed-acks": "has {} delayed ACKs per 1,000 messages against {}",
+    "retransmits": "has {} retransmitted segments per 1,000 messages against {}",
+    "timeouts": "has {} TCP timeouts per 1,000 messages against {}",
+    "no-room": "has {} datagrams dropped at full sockets per 1,000 messages against {}",
 }
 """The end of a sentence about a contestant, by counter, with the figures of it and of another for {} and {}."""
 
@@ -58,12 +58,12 @@ def _beside(why: Why) -> str:
 def _nothing(why: Why) -> str:
     """Why no counter is named."""
     if not why.considered:
-        return "Nothing was counted by which the two could be compared."
+        return "No counter was recorded for both."
     if why.decidable:
-        return "Nothing that was counted explains it."
+        return "No counter is proven different between the two."
     return (
-        f"{quantities.plural(why.blocks, 'block')} {'is' if why.blocks == 1 else 'are'} too few to tell what was "
-        f"counted from chance: it takes {FEWEST_BLOCKS}."
+        f"{quantities.plural(why.blocks, 'block')} {'is' if why.blocks == 1 else 'are'} too few to prove that a "
+        f"counter differs: {FEWEST_BLOCKS} are needed."
     )
 
 
@@ -120,8 +120,8 @@ def _traced(traced: TracedCalls | None) -> str:
         return ""
     worse, better = traced.worse, traced.better
     text = (
-        f" Traced at {traced.label}, once each and so not tested: "
-        f"{_against(sum(worse.values()), sum(better.values()), ' system calls a message')}"
+        f" Traced at {traced.label}, once each, so not tested: "
+        f"{_against(sum(worse.values()), sum(better.values()), ' system calls per message')}"
     )
     mine, theirs = worse.get(traced.most, 0.0), better.get(traced.most, 0.0)
     if abs(mine - theirs) < CALLS_WORTH_TELLING:

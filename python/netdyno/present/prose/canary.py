@@ -18,10 +18,9 @@ def drift_line(found: MachineOverTime | None) -> str:
     said = []
     if one.drift >= DRIFT_TOLD:
         said.append(
-            f"The machine drifted: by the canary, {one.name} ran {quantities.three_digits(one.drift)} times as fast in "
-            f"the "
-            f"fastest block as in the slowest, and at {quantities.rate(one.least)} to {quantities.rate(one.most)} over "
-            f"the run."
+            f"The machine drifted: by the canary ({one.name}), the fastest block was "
+            f"{quantities.three_digits(one.drift)} times as fast as the slowest, from {quantities.rate(one.least)} to "
+            f"{quantities.rate(one.most)} over the run."
         )
     if found.struck:
         said.append(_struck(found))
@@ -40,25 +39,25 @@ def sentences(found: MachineOverTime) -> tuple[str, ...]:
     said = [f"Over the run: {ranges}."]
     if blocks > 1:
         said.append(
-            f"From block to block the machine drifted by a factor of {quantities.three_digits(one.drift)} ({one.name}, "
-            f"fastest block's median to slowest's)."
+            f"From block to block the machine drifted by a factor of {quantities.three_digits(one.drift)} ({one.name}: "
+            "the median of the fastest block over that of the slowest)."
         )
     if found.counted:
-        said.append("How far each trial was from its block was only counted, as asked, and struck nothing out.")
+        said.append(
+            "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
+        )
     elif found.struck:
         said.append(_struck(found))
     else:
-        said.append(f"No trial was further than a factor of {FACTOR:g} from its block.")
+        said.append(f"No trial was further than a factor of {FACTOR:g} from the median of its block.")
     if found.unread:
-        said.append(f"Beside {quantities.plural(found.unread, 'trial')} the canary could not be read.")
+        said.append(f"The canary could not be read at {quantities.plural(found.unread, 'trial')}.")
     if found.unjudged:
-        said.append(
-            f"{quantities.plural(found.unjudged, 'trial')} of a block that did not come to its end could not be judged."
-        )
+        said.append(f"{quantities.plural(found.unjudged, 'trial')} of an unfinished block could not be judged.")
     return tuple(said)
 
 
 def _struck(found: MachineOverTime) -> str:
     trials = quantities.plural(found.struck, "trial")
     how = "was" if found.struck == 1 else "were"
-    return f"{trials} {how} made again, beside which the machine was not that of the block."
+    return f"{trials} {how} retried, because the machine was faster or slower there than in the rest of the block."

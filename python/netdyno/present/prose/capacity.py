@@ -15,7 +15,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     "held": "held",
     "failed": "failed",
     "generator": "generator at its limit",
-    "disturbed": "machine not free",
+    "disturbed": "machine disturbed",
     "broken": "not completed",
 }
 
@@ -56,7 +56,7 @@ def searched(found: CapacityFindings) -> str:
         return ""
     contestant, answer = found.search.contestant, found.search.answer
     if answer is None:
-        return f"The search for the capacity of {contestant} did not come to its end."
+        return f"The search for the capacity of {contestant} did not finish."
     return f"{sentence(contestant, found.objective, answer, found.search.why)}."
 
 
@@ -65,18 +65,23 @@ def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
     if found is None:
         return ()
     meaning = (
-        f"Capacity: the offered rate up to which {found.objective.text}, in messages per second. What was struck out "
-        "for what the server did counts as not meeting it; what was struck out for the generator or the machine does "
-        "not count."
+        f"Capacity: the highest offered rate, in messages per second, up to which {found.objective.text}. A trial that "
+        "is invalid because of the server counts as a miss; a trial that is invalid because of the generator or the "
+        "machine does not count."
     )
     told = [meaning]
     for curve in found.curves:
         where = f"{curve.contestant}{f' at {curve.level}' if curve.level else ''}"
         blocks = quantities.plural(curve.blocks, "block")
         if curve.at_least and found.search is None:
-            told.append(f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is that or more.")
+            told.append(
+                f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is the highest rate "
+                f"or more."
+            )
         if curve.below and found.search is None:
-            told.append(f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is that or less.")
+            told.append(
+                f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is below the lowest rate."
+            )
     return tuple(told)
 
 
@@ -93,28 +98,29 @@ def sentence(server: str, objective: Objective, answer: Answer, why: Reason | No
             return f"{meets} up to {_up_to(holds)}; at {rate(fails.rate_hz)} it failed in {_of(fails.failed, fails)}"
         case "at_most":
             assert holds is not None
-            return f"{meets} at {_up_to(holds)}: the most that was to be tried, so its capacity is that or more"
+            return f"{meets} at {_up_to(holds)}: the highest rate to be tried, so its capacity is that or more"
         case "none":
             assert fails is not None
             return (
-                f"{server} does not meet {objective.text} at {rate(fails.rate_hz)} messages/s, the least that was to "
-                f"be tried: it failed in {_of(fails.failed, fails)}"
+                f"{server} does not meet {objective.text} at {rate(fails.rate_hz)} messages/s, the lowest rate to be "
+                f"tried: it failed in {_of(fails.failed, fails)}"
             )
         case "generator":
             said = f"limited by the generator, which was at its limit{stopped}: "
             return f"{said}{_at_least(server, objective, holds)}"
         case "disturbed":
-            said = f"no answer, for the machine did something else in every trial{stopped} ({reason(why)}): "
+            said = f"no answer, because the machine was disturbed in every trial{stopped} ({reason(why)}): "
             return f"{said}{_at_least(server, objective, holds)}"
         case _:
             return (
-                f"no answer, for no trial was completed{stopped} ({reason(why)}): {_at_least(server, objective, holds)}"
+                f"no answer, because no trial was completed{stopped} ({reason(why)}): "
+                f"{_at_least(server, objective, holds)}"
             )
 
 
 def _at_least(server: str, objective: Objective, holds: At | None) -> str:
     if holds is None:
-        return f"nothing is known of {server} and {objective.text}"
+        return f"it is unknown whether {server} meets {objective.text} at any rate"
     return f"{server} meets {objective.text} at least up to {_up_to(holds)}"
 
 

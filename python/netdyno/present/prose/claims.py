@@ -66,19 +66,19 @@ def lacking(missing: Lacking) -> str:
             found = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
             return f"{_needs(to)} {quantities.plural(needed, 'core')}{who}, and {found}"
         case OnlyOne(need, to):
-            return f"{_needs(to)} a {need}, and this run was made on one"
+            return f"{_needs(to)} a {need}, and this run had only one"
         case Refused(contestants):
             names = quantities.listed(list(contestants))
             is_what = " or ".join(sorted(set(contestants.values())))
             return f"{names} {'is' if len(contestants) == 1 else 'are'} {is_what} and in no claim"
         case SingleLevel(along):
-            return f"this run has a single level of {along!r} there"
+            return f"this run has only one level of {along!r} there"
         case NotPlanned(contestant):
             return f"this run planned no such trial of {contestant or 'any contestant'}"
         case Skipped(contestant, why):
             return f"{contestant} was skipped: {why}"
         case GeneratorAtLimit(contestant):
-            where = f"beside {contestant} " if contestant else ""
+            where = f"with {contestant} " if contestant else ""
             return f"{where}the generator was at its limit there, so its figures are bounds, which do not decide it"
         case NotCounted(name, why):
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
@@ -94,17 +94,17 @@ def why_open(check: Check, comparisons: int) -> str:
         case None:
             return ""
         case "no_figures":
-            return "no block has a figure of all it compares"
+            return "no block has a figure for everything it compares"
         case "zero":
             return f"a {METRICS[check.step.metric].title} of 0 has no ratio"
         case "few_blocks":
             return f"too few blocks: {check.blocks}, and a verdict needs {FEWEST_BLOCKS}"
         case "unproven":
             p = quantities.p_value(check.p_corrected)
-            return f"it fails, but not proven so among {comparisons} comparisons ({p} corrected); {_enough(check)}"
+            return f"it fails, but this is not proven among {comparisons} comparisons ({p} corrected); {_enough(check)}"
         case "near":
             p = quantities.p_value(check.p)
-            return f"{shown(check)} cannot be told from the threshold ({p}); {_enough(check)}"
+            return f"{shown(check)} is not proven different from the threshold ({p}); {_enough(check)}"
         case "bound":
             return f"{shown(check)} is a bound, which does not decide it" if check.figures else "both sides are bounds"
         case "need":
@@ -114,8 +114,8 @@ def why_open(check: Check, comparisons: int) -> str:
 def _enough(check: Check) -> str:
     """How many blocks would decide it."""
     if check.blocks_to_decide is None:
-        return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not tell"
-    return f"as it stands, {quantities.plural(check.blocks_to_decide, 'block')} would tell"
+        return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not decide it"
+    return f"as it stands, {quantities.plural(check.blocks_to_decide, 'block')} would decide it"
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def sentences(found: Company | None) -> tuple[str, ...]:
         return ()
     trials = f"{found.trials} of " if found.trials < found.of else ""
     text = (
-        f"{MARK} Measured {label(found)} ({trials}{quantities.plural(found.of, 'trial')}): comparisons hold, for all "
-        "contestants met the same; the absolute figures are not those of the machine alone."
+        f"{MARK} Measured {label(found)} ({trials}{quantities.plural(found.of, 'trial')}): comparisons hold, "
+        "because every contestant was disturbed alike; absolute figures are not those of an idle machine."
     )
     return (text,)

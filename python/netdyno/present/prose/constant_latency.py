@@ -17,6 +17,6 @@ def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
 def _sentence(who: str, found: Constant, loads: list[str]) -> str:
     return (
         f"{who} answers in {quantities.duration(found.p50_ns)} to {quantities.duration(found.p99_ns)} (p50 to p99) at "
-        f"{quantities.listed(loads)} alike. A time that load does not change smells of a timer (a delayed ACK, a "
-        "resend, a timeout) and not of work; no service time and no delay of the link was asked for."
+        f"{quantities.listed(loads)} alike. A response time that load does not change suggests a timer (a delayed "
+        "ACK, a retransmission, a timeout) rather than work: no service time and no link delay was requested."
     )

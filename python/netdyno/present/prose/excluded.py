@@ -45,7 +45,7 @@ def unranked_caveats(found: Sequence[Unranked]) -> tuple[str, ...]:
 
 def explained(found: Sequence[Unsafe]) -> str:
     """What stands below the lines of HEADINGS."""
-    counted = "Lost: of the messages that should have come; streams broken: connections that could not be read any more"
+    counted = "Lost: of the messages expected; streams broken: connections whose bytes could no longer be parsed"
     right = sum(one.trials - one.wrong for one in found)
     if not right:
         return f"{counted}."

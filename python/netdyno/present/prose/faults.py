@@ -13,9 +13,9 @@ WORDS = {
     "bytes": "sent a wrong number of bytes",
     "connections": "refused or dropped connections",
     "completed": "answered nothing",
-    "stalled": "stood still",
+    "stalled": "stopped answering for a time",
     "server_alive": "did not answer at the end",
-    "server_totals": "counted wrongly",
+    "server_totals": "reported wrong totals",
 }
 """By the audit that found it."""
 LONGEST_DETAIL = 90
@@ -34,4 +34,4 @@ def named(faulty: Faulty) -> str:
 def sentence(found: Sequence[Faulty]) -> str:
     """The sentence about those that are ranked apart for their faults, with a space before it; nothing where there are
     none."""
-    return f" Ranked apart for faults: {'; '.join(map(named, found))}." if found else ""
+    return f" Ranked separately, for their faults: {'; '.join(map(named, found))}." if found else ""

@@ -18,8 +18,8 @@ MOST_NAMED = 4
 def headline(one: FlipFound) -> str:
     """The answer in a few words."""
     if len(one.flips.points) == 1:
-        return "One level has no flip"
-    return {"flip": "The winner changes", "none": "No flip", "open": "Not decided"}[one.flips.verdict]
+        return "Only one level: no flip"
+    return {"flip": "The winner changes", "none": "No flip", "open": "Undecided"}[one.flips.verdict]
 
 
 def sentence(one: FlipFound) -> str:
@@ -35,13 +35,13 @@ def _answer(one: FlipFound) -> str:
     points = one.flips.points
     if len(points) == 1:
         where = _level(one, points[0].at)
-        return f"both were measured at one level only ({where}), and one level has no flip: {_told(one)}"
+        return f"both were measured at one level only ({where}), where no flip can be seen: {_told(one)}"
     ends = span(one, points[0].at, points[-1].at)
     if one.flips.verdict == "none":
         better = one.first if points[0].side > 0 else one.second
         levels = quantities.plural(len(points), "level")
-        return f"no flip between {ends}: {better} is better than {_other(one, better)} throughout, at {levels}"
-    return f"not decided between {ends}: {_told(one)}{_more(one)}"
+        return f"no flip between {ends}: {better} is better than {_other(one, better)} at each of {levels}"
+    return f"undecided between {ends}: {_told(one)}{_more(one)}"
 
 
 def _crossing(one: FlipFound, crossing: Crossing) -> str:
@@ -56,13 +56,13 @@ def _not_narrow(one: FlipFound) -> str:
     """Why a bracket is wider than asked."""
     if one.pursuit is None or one.pursuit.narrow:
         return ""
-    asked = f"a ratio of {one.pursuit.within:g} was asked for"
+    wide = f"the interval is wider than the requested ratio of {one.pursuit.within:g}, because"
     if one.pursuit.wanted:
-        return f"; {asked}, and the run ended before"
+        return f"; {wide} the run ended before"
     untold = [point.at for point in one.flips.points if not point.side]
     if not untold:
-        return f"; {asked}, and it ended after {quantities.plural(len(one.flips.points), 'level')}"
-    return f"; {asked}, and nothing can be told at {_numbers(one, untold)}"
+        return f"; {wide} the search ended after {quantities.plural(len(one.flips.points), 'level')}"
+    return f"; {wide} neither is proven better at {_numbers(one, untold)}"
 
 
 def _told(one: FlipFound) -> str:
@@ -77,20 +77,22 @@ def _told(one: FlipFound) -> str:
     if not untold and len(one.flips.points) == 1:
         return told
     if not untold:
-        return f"{told}, and between these it may change" if one.pursuit is None else f"{told}, and the run ended there"
+        return (
+            f"{told}; the winner may change in between" if one.pursuit is None else f"{told}, and the run ended there"
+        )
     if not told:
-        told = f"neither {one.first} nor {one.second} is told to be better at {_numbers(one, untold)}"
+        told = f"neither {one.first} nor {one.second} is proven better at {_numbers(one, untold)}"
         return told + _at_most(one, open_)
-    return f"{told}; which is at {_numbers(one, untold)} cannot be told from these blocks{_at_most(one, open_)}"
+    return f"{told}; undecided at {_numbers(one, untold)}{_at_most(one, open_)}"
 
 
 def _at_most(one: FlipFound, points: Sequence[Point]) -> str:
-    """By how much one may be better all the same: who is as good as even is an answer, too. Where the generator was at
-    its limit, nobody knows."""
+    """Return how large a difference can be where none is proven: nearly even is an answer, too. Where the generator was
+    at its limit, this is unknown."""
     ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]
     if len(ends) < len(points) or any(point.at in one.bounded for point in points):
         return ""
-    return f", and neither by more than {quantities.share(math.expm1(max(ends)))}"
+    return f": the difference is at most {quantities.share(math.expm1(max(ends)))}"
 
 
 def _more(one: FlipFound) -> str:
@@ -98,7 +100,7 @@ def _more(one: FlipFound) -> str:
     if one.pursuit is None:
         return ""
     known = [count for count in one.pursuit.needed.values() if count is not None]
-    return f"; about {max(known)} blocks at a level would tell" if known else ""
+    return f"; about {max(known)} blocks at a level would decide it" if known else ""
 
 
 def _other(one: FlipFound, better: str) -> str:
@@ -116,15 +118,15 @@ def _uneven(one: FlipFound) -> str:
     if not one.uneven:
         return ""
     at = f"at {_numbers(one, one.uneven)}"
-    way_out = "server-cores = 1 gives both one"
-    return f"; {at} they could use different numbers of cores, and are not compared ({way_out})"
+    way_out = "server-cores = 1 gives each a single core"
+    return f"; {at} they could use different numbers of cores, so they are not compared ({way_out})"
 
 
 def _bounded(one: FlipFound) -> str:
     if not one.bounded:
         return ""
     at_limit = f"at {_numbers(one, one.bounded)} the generator was at its limit"
-    return f"; {at_limit}, which makes a difference smaller or hides it"
+    return f"; {at_limit}, which shrinks or hides a difference"
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ def rows(one: FlipFound) -> list[tuple[str, ...]]:
     """Each level: how much better the first is, its interval, who is told to be better, blocks."""
     table: list[tuple[str, ...]] = []
     for point in one.flips.points:
-        side = {1: one.first, -1: one.second, 0: "cannot be told"}[point.side]
+        side = {1: one.first, -1: one.second, 0: "not proven"}[point.side]
         interval = point.interval
         told = "" if interval is None else f"{change(interval.low)} to {change(interval.high)}"
         mean = "" if math.isnan(point.mean) else change(point.mean)

@@ -19,11 +19,11 @@ OUTCOMES: Mapping[Outcome, str] = {
     "faulty": "faulty",
     "open": "not decided",
     "bound": "not decided: the generator was at its limit",
-    "unsound": "not decided: the server was faulty before",
+    "unsound": "not decided: the server before was faulty",
 }
 DECISIONS: Mapping[Decision, str] = {
     "passes": "No metric is worse by more than its margin.",
-    "fails": "It is worse by more than a margin.",
+    "fails": "The server after is worse by more than the margin.",
     "open": "Not decided.",
 }
 
@@ -55,7 +55,7 @@ def interval(line: Line) -> str:
 def sentence(line: Line) -> str:
     """The line in one. Where a server was faulty, its faults stand in place of figures that it has not."""
     if line.faults:
-        return f"{title(line)}: {OUTCOMES[line.outcome]}. It {named_faults(line)}"
+        return f"{title(line)}: {OUTCOMES[line.outcome]}. The server after {named_faults(line)}"
     before, after = figures(line)
     return (
         f"{title(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: {change(line)} ({interval(line)}), "
@@ -71,8 +71,8 @@ def named_faults(line: Line) -> str:
 def faults(one: Faults) -> str:
     """What a busy machine causes meets both."""
     return (
-        f"{one.scenario}: of {plural(one.of, 'block')}, {one.before} with a fault of the server before and "
-        f"{one.after} with one after"
+        f"{one.scenario}: of {plural(one.of, 'block')}, the server before had a fault in {one.before} and the server "
+        f"after in {one.after}"
     )
 
 
@@ -82,7 +82,7 @@ def decision(found: Found) -> str:
     if found.decision == "fails" and "worse" not in outcomes:
         named = next((line for line in found.lines if line.faults), None)
         told = f": in {named.scenario!r} it {named_faults(named)}" if named else ""
-        return f"It has a fault that the server before has not{told}."
+        return f"The server after has a fault that the server before does not have{told}."
     if found.decision != "open":
         return DECISIONS[found.decision]
     broken = {one.scenario for one in found.faults if one.before == one.after == one.of}

@@ -33,7 +33,7 @@ def quota_sentences(cores: float | None) -> tuple[str, ...]:
 def _server(ground: Ground) -> str:
     if ground.shared:
         where = cores_words(ground.server_cores)
-        text = f"Server and generator shared {where}: each figure of the server holds the generator's work as well"
+        text = f"Server and generator shared {where}: every figure of the server includes the generator's work"
         return text if ground.parallel else f"{text}, and {NOTHING_PARALLEL}"
     text = f"The server had {cores_words(ground.server_cores)}"
     return text if ground.parallel else f"{text}: {NOTHING_PARALLEL}"
@@ -44,8 +44,8 @@ def load_shares(ground: Ground, cells: Sequence[CellFigures]) -> tuple[str, ...]
     used: dict[str, list[float]] = {}
     for cell in cells if ground.shared else ():
         used.setdefault(cell.contestant, []).append(cell.generator_cores.value)
-    shares = [f"{_span(values)} beside {name}" for name, values in used.items()]
-    return (f"Of the shared cores the load itself used {quantities.listed(shares)}.",) if shares else ()
+    shares = [f"{_span(values)} with {name}" for name, values in used.items()]
+    return (f"Of the shared cores, the load itself used {quantities.listed(shares)}.",) if shares else ()
 
 
 def _span(cores: Sequence[float]) -> str:
@@ -81,7 +81,7 @@ def _unequal(ground: Ground) -> tuple[str, ...]:
     could = [
         f"{quantities.listed(group.contestants)} could use {usable_words(group.cores)}" for group in ground.together
     ]
-    apart = f"{'; '.join(could)}: nobody is ranked with those who could use another number"
+    apart = f"{'; '.join(could)}: servers that could use different numbers of cores are not ranked together"
     asleep = [ran.contestant for ran in ground.threads if ran.by_default]
     more = f'; threads = "cores" gives {quantities.listed(asleep)} a thread for each core' if asleep else ""
     return (f"{apart} (server-cores = 1 gives one core to all{more}).",)
@@ -99,9 +99,9 @@ def _how_many(ran: ThreadsRun) -> str:
     if ran.model == "per-connection":
         return "a thread for each connection"
     if ran.by_default:
-        return "one thread, which was the default on any machine"
+        return "one thread, the default on any machine"
     if ran.model == "one":
-        return "one thread, which is the model"
+        return "one thread, by design"
     if ran.alone:
         return "one thread"
     return f"{' or '.join(map(str, ran.counts))} threads"

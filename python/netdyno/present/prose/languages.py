@@ -18,4 +18,4 @@ def sentence(found: Sequence[Within], of: Ground) -> str:
     told = "; ".join(
         f"in {one.language}{on[one.ground]} {quantities.listed(one.unbeaten)} (of {one.of})" for one in found
     )
-    return f"Across languages a runtime is compared as well as a model. Within one, nobody beats: {told}."
+    return f"Across languages, runtimes are compared as well as models. Unbeaten within one language: {told}."

@@ -37,7 +37,8 @@ def apart(standings: Sequence[Standing], bound: float) -> str:
     names = [named(one) for one in standings if one.lossy and not one.faults]
     if not names or not any(one.kind == 0 for one in standings):
         return ""
-    return f" Ranked apart, as they lost more than {quantities.share(bound)} in some trial: {quantities.listed(names)}."
+    lost = f"they lost more than {quantities.share(bound)} of the messages in some trial"
+    return f" Ranked separately, as {lost}: {quantities.listed(names)}."
 
 
 def evidence(
@@ -56,7 +57,7 @@ def evidence(
             cell, loss = max(imperfect, key=lambda one: one[1].lost.value)
             told.append(f"At {labels[cell.level]}, {cell.contestant}: {shares(loss)}. {where(loss)}".rstrip())
     if len(told) > MOST_TOLD:
-        return (*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more lost messages, too; the table has all of them.")
+        return (*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more contestants lost messages; the table has all.")
     return tuple(told)
 
 
@@ -82,14 +83,14 @@ def where(loss: Loss) -> str:
     found = places(loss.drops)
     unexplained = loss.messages - _explained(loss.drops)
     if not found:
-        return "Where they were lost is unknown: nobody counted a drop."
+        return "Where they were lost is unknown: no drop was counted."
     rest = (
         f"; the other {unexplained:,.0f} of {loss.messages:,} lost messages were counted nowhere"
         if unexplained >= 1
         else ""
     )
     each = (
-        f" (each costs {loss.drops.recipients:,.0f} messages)"
+        f" (each request costs {loss.drops.recipients:,.0f} messages)"
         if _requests(loss.drops) and _fans_out(loss.drops)
         else ""
     )
@@ -105,7 +106,7 @@ def places(drops: Drops) -> list[str]:
     told = (
         (drops.generator, "{:,} datagrams at the generator's sockets, whose buffers were full"),
         (drops.unsent, "{:,} messages by the server, which could not send them"),
-        (drops.elsewhere, "{:,} datagrams at sockets of which neither side tells"),
+        (drops.elsewhere, "{:,} datagrams at other sockets"),
         (drops.unserved, "{:,} requests by the server, which had too many waiting"),
         (drops.server, "{:,} datagrams at the server's sockets, whose buffers were full"),
     )
@@ -131,10 +132,10 @@ def caveats(cells: Sequence[CellFigures], bound: float) -> tuple[str, ...]:
     marked = sum(trial.above for cell in cells if cell.loss for trial in cell.loss.trials)
     carriers = quantities.listed([name for name, one in TRANSPORTS.items() if one.messages])
     text = (
-        f"Over {carriers} messages may be lost. Latencies are those of the messages that came back, so a loss flatters "
-        "them; its share, over the whole life of a trial, stands beside each."
+        f"Over {carriers} messages may be lost. Latencies are those of the messages that arrived, so loss makes them "
+        "look better; the share lost in the whole trial is shown beside each."
     )
     if not marked:
         return (text,)
-    trials = f"{quantities.plural(marked, 'trial')} {'bears' if marked == 1 else 'bear'}"
-    return (text, f"{trials} a mark in each figure: more than {quantities.share(bound)} of the messages lost.")
+    trials = f"{quantities.plural(marked, 'trial')} {'is' if marked == 1 else 'are'}"
+    return (text, f"{trials} marked in every figure: more than {quantities.share(bound)} of the messages lost.")

@@ -14,8 +14,8 @@ def sentence(found: MadeAgain) -> str:
     causes = quantities.listed([f"{name} {count}" for name, count in found.causes.items()])
     given_up = f" {quantities.plural(found.given_up, 'cell')} stayed empty." if found.given_up else ""
     return (
-        f"The machine disturbed trials, and {found.tries} more tries were made in the blocks of {found.cells} cells "
-        f"({causes}); no figure decides that.{given_up} {_spread(found)}"
+        f"The machine disturbed trials of {found.cells} cells, which were retried {found.tries} times in their blocks "
+        f"({causes}); no figure decides what is retried.{given_up} {_spread(found)}"
     )
 
 
@@ -23,10 +23,10 @@ def _spread(found: MadeAgain) -> str:
     if found.p is None:
         return ""
     if found.p >= UNEVEN:
-        return f"It met all contestants alike ({quantities.p_value(found.p)})."
+        return f"All contestants were disturbed alike ({quantities.p_value(found.p)})."
     most = max(found.by_contestant, key=lambda name: found.by_contestant[name][0] / found.by_contestant[name][1])
     return (
-        f"It did NOT meet all contestants alike ({quantities.p_value(found.p)}), {most} most: its work on the machine "
-        f"may "
-        "look like a neighbour's."
+        f"Contestants were NOT disturbed alike ({quantities.p_value(found.p)}), {most} most: its own work may "
+        f"look like "
+        "that of another program."
     )

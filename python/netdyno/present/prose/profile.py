@@ -9,9 +9,10 @@ from netdyno.model.profile import Profile, Runtime, Sort
 
 TITLES: dict[Sort, str] = {"on-cpu": "What it computes", "off-cpu": "What it waits for"}
 WHAT_IT_IS = (
-    "Seen in short trials of their own under perf, which are no measurement: shares of the time, never speeds. Click a "
-    "frame, or press Enter, to make it as wide as the page; Escape shows all. Arrow keys go from frame to frame. Names "
-    "that end in _[k] are the kernel's."
+    "Recorded in separate short trials under perf, which measure nothing else: read shares of the time, never speeds. "
+    "Click a frame, or press Enter, to make it as wide as the page; Escape shows all. Arrow keys go from frame "
+    "to frame. "
+    "Names that end in _[k] are the kernel's."
 )
 LITTLE = 0.02
 """A share of the time that is not worth a sentence."""
@@ -41,10 +42,10 @@ def notes(one: Profile) -> list[str]:
         which = "every switch" if one.every == 1 else f"one switch in {one.every}"
         said = [f"{seen} off the CPU, of all threads together, in {quantities.plural(one.samples, 'sample')}: {which}"]
     if one.samples < FEW:
-        said.append("these are few: a longer --duration, or more load, shows more")
+        said.append("few samples: a longer --duration, or more load, gives more")
     if not one.with_kernel:
         said.append(
-            "kernel frames are missing, and their time: this user may not see them (as root: sysctl -w "
+            "kernel frames and their time are missing: this user may not see them (as root: sysctl -w "
             "kernel.perf_event_paranoid=1)"
         )
     if one.lost:
@@ -53,14 +54,14 @@ def notes(one: Profile) -> list[str]:
     if one.unnamed_us > LITTLE * total:
         where = quantities.listed(one.unnamed)
         said.append(
-            f"{quantities.share(one.unnamed_us / total)} of the time has a frame without a name, in {where}: its "
-            "symbols were stripped, or a JIT made it"
+            f"{quantities.share(one.unnamed_us / total)} of the time is in frames without a name, in {where}: "
+            "the symbols were stripped, or a JIT made the code"
         )
     if one.cut_us > LITTLE * total:
         said.append(
-            f"{quantities.share(one.cut_us / total)} of the time is in stacks that do not go back to main or to a "
-            "thread's beginning: frames below what is drawn are missing, as code without unwind tables or frame "
-            "pointers is on the stack, or this is deeper than what was copied of it"
+            f"{quantities.share(one.cut_us / total)} of the time is in stacks that do not reach main or the start "
+            "of a thread: their lower frames are missing, as some code has no unwind tables or frame pointers, or the "
+            "stack is deeper than the part that perf copies"
         )
     if beside := _OF_RUNTIME[one.runtime]:
         said.append(beside)

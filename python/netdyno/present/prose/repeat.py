@@ -27,7 +27,7 @@ class Command:
 def commands(analysis: Analysis) -> tuple[Command, ...]:
     where = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
     whole = Command("The whole run again", again(analysis.asked, analysis.about) + where)
-    report = Command("This report again, from what is stored", f"./netdyno report {shlex.quote(analysis.run_id)}")
+    report = Command("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))
 

@@ -10,8 +10,8 @@ from netdyno.model.options import SCENARIO
 from netdyno.run import changes
 
 NOT_PAIRED = (
-    "Blocks of different runs are not paired: the machine's own drift between the runs is in these ratios. "
-    "Each interval speaks for its cell alone; * leaves out that both runs are the same. "
+    "Blocks of different runs are not paired, so these ratios include the machine's drift between the runs. "
+    "Each interval holds for its cell alone; * marks a difference that is proven there. "
     "To compare two programs, put both into one run."
 )
 
@@ -21,13 +21,13 @@ def nothing_shared(found: SideBySide, first: Analysis, second: Analysis) -> str:
     here, there = ([one.scenario.name for one in run.scenarios] for run in (first, second))
     if not set(here) & set(there):
         return (
-            f"{found.second} has no question in common with {found.first}, and nothing of it can be laid over: it asks "
-            f"{quantities.listed(there)}, not {quantities.listed(here)}"
+            f"{found.second} and {found.first} have no question in common, so nothing can be compared: {found.second} "
+            f"asks {quantities.listed(there)}, not {quantities.listed(here)}"
         )
     if not found.cells:
         return (
-            f"{found.second} has no cell in common with {found.first}: no contestant has valid trials at the same "
-            "levels and of the same metric in both, and no change can be told"
+            f"{found.second} and {found.first} have no cell in common, so nothing can be compared: no contestant has "
+            "valid trials at the same levels and of the same metric in both"
         )
     return ""
 
@@ -42,7 +42,7 @@ def asked(found: SideBySide) -> list[str]:
 
 
 def _asked_alone(one: AskedAlone) -> str:
-    return f"only {one.run} asks {one.scenario}, of workload {one.workload}"
+    return f"only {one.run} has the question {one.scenario} (workload {one.workload})"
 
 
 def _asked_apart(one: AskedApart) -> str:

@@ -18,9 +18,9 @@ def sentence(ending: Ending) -> str:
     return {
         "precise": f"precise enough {after}{_width(ending)}",
         "alone": f"nothing to compare, so no more blocks {after}",
-        "unfinished": f"not at its end {after}{_width(ending)}",
-        "blocks": f"budget ended {after}{_width(ending)}",
-        "time": f"budget of time{_time(ending)} ended {after}{_width(ending)}",
+        "unfinished": f"not finished {after}{_width(ending)}",
+        "blocks": f"budget used up {after}{_width(ending)}",
+        "time": f"time budget{_time(ending)} used up {after}{_width(ending)}",
     }[ending.why]
 
 
@@ -29,7 +29,7 @@ def _time(ending: Ending) -> str:
 
 
 def _width(ending: Ending) -> str:
-    asked = f"asked ±{quantities.share(ending.asked)}"
+    asked = f"requested ±{quantities.share(ending.asked)}"
     if ending.widest is None:
         return f" ({asked})"
     widest = f"±{quantities.share(float(f'{ending.widest:.2g}'))}" if math.isfinite(ending.widest) else "none yet"

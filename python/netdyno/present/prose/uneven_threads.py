@@ -15,7 +15,7 @@ def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
 def _sentence(one: UnevenThreads) -> str:
     return (
         f"In {one.trials} of {quantities.plural(one.of, 'trial')} one thread of {one.contestant} had more than "
-        f"{UNEVEN:g} times its even share of the connections, in the worst {one.most} of {one.connections} on "
-        f"{one.threads} threads, at {one.level}: such figures are of that luck as much as of the model. The more "
-        "connections, the more evenly they are spread."
+        f"{UNEVEN:g} times its even share of the connections (at worst {one.most} of {one.connections} on "
+        f"{one.threads} threads, at {one.level}). Such figures show chance as much as the model; with more connections "
+        "they spread more evenly."
     )

@@ -42,11 +42,11 @@ from netdyno.statistics.stats import Comparison
 
 STATUS_WORDS = {
     "valid": "valid",
-    "struck_out": "struck out",
+    "struck_out": "invalid",
     "skipped": "skipped",
     "failed": "failed",
     "faulty": "faulty",
-    "made_again": "made again",
+    "made_again": "retried",
     "censored": "valid, as a bound",
 }
 BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
@@ -59,14 +59,17 @@ BADGES: Mapping[Verdict, str] = {
 }
 """Of a verdict that names none to take."""
 LARGE_LAG_SHARE = 0.1
+UNKNOWN = "an unknown factor"
+"""The bound of a difference where the blocks leave none."""
 MOST_GAPS = 4
 """Holes in a ranking that are told one by one."""
 MOST_COSTS = 3
 """Axes that a sentence tells of one contestant; the table has all."""
 WHAT_HOLDS = (
-    "A difference is stated where its interval leaves out none. The intervals of a question's own metric hold together "
-    "with 95%, and so do those of its other axes. Simulated: at most 5.5% of questions about equal servers state some "
-    "difference in their own metric, 5.1% on another axis; 5.7% and 6.5% where one of them is slow in one trial of ten."
+    "A difference is stated only where its interval excludes zero. All intervals of a question's own metric hold "
+    "together with 95% confidence, and so do those of its other axes. In simulations of equal servers, at most 5.5% of "
+    "questions state a difference in their own metric and 5.1% on another axis; 5.7% and 6.5% where one server is slow "
+    "in one trial of ten."
 )
 """At the foot of table and report (docs/adr/statistics.md)."""
 
@@ -110,7 +113,9 @@ def _of_verdict(findings: ScenarioFindings) -> Answer:
         headline, nothing = "No valid trial", "No trial of this workload was valid, so there is no answer."
         if _untold(findings):
             headline = "No figure"
-            nothing = f"No valid trial tells the {METRICS[findings.scenario.metric].title}, so there is no answer."
+            nothing = (
+                f"No valid trial has a figure for {METRICS[findings.scenario.metric].title}, so there is no answer."
+            )
         return Answer(headline, nothing, faults.sentence(findings.faulty))
     answers = [(one, _verdict(Speech(findings, one))) for one in (findings.decision, *findings.elsewhere)]
     apart = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
@@ -171,7 +176,7 @@ def _deliveries(scenario: Scenario) -> str:
 
 
 def _start(scenario: Scenario) -> str:
-    return ", each client speaking as soon as it is connected" if scenario.start == "at-once" else ""
+    return ", each client sending as soon as it is connected" if scenario.start == "at-once" else ""
 
 
 def _anew(scenario: Scenario) -> str:
@@ -187,11 +192,11 @@ def _pace(scenario: Scenario) -> str:
         each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
         return f"closed loop{rounds}{each}"
     looks = (
-        f", sent and read every {duration_words(scenario.look_every_s)} (times up to twice that too long)"
+        f", sent and read every {duration_words(scenario.look_every_s)} (times may be up to twice that too long)"
         if scenario.look_every_s
         else ""
     )
-    joined = ", what is due on a connection in one write" if scenario.write_due == "joined" else ""
+    joined = ", all messages due on a connection in one write" if scenario.write_due == "joined" else ""
     return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals{looks}{joined}"
 
 
@@ -239,15 +244,16 @@ def _qualified(findings: ScenarioFindings, decision: Decision) -> str:
     """Among whom the answer holds, where cores, loss or faults set some apart."""
     mine = findings.ground.group_of(decision.among[0])
     kinds = {one.kind for one in findings.standings if one.ground == mine}
+    subject = "all of them" if len(decision.among) > 1 else "it"
     several = len(findings.ground.together) > 1
     used = f"could use {ground.usable_words(findings.ground.together[mine].cores)}" if several else ""
     bound = quantities.share(findings.loss_bound)
     lost = f"lost at most {bound} of their messages" if {0, 1} <= kinds else ""
     of_those = f" of those that {' and '.join(filter(None, [used, lost]))}" if used or lost else ""
     if kinds == {2}:
-        return f"{of_those}, though everybody failed in some trial"
+        return f"{of_those}, though {subject} failed in some trial"
     if 0 not in kinds:
-        return f"{of_those}, though everybody lost more than {bound} of their messages"
+        return f"{of_those}, though {subject} lost more than {bound} of their messages"
     return of_those
 
 
@@ -262,7 +268,7 @@ def _verdict(speech: Speech) -> Answer:
     if found.verdict == "equal":
         return Answer(_whom(found, speech), _equal(speech), _elsewhere(speech))
     if found.verdict == "undecided":
-        return Answer(f"Undecided, {_either_way(found)}", _undecided(speech), _elsewhere(speech))
+        return Answer(f"Undecided: {_at_most(found)}", _undecided(speech), _elsewhere(speech))
     if not found.front:
         apart = f"No two of {speech.listed(found.among)} share a block: nothing to compare."
         return Answer("Not enough blocks", apart, "")
@@ -275,7 +281,7 @@ def badge(findings: ScenarioFindings) -> str:
     if found.verdict in ("winner", "equal"):
         return _whom(found, Speech(findings))
     if found.verdict == "undecided":
-        return f"Undecided, {_either_way(found)}"
+        return f"Undecided: {_at_most(found)}"
     return BADGES[found.verdict]
 
 
@@ -288,7 +294,7 @@ def _whom(found: Decision, speech: Speech) -> str:
 def within_words(factor: float | None) -> str:
     """Return a bound: "4.2%", or "×2.1" from double upwards."""
     if factor is None or not math.isfinite(factor):
-        return "an unknown factor"
+        return UNKNOWN
     return f"{quantities.TIMES}{quantities.three_digits(factor)}" if factor >= 2 else quantities.margin(factor)
 
 
@@ -322,7 +328,7 @@ def _equal(speech: Speech) -> str:
     found = speech.decision
     far = [name for name in found.tied if name not in found.near]
     rest = (
-        f" How {speech.listed(far)} {'compares' if len(far) == 1 else 'compare'} is not known so closely."
+        f" How {speech.listed(far)} {'compares' if len(far) == 1 else 'compare'} is not known as precisely."
         if far
         else ""
     )
@@ -350,42 +356,42 @@ def _close(speech: Speech) -> str:
 def _undecided(speech: Speech) -> str:
     found = speech.decision
     cannot = f"{speech.listed(found.tied)} are not proven different in {speech.subject()}{speech.generator_in_it}"
-    return f"{cannot}: {_either_way(found)}.{_more_time(found)}{_few_blocks(speech)}"
+    return f"{cannot}: {_at_most(found)}.{_more_time(found)}{_few_blocks(speech)}"
 
 
-def _either_way(found: Decision) -> str:
-    return f"up to {within_words(found.within)} either way"
+def _at_most(found: Decision) -> str:
+    within = within_words(found.within)
+    return "the size of the difference is unknown" if within == UNKNOWN else f"the difference is at most {within}"
 
 
 def _more_time(found: Decision) -> str:
-    """How much longer it would take to tell."""
+    """How much longer it would take to decide."""
     if found.blocks_to_settle is None:
         return ""
     blocks = f"{found.blocks_to_settle:,} more block{'s' if found.blocks_to_settle > 1 else ''}"
     if found.seconds_to_settle is None:
-        return f" About {blocks} would tell."
+        return f" About {blocks} would decide it."
     minutes = math.ceil(found.seconds_to_settle / 60)
-    return f" About {minutes:,} more minute{'s' if minutes > 1 else ''} of this question ({blocks}) would tell."
+    return f" About {minutes:,} more minute{'s' if minutes > 1 else ''} of this question ({blocks}) would decide it."
 
 
 def _few_blocks(speech: Speech) -> str:
     few = speech.decision.undecided
-    return f" For {speech.listed(few)} there are too few blocks to say." if few else ""
+    return f" There are too few blocks to decide about {speech.listed(few)}." if few else ""
 
 
 def _elsewhere(speech: Speech) -> str:
-    """What the others cost beside the first of those that are taken, or of those that may be, and in what they are
-    better."""
+    """In what the others are worse and better than the first of those that are taken, or of those that may be."""
     found = speech.decision
-    costs = [f"{speech.says[one.contestant]} {_changes(one.worse)}" for one in found.beside if one.worse]
-    gains = [f"{speech.says[one.contestant]} {_changes(one.better)}" for one in found.beside if one.better]
-    beside = "" if len(found.taken) == 1 else f" beside {speech.says[(found.taken or found.front)[0]]}"
-    text = f" What the others cost{beside}: {'; '.join(costs)}." if costs else ""
-    return f"{text} In their favour{beside if not costs else ''}: {'; '.join(gains)}." if gains else text
+    first = speech.says[(found.taken or found.front)[0]]
+    costs = [f"{speech.says[one.contestant]} in {_changes(one.worse)}" for one in found.beside if one.worse]
+    gains = [f"{speech.says[one.contestant]} in {_changes(one.better)}" for one in found.beside if one.better]
+    text = f" Worse than {first}: {'; '.join(costs)}." if costs else ""
+    return f"{text} Better than {first}: {'; '.join(gains)}." if gains else text
 
 
 def _changes(ratios: Sequence[AxisRatio]) -> str:
-    told = [f"{METRICS[one.metric].short} {quantities.percent_change(one.ratio)}" for one in ratios]
+    told = [f"{METRICS[one.metric].short} ({quantities.percent_change(one.ratio)})" for one in ratios]
     return quantities.listed(told[:MOST_COSTS])
 
 
@@ -395,10 +401,10 @@ def _too_few(speech: Speech) -> str:
     fewest = min((one.blocks for one in facing), default=0)
     leader = speech.says[front[0]]
     start = (
-        f"Not enough blocks to say who has {speech.superlative()}: {leader} shares "
-        f"{quantities.plural(fewest, 'block')} with a rival, {FEWEST_BLOCKS} needed"
+        f"Not enough blocks to say which has {speech.superlative()}: {leader} shares "
+        f"{quantities.plural(fewest, 'block')} with a rival, and {FEWEST_BLOCKS} are needed"
     )
-    seen = f" Seen, not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
+    seen = f" Measured, but not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
     return f"{start}.{seen}"
 
 
@@ -421,9 +427,7 @@ def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
     if not (first and last and first.cost and last.cost):
         return ()
     a, b = first.cost, last.cost
-    place = (
-        f"the last in rank ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked below"
-    )
+    place = f"ranked last ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked lower"
     says = {one.contestant: loss.named(one) for one in (standings[0], standings[-1])}
     switches = [_switches(one) for one in (a, b)]
     cpu = (
@@ -484,17 +488,21 @@ def _bounds(findings: ScenarioFindings) -> list[str]:
     for key in dict.fromkeys(one.level for one in findings.censored):
         who = [f"{one.contestant} ({one.share:.0%} of a core)" for one in findings.censored if one.level == key]
         told.append(
-            f"At {labels[key]} the generator was at its limit with {quantities.listed(who)}: what is measured there is "
-            "the generator as well. Rates are 'at least', response times 'at most', for all contestants alike, and "
-            "gaps between them may be larger than they look."
+            f"At {labels[key]} the generator was at its limit with {quantities.listed(who)}, so these figures measure "
+            "the generator too: rates are 'at least' and response times 'at most', for every contestant, and the true "
+            "differences may be larger."
         )
     for bar in findings.error_bars:
-        received = "not known" if bar.receive_ns is None else quantities.duration(bar.receive_ns)
-        sent = f"it sent {quantities.duration(bar.send_ns)} late, and " if findings.scenario.scheduled else ""
+        received = (
+            "how late it read replies is unknown"
+            if bar.receive_ns is None
+            else f"it read replies {quantities.duration(bar.receive_ns)} after they had arrived"
+        )
+        sent = f"it sent messages {quantities.duration(bar.send_ns)} late, and " if findings.scenario.scheduled else ""
         told.append(
-            f"At {labels[bar.level]} the generator's own part of {bar.percentile} is {bar.share:.0%} of the shortest "
-            f"({quantities.duration(bar.of)}): {sent}it read replies {received} after they had come. So these response "
-            "times are 'at most', and the ratios between servers may be larger."
+            f"At {labels[bar.level]} the generator's own delay is {bar.share:.0%} of the shortest {bar.percentile} "
+            f"({quantities.duration(bar.of)}): {sent}{received}. So these response times are 'at most', and the ratios "
+            "between servers may be larger."
         )
     return told
 
@@ -503,10 +511,11 @@ def _loop(findings: ScenarioFindings) -> list[str]:
     told = []
     if findings.scenario.arrivals == "closed":
         told.append(
-            "Closed loop: each connection waits for its reply before it sends again, so a slow server is asked less. "
+            "Closed loop: each connection waits for its reply before it sends again, so a slow server gets fewer "
+            "requests. "
             + (
-                "In a round all that are answered send at the same moment, and the generator receives on its own cores "
-                "what the server sends: its work is part of each latency."
+                "In a round, all connections that have their replies send at the same moment, and the generator reads "
+                "replies on its own cores: its work is part of each latency."
                 if findings.scenario.scheduled
                 else "Its latencies are service times under full load, not what users at a fixed rate would see."
             )
@@ -554,8 +563,8 @@ def _client_contestants(findings: ScenarioFindings) -> list[str]:
         return []
     if findings.instruments:
         own = (
-            f"The figures of {quantities.listed(findings.instruments)}, the load program of others, are its own: it "
-            "verifies no reply and does not say how late it sends and reads."
+            f"The figures of {quantities.listed(findings.instruments)} are those of an external load program, which "
+            "verifies no reply and does not report how late it sends and reads."
         )
         return [own]
     text = (
@@ -568,7 +577,7 @@ def _client_contestants(findings: ScenarioFindings) -> list[str]:
 def _prescribed_rate(scenario: Scenario) -> list[str]:
     if not scenario.scheduled or scenario.metric != "throughput":
         return []
-    return ["The rate was prescribed: equal throughput says that each kept up, not that all are equally fast."]
+    return ["The rate was fixed: equal throughput means that every server kept up, not that all are equally fast."]
 
 
 def _missing(findings: ScenarioFindings) -> list[str]:
@@ -577,11 +586,11 @@ def _missing(findings: ScenarioFindings) -> list[str]:
     untold = _untold(findings)
     if untold:
         title = METRICS[findings.scenario.metric].title
-        told.append(f"Valid trials that do not tell the {title}, so not ranked: {quantities.listed(untold)}.")
+        told.append(f"Not ranked, as their valid trials have no figure for {title}: {quantities.listed(untold)}.")
     if absent := [name for name in findings.absent if name not in untold]:
-        told.append(f"Without any valid trial, so not ranked: {quantities.listed(absent)}.")
+        told.append(f"Not ranked, as they have no valid trial: {quantities.listed(absent)}.")
     if fewer := [f"{one.contestant} ({one.missing})" for one in findings.standings if one.missing]:
-        told.append(f"Compared on fewer cells than planned (trials set aside): {quantities.listed(fewer)}.")
+        told.append(f"Compared on fewer cells than planned (trials excluded): {quantities.listed(fewer)}.")
     return told
 
 
@@ -598,21 +607,23 @@ def _gaps(findings: ScenarioFindings) -> list[str]:
         return []
     finished = {(one.contestant, one.level) for one in findings.cells}
     gaps = [
-        f"{one.contestant} has no valid trial at {level.label}: its rank speaks for the other levels only."
+        f"{one.contestant} has no valid trial at {level.label}: its rank covers the other loads only."
         for level in findings.levels
         if any(key == level.key for _, key in finished)
         for one in findings.standings
         if (one.contestant, level.key) not in finished
     ]
     if len(gaps) > MOST_GAPS:
-        return [f"{len(gaps)} contestants at a load have no valid trial there: a rank speaks for the other loads only."]
+        return [
+            f"In {len(gaps)} cases a contestant has no valid trial at a load: its rank covers the other loads only."
+        ]
     return gaps
 
 
 def _unsteady(findings: ScenarioFindings) -> list[str]:
     """Whose level moved within windows more often than chance does."""
     return [
-        f"{one.contestant} did not keep its level within the window in {one.moved} of "
+        f"{one.contestant} was not steady: its throughput or response time moved within the window in {one.moved} of "
         f"{quantities.plural(one.trials, 'trial')}."
         for one in findings.unsteady
     ]
@@ -621,14 +632,15 @@ def _unsteady(findings: ScenarioFindings) -> list[str]:
 def _added_options(findings: ScenarioFindings) -> list[str]:
     """What the harness set beside the options of the cell, and for whom."""
     texts = [f"{one.option} {one.value} ({quantities.listed(one.contestants)})" for one in findings.added_options]
-    return [f"Set only where a server can have it: {'; '.join(texts)}."] if texts else []
+    return [f"Set only for the servers that support it: {'; '.join(texts)}."] if texts else []
 
 
 def _threads_each(findings: ScenarioFindings) -> list[str]:
     """Which contestants got a thread for each connection."""
     return [
-        f"{one.contestant} serves no more clients at a time than it has threads: one more waits until another leaves, "
-        "as its conformance test shows. So it was started with a thread for each connection, and ran "
+        f"{one.contestant} serves at most as many clients at a time as it has threads, and a further client "
+        f"waits until "
+        "another leaves. So it was started with a thread for each connection: "
         f"{quantities.listed([str(count) for count in one.seen])} threads in all."
         for one in findings.threads_each
     ]
@@ -638,6 +650,6 @@ def _sampled_threads(findings: ScenarioFindings) -> list[str]:
     """Whose context switches and waits are estimates from some of its threads."""
     return [
         f"Context switches and waits of {one.contestant} are estimates where it has thousands of threads: "
-        f"{one.read} of up to {one.threads:,} were read, at random."
+        f"{one.read} of up to {one.threads:,}, chosen at random, were read."
         for one in findings.sampled_threads
     ]

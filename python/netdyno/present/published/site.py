@@ -64,7 +64,7 @@ class File(NamedTuple):
 
 
 FILES = (
-    File("report.html", "the report: rankings, intervals, drawings, what was set aside and why"),
+    File("report.html", "the report: rankings, intervals, drawings, excluded trials and why"),
     File("export.json", "everything for programs: findings, cells, and every trial"),
     File("export.csv", "the same as one table, a row a figure"),
     File("export.md", "rankings and claims as text"),

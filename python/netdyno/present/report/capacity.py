@@ -183,7 +183,7 @@ def _capacity(curve: CapacityCurve) -> str:
 
 def _table(found: CapacityFindings) -> Table:
     headings = (
-        *("contestant", "load", "offered, messages per second", "held", "failed", "no witness"),
+        *("contestant", "load", "offered, messages per second", "held", "failed", "not counted"),
         *("response p50", "p99", "p99.9", "why it did not hold"),
     )
     rows = (_row(curve, point) for curve in found.curves for point in curve.points)

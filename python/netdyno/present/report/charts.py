@@ -108,7 +108,7 @@ def _note(chart: Chart) -> str:
     mean = "mean" if metric.scale == "share" else "geometric mean"
     told = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
     if metric.latency and any(spot.lost for spot in chart.spots):
-        told.append("Of the messages that came back: what was lost has no response time.")
+        told.append("Only messages that arrived have a response time.")
     if any(spot.value and spot.value.interval for spot in chart.spots):
         drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
         told.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
@@ -116,10 +116,10 @@ def _note(chart: Chart) -> str:
         few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
         told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":
-        told.append("The least stands first.")
+        told.append("The lowest stands first.")
     told += [f"{name} is UNSAFE, and in no ranking and no claim." for name in chart.unsafe]
     if chart.elsewhere:
-        told.append(f"{quantities.plural(chart.elsewhere, 'published figure')} of what was not run here: not drawn.")
+        told.append(f"{quantities.plural(chart.elsewhere, 'published figure')} for what was not run here: not drawn.")
     return " ".join(told)
 
 
@@ -179,7 +179,7 @@ def _row(
         if spot.lost is None
         else f"{quantities.share(spot.lost)}{f' {loss.MARK}' if spot.above else ''}"
     )
-    struck = f", {spot.set_aside} set aside" if spot.set_aside else ""
+    struck = f", {spot.set_aside} excluded" if spot.set_aside else ""
     return (
         *names,
         *told,

@@ -73,7 +73,7 @@ def view(one: FlipFound, looks: Looks, anchor: str) -> FlipView:
 
 def _note(one: FlipFound) -> str:
     looks = " and looks" if one.pursuit else ""
-    untold = " Hollow: it cannot be told which is better." if any(not point.side for point in one.flips.points) else ""
+    untold = " Hollow: neither is proven better." if any(not point.side for point in one.flips.points) else ""
     band = " Grey: the interval of the crossing." if one.flips.crossings else ""
     return f"Whiskers: 95% intervals, corrected for all levels{looks}.{untold}{band}"
 

@@ -118,7 +118,7 @@ def _cell(
     if spot.lost is not None:
         told.append(f"{quantities.share(spot.lost)} lost")
     if spot.set_aside:
-        told.append(f"{spot.set_aside} set aside")
+        told.append(f"{spot.set_aside} excluded")
     return HeatCell(
         text=speak(spot.value.value).removesuffix("/s"),
         step=scale.step(spot.value.value),

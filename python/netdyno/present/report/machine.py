@@ -75,7 +75,7 @@ def again(found: MadeAgain) -> AgainView | None:
     causes = ((name.replace("_", " "), str(count)) for name, count in found.causes.items())
     return AgainView(
         sentence=made_again.sentence(found),
-        by_contestant=Table(("contestant", "made again", "cells"), tuple(whose)),
+        by_contestant=Table(("contestant", "retried", "cells"), tuple(whose)),
         by_cause=Table(("cause", "tries"), tuple(causes)),
     )
 
@@ -100,7 +100,7 @@ def _note(found: MachineOverTime) -> str:
     lines = "where each block begins" if step == 1 else f"where one block in {step} begins"
     said = [drawn, f"Upright lines: {lines}."]
     if found.struck:
-        said.append(f"Crosses: trials struck out, further than a factor of {FACTOR:g} from their block.")
+        said.append(f"Crosses: invalid trials, further than a factor of {FACTOR:g} from their block.")
     if sum(point.struck for point in points(found, 0)) > MOST_STRUCK:
         said.append(f"The first {MOST_STRUCK} are marked.")
     return " ".join(said)
@@ -181,7 +181,7 @@ def _crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], top: float
 
 def _alt(found: MachineOverTime, one: Range) -> str:
     blocks = quantities.plural(len(_beginnings(found)), "block")
-    struck = f" {quantities.plural(found.struck, 'trial')} struck out for it." if found.struck else ""
+    struck = f" {quantities.plural(found.struck, 'trial')} invalid for that." if found.struck else ""
     return (
         f"The canary's {one.name} over the run, {quantities.plural(len(found.trials), 'trial')} in {blocks}: "
         f"{quantities.rate(one.least)} to {quantities.rate(one.most)}, median {quantities.rate(one.median)}.{struck} "
@@ -197,7 +197,7 @@ def _table(found: MachineOverTime) -> Table:
         _row([one for block in together for one in block], len(found.ranges))
         for together in _groups(blocks, _step(len(blocks), MOST_BLOCKS))
     )
-    return Table(("block", "trials", *each, "struck out"), tuple(rows))
+    return Table(("block", "trials", *each, "invalid"), tuple(rows))
 
 
 def _row(trials: Sequence[Beside], figures: int) -> tuple[str, ...]:

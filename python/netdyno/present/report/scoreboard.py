@@ -108,7 +108,7 @@ def _note(findings: ScenarioFindings) -> str:
     if any(one.decidable for axis in findings.axes for one in axis.comparisons):
         over = f" over all {len(findings.levels)} loads" if several else ""
         told.append(
-            f"Small: the rank on that axis{over}: 1 and how many are proven better there; = marks a shared rank."
+            f"Small digit: the rank on that axis{over}, 1 plus the number proven better; = marks a shared rank."
         )
     return " ".join([*told, *beside])
 
@@ -122,7 +122,7 @@ def _groups(findings: ScenarioFindings) -> Iterator[Group]:
     for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
         ground, kind = peers
         kinds = {one.kind for one in findings.standings if one.ground == ground}
-        apart = f"{_on(findings, ground)}{'Ranked apart: ' if len(kinds) > 1 else ''}"
+        apart = f"{_on(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
                 yield Group(f"{apart}{_faults(standing.faults)}", (_row(findings, standing),))

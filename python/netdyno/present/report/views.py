@@ -149,11 +149,11 @@ def _apart(findings: ScenarioFindings) -> dict[str, str]:
     """Where those begin that are not ranked with the ones above."""
     firsts = {one.peers: one.contestant for one in reversed(findings.standings)}
     lossy = (
-        f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, and a latency "
-        "without the messages that never came says too little"
+        f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, so their "
+        "latencies, which leave lost messages out, say too little"
     )
     first = findings.standings[0].contestant if findings.standings else ""
-    reasons = ("", lossy, "they did something wrong in some trial, and each figure is of the others only")
+    reasons = ("", lossy, "they had a fault in some trial, and their figures are those of their other trials")
     usable = [f"they could use {ground.usable_words(group.cores)}" for group in findings.ground.together]
     return {name: reasons[kind] or usable[of_ground] for (of_ground, kind), name in firsts.items() if name != first}
 
@@ -390,10 +390,10 @@ def _pairs(findings: ScenarioFindings) -> Table:
 
 
 CONSEQUENCES = {
-    "server": "a fault: ranked apart",
-    "instrument": "the figures are bounds, for all alike",
-    "machine": "made again",
-    "note": "told, nothing else",
+    "server": "a fault: ranked separately",
+    "instrument": "figures are bounds, for every contestant",
+    "machine": "retried",
+    "note": "shown only",
 }
 """By the kind of an audit (docs/adr/audit-kinds.md)."""
 
@@ -405,7 +405,7 @@ def audits(tallies: Sequence[AuditTally]) -> Table:
         for one in tallies
         for kind in (outcomes.kind(one.name),)
     )
-    return Table(("audit", "of the", "where it fails", "trials passed", "trials failed"), tuple(rows))
+    return Table(("audit", "about the", "if it fails", "trials passed", "trials failed"), tuple(rows))
 
 
 def code(about: Sequence[About]) -> Table:

@@ -56,8 +56,8 @@ def most_frequent(work: Sequence[Work]) -> tuple[str, ...]:
 def _calls(work: Sequence[Work], findings: ScenarioFindings) -> Table:
     names = most_frequent(work)
     headings = (
-        *("contestant", "system calls a message", *names, "all others"),
-        *("of them in vain (EAGAIN)", "in futex a message, traced", "messages traced", "traced at", "measured at"),
+        *("contestant", "system calls per message", *names, "all others"),
+        *("of them in vain (EAGAIN)", "in futex per message, traced", "messages traced", "traced at", "measured at"),
     )
     return Table(headings, tuple(_calls_row(one, names, findings) for one in work))
 
@@ -138,8 +138,8 @@ def _same_bytes(work: Sequence[Work]) -> str:
     into, out = [into for _, into, _ in each], [out for _, _, out in each]
     if all(max(values) - min(values) <= SAME_BYTES * max(values) for values in (into, out)):
         return (
-            f"Everybody moves the same: {quantities.three_digits(into[0])} bytes in and "
-            f"{quantities.three_digits(out[0])} bytes out a message."
+            f"All contestants move the same: {quantities.three_digits(into[0])} bytes in and "
+            f"{quantities.three_digits(out[0])} bytes out per message."
         )
     told = (f"{name} {quantities.three_digits(a)} in and {quantities.three_digits(b)} out" for name, a, b in each)
-    return f"Not the same bytes a message: {'; '.join(told)}."
+    return f"Bytes per message differ: {'; '.join(told)}."

@@ -149,7 +149,7 @@ def render(cell: Cell, progress: Progress, per_second: float | None, width: int)
     bar = "━" * filled + "─" * (bar_width - filled)
     counts = ", ".join(
         f"{count} {AS_A_BOUND if status == 'censored' else status.replace('_', ' ')}"
-        for status, count in [*sorted(progress.counts.items()), ("made again", progress.made_again)]
+        for status, count in [*sorted(progress.counts.items()), ("retried", progress.made_again)]
         if count
     )
     speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"

@@ -128,7 +128,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(text, style="dim") for text in ground.load_shares(one.ground, one.cells)]
     if one.ending:
         parts.append(Text(stopping.sentence(one.ending), style="dim"))
-    parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
+    parts += [Text(f"correlates: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
     if text := languages.sentence(one.within, one.ground):
         parts.append(Text(text, style="dim"))
     parts += [Text(text, style="dim") for text in (*warmups.sentences(one), *turns.sentences(one))]
@@ -185,12 +185,12 @@ def _columns_explained(one: ScenarioFindings) -> str:
 
 
 def _loss_explained(one: ScenarioFindings) -> str:
-    text = "lost: messages, at the load where it was most"
+    text = "lost: share of messages, at the load where it was largest"
     apart = [standing.lossy for standing in one.standings]
     if any(apart):
         text += f"; {loss.MARK} above {quantities.share(one.loss_bound)} in some trial"
     if any(apart) and not all(apart):
-        text += ": ranked apart, against the first of its kind"
+        text += ": ranked separately, against the first of its group"
     return text
 
 
@@ -263,7 +263,7 @@ def _scores_explained(one: ScenarioFindings) -> str:
 
 COLUMNS_EXPLAINED = (
     "Figures are each contestant's own: p50 and p99 of the response times of all its valid trials together, CPU of the "
-    "server per message, peak memory. The small digit is its rank on that axis: 1 and how many are proven better."
+    "server per message, peak memory. The small digit is its rank on that axis: 1 plus the number proven better."
 )
 
 
@@ -317,7 +317,7 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if groups:
         table = _plain_table()
-        for heading in ("set aside", "trials", "cause", "of"):
+        for heading in ("excluded", "trials", "cause", "of"):
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
         shown_groups = list(groups.items())[:shown]
         whose = [_whose(notes) for _, notes in shown_groups]
@@ -328,7 +328,7 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
             table.add_row(verdict.STATUS_WORDS[status], str(len(notes)), told, Text(of))
         parts.append(table)
     if len(groups) > shown:
-        parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
+        parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; the report has all"))
     return parts
 
 
@@ -352,7 +352,7 @@ def _sureness(analysis: Analysis) -> Text:
     return Text(
         f"{quantities.plural(counts.valid, 'valid trial')} over {quantities.listed(analysis.links)} in "
         f"{quantities.plural(analysis.blocks_measured, 'block')}, "
-        f"{counts.struck_out} struck out, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
+        f"{counts.struck_out} invalid, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
         f"{COLUMNS_EXPLAINED if any(one.axes for one in analysis.scenarios) else ''} {verdict.WHAT_HOLDS}",
         style="dim",
     )

@@ -62,7 +62,7 @@ def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> Non
     told = caveats(
         analyse(replace(run, experiment=replace(run.experiment, scenarios=(first,)), trials=said)).scenarios[0]
     )
-    assert any(text.startswith("The figures of tcpkali, the load program of others, are its own") for text in told)
+    assert any(text.startswith("The figures of tcpkali are those of an external load program") for text in told)
     assert not any("end lag" in text or "client contestants" in text for text in told)
 
 
@@ -79,7 +79,11 @@ def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -
         assert answer(told).headline == headline
         invalid = [text for text in caveats(told) if text.startswith("Without any valid trial")]
         assert not any(name in text for name in unseen for text in invalid)
-        (text,) = [one for one in caveats(told) if one.startswith("Valid trials that do not tell the server CPU")]
+        (text,) = [
+            one
+            for one in caveats(told)
+            if one.startswith("Not ranked, as their valid trials have no figure for server CPU")
+        ]
         assert all(name in text for name in unseen)
         assert "No trial of this workload was valid" not in answer(told).sentence
         assert "only contestant with valid trials" not in answer(told).sentence
@@ -105,7 +109,10 @@ def test_a_chat_says_how_its_servers_deliver() -> None:
 def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
     plain = replace(made_run().experiment.scenarios[0], arrivals="constant", rate=100.0)
     looking = replace(plain, look_every_s=0.02, write_due="joined")
-    ends = ", sent and read every 20ms (times up to twice that too long), what is due on a connection in one write"
+    ends = (
+        ", sent and read every 20ms (times may be up to twice that too long), all messages due on a connection in one "
+        "write"
+    )
     assert load_words(looking) == load_words(plain) + ends
 
 
@@ -134,7 +141,7 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
     assert "closed loop in rounds of 100ms" in answer(found).sentence
     (loop,) = [text for text in caveats(found) if text.startswith("Closed loop")]
-    assert "In a round all that are answered send at the same moment" in loop
+    assert "In a round, all connections that have their replies send at the same moment" in loop
     assert any(text.startswith("Send lag, the error bar") for text in caveats(found))
 
     assert not plain.scheduled
@@ -146,7 +153,7 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
 def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
     echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
     assert any(text.startswith("Closed loop") for text in caveats(echo))
-    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in caveats(echo))
+    assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in caveats(echo))
     assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
     assert all(any(FOLLY in text for text in caveats(one)) for one in found.scenarios)
 
@@ -158,11 +165,11 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: A
     run = made_run()
     trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
     echo = scenario(analyse(replace(run, trials=trials)), "echo")
-    note = [text for text in caveats(echo) if "no more clients at a time than it has threads" in text]
+    note = [text for text in caveats(echo) if "at most as many clients at a time as it has threads" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
-    assert "ran 11, 101 and 1001 threads in all" in note[0]
-    assert not any("no more clients" in text for one in found.scenarios for text in caveats(one))
+    assert "for each connection: 11, 101 and 1001 threads in all" in note[0]
+    assert not any("at most as many clients" in text for one in found.scenarios for text in caveats(one))
 
 
 @pytest.mark.parametrize(("ratio", "gap"), [(1.99, "99% above"), (2.0, "2.00 times that of")])
@@ -182,7 +189,7 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
     )
     assert f"below {EPOLL}, the next" in answer(lossy).sentence
     assert answer(lossy).sentence.endswith(
-        f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost)."
+        f" Ranked separately, as they lost more than 0.1% of the messages in some trial: {REUSEPORT} (12% lost)."
     )
     told = (answer(lossy).sentence, *evidence(lossy))
     for name in (UDP, REUSEPORT):
@@ -196,11 +203,11 @@ def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so
     assert [standing.rank for standing in one.standings] == [1, 2]
     first, *_ = answer(one).sentence.split(". ")
     assert f"{REUSEPORT} (25% lost)" in first
-    assert "though everybody lost more than 0.1% of their messages" in first
+    assert "though all of them lost more than 0.1% of their messages" in first
     run = messages_run(5, everybody=True)
     alone = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant == UDP))).scenarios[0]
     assert alone.verdict == "unopposed"
-    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in answer(alone).sentence
+    assert "(25% lost) is the only contestant with valid trials, though it lost more" in answer(alone).sentence
 
 
 def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
@@ -211,14 +218,17 @@ def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) 
     drops, lost = cell.loss.drops, cell.loss.messages
     assert f"{REUSEPORT}: lost 12%, late 0.0997%, duplicated 0.02%, reordered 0.5%. Dropped: " in text
     assert f"{drops.generator:,} datagrams at the generator's sockets" in text
-    assert f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each costs 1,000 " in text
+    assert (
+        f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each request costs 1,000 "
+        in text
+    )
     assert drops.server is not None
     assert drops.generator is not None
     rest = lost - 1000 * drops.server - drops.generator
     assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
     assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
-    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
-    assert any("a loss flatters them" in text for text in caveats(lossy))
+    assert any("are marked in every figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
+    assert any("loss makes them look better" in text for text in caveats(lossy))
 
 
 def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
@@ -234,7 +244,7 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
     cell = found.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
-    assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
+    assert "Dropped: 10 requests by the server, which had too many waiting (each request costs 1,000 messages)" in text
     assert f"the other {cell.loss.messages - 10_000:,} of" in text
 
 
@@ -258,7 +268,7 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
 
     (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
     (text,) = [text for text in evidence(one) if f"{REUSEPORT}: lost" in text]
-    assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
+    assert text.endswith("Where they were lost is unknown: no drop was counted.")
 
 
 def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
@@ -269,7 +279,7 @@ def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
 
 
 def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
-    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in caveats(lossy)
+    assert f"Set only for the servers that support it: threads 2 ({REUSEPORT})." in caveats(lossy)
 
 
 def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:

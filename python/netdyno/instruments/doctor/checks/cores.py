@@ -15,9 +15,7 @@ _FAST_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_cou
 """Those that are read without a system call (vdso(7))."""
 
 
-@check(
-    "cores", "Where server and generator share a core, each figure of the server holds the generator's work as well."
-)
+@check("cores", "Where server and generator share a core, every figure of the server includes the generator's work.")
 def cores(system: System) -> Opinion:
     """Server and generator get cores of their own (topology.py)."""
     pinned = system.pinning
@@ -70,13 +68,13 @@ def turbo(system: System) -> Opinion:
 
 
 @check(
-    "mitigations", "They make each system call dearer, most for contestants that make many; production has them too."
+    "mitigations", "They make each system call slower, most for contestants that make many; production has them too."
 )
 def mitigations(system: System) -> Opinion:
     """vulnerabilities/ of the CPU, and the boot option that turns all of them off."""
     told = [system.text(path) for path in system.paths(f"{_CPU}/vulnerabilities", "*")]
     if not told:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     on = sum(text.startswith("Mitigation") for text in told)
     bare = sum(text.startswith("Vulnerable") for text in told)
     found = f"on for {on} weaknesses of this CPU, {bare} left open"
@@ -89,7 +87,8 @@ def mitigations(system: System) -> Opinion:
 
 @check(
     "huge pages",
-    "Always-on huge pages round memory of stacks and heaps up to 2 MiB and are merged behind the trial's back.",
+    "Always-on huge pages round memory of stacks and heaps up to 2 MiB and are merged in the background during a "
+    "trial.",
 )
 def huge_pages(system: System) -> Opinion:
     """transparent_hugepage/enabled (Documentation/admin-guide/mm/transhuge.rst)."""
@@ -108,7 +107,7 @@ def clock_source(system: System) -> Opinion:
     current = system.text(f"{_CLOCKS}/current_clocksource")
     available = system.text(f"{_CLOCKS}/available_clocksource").split()
     if not current:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     if current in _FAST_CLOCKS:
         return Opinion(current, "good")
     better = next((name for name in _FAST_CLOCKS if name in available), "")

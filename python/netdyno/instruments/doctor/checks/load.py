@@ -18,13 +18,13 @@ _INTERRUPTS_HZ = 1000
 
 
 @check(
-    "steal", "What the hypervisor gives to others is missing at random; above 2% in a window the trial is made again."
+    "steal", "Time that the hypervisor gives to others is missing at random; above 2% in a window the trial is retried."
 )
 def steal(system: System) -> Opinion:
     """The column of /proc/stat, over half a second."""
     seen = _seen(system)
     if seen is None:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     share = seen.steal_s / (seen.cores * seen.window_s)
     found = f"{100 * share:.1f}% of the cores' time within {WATCHED_S:g} s"
     fix = "a machine of its own, or a virtual one with dedicated cores"
@@ -35,20 +35,20 @@ def steal(system: System) -> Opinion:
 
 @check(
     "other load",
-    "Other programs take cores and caches; above 3% of the cores' time in a window the trial is made again.",
+    "Other programs take cores and caches; above 3% of the cores' time in a window the trial is retried.",
 )
 def other_load(system: System) -> Opinion:
     """What ran on the cores over half a second beside this process, and the last ten (PSI, psi(7) in the kernel)."""
     seen = _seen(system)
     if seen is None:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / seen.cores)
     share = seen.foreign_s / (seen.cores * seen.window_s)
     waiting = pressure(system.text("/proc/pressure/cpu"))
     found = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
     if waiting is not None:
         found += f"; something waited for a core in {waiting:.0f}% of the last 10 s"
-    fix = "end what runs beside (top shows it), and measure when nobody else does"
+    fix = "end other programs (top shows them), and measure when nothing else runs"
     if share > limit:
         return Opinion(found, "bad", fix, needs_root=False)
     if share > _QUIET_SHARE or (waiting or 0.0) > _WAITING_PERCENT:
@@ -76,7 +76,7 @@ def interrupts(system: System) -> Opinion:
     cores = system.pinning.server + system.pinning.generator or tuple(system.cores)
     counted, last = device_interrupts(before, cores), device_interrupts(after, cores)
     if not counted:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     rates = {name: (count - counted.get(name, 0)) / WATCHED_S for name, count in last.items()}
     all_hz = sum(rates.values())
     found = f"{all_hz:.0f} per second from devices on the cores of trials"
@@ -102,7 +102,7 @@ def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
 
 @check(
     "cpu quota",
-    "A group that has used up its share stands still for the rest of each 100 ms: stalls that no server made.",
+    "A group that has used up its share is stopped for the rest of each 100 ms: stalls that no server caused.",
 )
 def cpu_quota(system: System) -> Opinion:
     """The tightest of this process's control groups (machine/cpu_quota.py)."""

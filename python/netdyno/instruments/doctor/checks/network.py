@@ -17,16 +17,14 @@ _RECEIVE_BUFFER = 4 << 20
 
 @check(
     "accept queue",
-    "Of a burst of connects, those beyond it are dropped and come again after a second: tails in connect times.",
+    "Connects of a burst beyond it are dropped, and retried after a second: tails in connect times.",
 )
 def accept_queue(system: System) -> Opinion:
     """net.core.somaxconn cuts what a server asks of listen(2)."""
     return _at_least(system, "net.core.somaxconn", _BACKLOG, _LEAST_BACKLOG)
 
 
-@check(
-    "SYN backlog", "Of a burst of connects, SYNs beyond it are dropped or answered by cookies: tails in connect times."
-)
+@check("SYN backlog", "SYNs of a burst beyond it are dropped, or answered with cookies: tails in connect times.")
 def syn_backlog(system: System) -> Opinion:
     """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies nobody is turned away, so little is lost."""
     opinion = _at_least(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
@@ -34,12 +32,12 @@ def syn_backlog(system: System) -> Opinion:
     return opinion._replace(verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
 
 
-@check("ports", "A generator that has run out of ports cannot connect: its trials of many connections are struck out.")
+@check("ports", "A generator that has run out of ports cannot connect: its trials of many connections are invalid.")
 def ports(system: System) -> Opinion:
     """net.ipv4.ip_local_port_range: each connection to a server takes one, and keeps it a minute in TIME_WAIT."""
     words = system.text("/proc/sys/net/ipv4/ip_local_port_range").split()
     if len(words) != 2:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     room = int(words[1]) - int(words[0]) + 1
     found = f"{room} ({words[0]} to {words[1]}), for {_CONNECTIONS} connections"
     fix = 'sysctl -w net.ipv4.ip_local_port_range="32768 60999"'
@@ -56,12 +54,12 @@ def udp_buffers(system: System) -> Opinion:
     """net.core.rmem_max; only root may pass it (socket(7), SO_RCVBUFFORCE)."""
     text = system.text("/proc/sys/net/core/rmem_max")
     if not text:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     found = f"{int(text)} bytes of the {_RECEIVE_BUFFER} that the generator asks for"
     if int(text) >= _RECEIVE_BUFFER:
         return Opinion(found, "good")
     if system.is_root:
-        return Opinion(f"{found}, which root gets all the same", "good")
+        return Opinion(f"{found}, which root gets anyway", "good")
     return Opinion(found, "could be better", f"sysctl -w net.core.rmem_max={_RECEIVE_BUFFER}")
 
 
@@ -83,17 +81,20 @@ def link_lan(system: System) -> Opinion:
     return Opinion(f"cannot be made: {_without_advice(why_not)}", "could be better", _way_out(why_not))
 
 
-@check("netem", "Without it the link wan is netdyno's own relay, which takes CPU time and is later than the kernel is.")
+@check(
+    "netem",
+    "Without it the link wan is netdyno's own relay, which takes CPU time and is less punctual than the kernel.",
+)
 def netem(system: System) -> Opinion:
     """tc-netem(8), tried in a private network (docs/adr/links.md)."""
     try:
         why_not = system.why_no_netem()
     except NotAllowedError as error:
-        return Opinion(f"not tried, for want of a namespace: {_without_advice(str(error))}", "unknown")
+        return Opinion(f"not tried, because no namespace can be made: {_without_advice(str(error))}", "unknown")
     if not why_not:
-        return Opinion("can be had", "good")
+        return Opinion("available", "good")
     fix = "modprobe sch_netem, or a kernel with CONFIG_NET_SCH_NETEM"
-    return Opinion(f"cannot be had: {_without_advice(why_not)}", "could be better", fix)
+    return Opinion(f"not available: {_without_advice(why_not)}", "could be better", fix)
 
 
 def _without_advice(why_not: str) -> str:
@@ -109,6 +110,6 @@ def _way_out(why_not: str) -> str:
 def _at_least(system: System, sysctl: str, enough: int, least: int) -> Opinion:
     text = system.text(f"/proc/sys/{sysctl.replace('.', '/')}")
     if not text:
-        return Opinion("not told by this kernel", "unknown")
+        return Opinion("not reported by this kernel", "unknown")
     verdict: Verdict = "good" if int(text) >= enough else "could be better" if int(text) >= least else "bad"
     return Opinion(f"{sysctl} is {text}", verdict, f"sysctl -w {sysctl}={enough}")

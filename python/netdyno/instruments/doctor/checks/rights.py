@@ -26,7 +26,7 @@ def descriptors(system: System) -> Opinion:
 
 @check(
     "real-time priority",
-    "Without it the generator waits behind others for its core, and is late: send lag, struck-out trials.",
+    "Without it the generator waits behind others for its core, and is late: send lag, invalid trials.",
 )
 def realtime(system: System) -> Opinion:
     """SCHED_FIFO for the generator (docs/adr/realtime-generator.md)."""
@@ -38,7 +38,7 @@ def realtime(system: System) -> Opinion:
     return Opinion("the generator may not have it", "could be better", fix)
 
 
-@check("perf", "No figure needs it; with it one can see by hand why a contestant costs what it does.")
+@check("perf", "No figure needs it; it shows by hand where a contestant spends its CPU time.")
 def perf(system: System) -> Opinion:
     """perf(1), and what kernel.perf_event_paranoid leaves to this user (perf_event_open(2))."""
     if not system.has_program("perf"):
