@@ -135,8 +135,9 @@ function(netdyno_add_java target folder program why)
   list(JOIN jars ":" jar_path)
   add_custom_command(OUTPUT ${program}
     COMMAND ${CMAKE_COMMAND} -E rm -rf classes
-    # Strings are joined in place: by default, the first time costs a start a tenth of a second.
-    COMMAND ${home}/bin/javac -nowarn -XDstringConcat=inline --release ${release} -d classes
+    # Strings are joined in place: by default, the first time costs a start a tenth of a second. A compiler that runs for
+    # a second is itself not worth C2 (-J, of javac's own JVM): so it takes half the CPU.
+    COMMAND ${home}/bin/javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -nowarn -XDstringConcat=inline --release ${release} -d classes
       -cp "${jar_path}" ${sources}
     COMMAND ${home}/bin/jar --create --file program.jar --manifest manifest.txt -C classes .
     COMMAND bash ${CMAKE_SOURCE_DIR}/cmake/kinds/java-archive.sh ${archive} ${program}.in $<TARGET_FILE:netdyno-launch>
