@@ -11,9 +11,9 @@
 namespace netdyno::load {
 namespace {
 
-double errors_of(const Figures& figures) { return value_of(*parse_assertion("errors=0"), figures, 1); }
+double asserted_errors(const Figures& figures) { return value_of(*parse_assertion("errors=0"), figures, 1); }
 
-constexpr double unknown = std::numeric_limits<double>::quiet_NaN();  // Prometheus' own word for it
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();  // Prometheus' own word for it
 
 std::string times(const Histogram& histogram) {
   if (histogram.count() == 0) return ",,,,,";
@@ -56,7 +56,7 @@ class Metrics {
     begin(name, "summary", help);
     for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
       sample(fmt::format("quantile=\"{:g}\"", percentile / 100),
-             histogram.count() > 0 ? static_cast<double>(histogram.at(percentile)) / 1e9 : unknown);
+             histogram.count() > 0 ? static_cast<double>(histogram.at(percentile)) / 1e9 : no_value);
     const auto count = static_cast<double>(histogram.count());
     sample("", histogram.mean() * count / 1e9, "_sum");
     sample("", count, "_count");
@@ -108,8 +108,9 @@ std::string to_csv(const LoadPlan& plan, const Measurement& measurement) {
       "\n";
   const Nanos window = plan.duration;
   const std::string asked = plan.rate_hz ? fmt::format("{},{}", *plan.rate_hz, *plan.rate_hz) : ",";
-  text += fmt::format("window,0,{},{},{},{},{},{},{}\n", seconds(window), asked, f.sent_in_window,
-                      f.completed_in_window, rate(f.completed_in_window, window), errors_of(f), times(f.response));
+  text +=
+      fmt::format("window,0,{},{},{},{},{},{},{}\n", seconds(window), asked, f.sent_in_window, f.completed_in_window,
+                  rate(f.completed_in_window, window), asserted_errors(f), times(f.response));
   Nanos begins = 0;
   for (std::size_t i = 0; i < f.steps.size(); ++i) {
     const RateStep& step = plan.steps[i];
@@ -140,7 +141,7 @@ std::string to_prometheus(const LoadPlan& plan, const Measurement& measurement, 
   metrics.gauge("window_seconds", "The measured window.", window);
   if (plan.rate_hz) metrics.gauge("asked_per_second", "Requested messages a second.", *plan.rate_hz);
   metrics.gauge("completed_per_second", "Answers within the window, over the window.",
-                window > 0 ? per_second(static_cast<double>(f.completed_in_window), plan.duration) : unknown);
+                window > 0 ? per_second(static_cast<double>(f.completed_in_window), plan.duration) : no_value);
   metrics.summary("response_seconds", "From the moment a message was meant to be sent to its answer.", f.response);
   metrics.summary("service_seconds", "From the moment a message was sent to its answer.", f.service);
   Histogram send_lag = f.own_lag;
@@ -173,8 +174,8 @@ std::string to_percentiles(const Measurement& measurement) {
   }
   if (of.count() > 0)
     text += fmt::format("{:>12.3f} {:>14.12f} {:>10}\n", static_cast<double>(of.max()) / 1e3, 1.0, of.count());
-  const double mean = of.count() > 0 ? of.mean() / 1e3 : unknown;
-  const double max = of.count() > 0 ? static_cast<double>(of.max()) / 1e3 : unknown;
+  const double mean = of.count() > 0 ? of.mean() / 1e3 : no_value;
+  const double max = of.count() > 0 ? static_cast<double>(of.max()) / 1e3 : no_value;
   return text + fmt::format("#[Mean    = {:>12.3f}]\n#[Max     = {:>12.3f}, Total count    = {:>12}]\n", mean, max,
                             of.count());
 }

@@ -16,7 +16,7 @@ namespace netdyno::load {
 namespace {
 
 constexpr std::size_t longest_reply = 64 << 20;
-constexpr std::size_t kept = 60;
+constexpr std::size_t least_kept = 60;
 
 class ExchangeDecoder final : public Decoder {
  public:
@@ -24,7 +24,7 @@ class ExchangeDecoder final : public Decoder {
       : until_(exchange.until),
         length_(exchange.length),
         head_(length_ ? length_->offset + length_->width : exchange.size),
-        kept_(std::max({kept, exchange.expect.size(), length_ ? head_ : 0})),
+        kept_(std::max({least_kept, exchange.expect.size(), length_ ? head_ : 0})),
         size_(head_) {}
 
   bool receive(std::string_view bytes, ReplySink& sink) override {

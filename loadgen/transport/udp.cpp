@@ -25,7 +25,7 @@ namespace {
 
 // System calls without glibc's detour for cancellation points, as in tcp.cpp.
 
-ssize_t send_now(int fd, std::string_view bytes) {
+ssize_t send_datagram(int fd, std::string_view bytes) {
   return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_NOSIGNAL, nullptr, 0);
 }
 
@@ -137,7 +137,7 @@ class UdpTransport final : public Transport {
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
     greetings_.spoke(connection);
-    if (send_now(fds_[connection].get(), bytes) >= 0) return bytes.size();
+    if (send_datagram(fds_[connection].get(), bytes) >= 0) return bytes.size();
     not_sent(connection);
     return 0;
   }
@@ -258,7 +258,7 @@ class UdpTransport final : public Transport {
 
   /// A control message that does not go out is as good as one that the network loses: it is repeated or expires.
   void say(std::uint32_t connection, const ControlBytes& bytes) {
-    if (send_now(fds_[connection].get(), {bytes.data(), bytes.size()}) < 0 && !is_full(errno))
+    if (send_datagram(fds_[connection].get(), {bytes.data(), bytes.size()}) < 0 && !is_full(errno))
       broken_.emplace_back(connection, errno);
   }
 

@@ -24,7 +24,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 namespace handshake = beast::websocket::detail;
 
-constexpr std::size_t longest_head = 64 << 10;
+constexpr std::size_t longest_handshake = 64 << 10;
 
 /// Whether a head is an interim response, which another one follows (RFC 9110, 15.2): 103 Early Hints, say. 101 is
 /// none.
@@ -38,7 +38,7 @@ std::string fault_of(const std::string& received, const std::string& key) {
   const std::string head = with_blank_in_status_line(received);
   if (!head.starts_with("HTTP/")) return "the server answers no HTTP to the WebSocket handshake: " + excerpt(head);
   http::response_parser<http::empty_body> parser;
-  parser.header_limit(longest_head);
+  parser.header_limit(longest_handshake);
   parser.skip(true);
   beast::error_code error;
   parser.put(boost::asio::buffer(head), error);
@@ -158,23 +158,23 @@ class WebSocketTransport final : public Layer {
   std::string open(std::uint32_t connection, std::string_view bytes) {
     Stream& stream = streams_[connection];
     stream.head.append(bytes);
-    auto end_of_head = stream.head.find("\r\n\r\n");
-    while (end_of_head != std::string::npos && is_interim(stream.head)) {
-      stream.head.erase(0, end_of_head + 4);
-      end_of_head = stream.head.find("\r\n\r\n");
+    auto end_of_answer = stream.head.find("\r\n\r\n");
+    while (end_of_answer != std::string::npos && is_interim(stream.head)) {
+      stream.head.erase(0, end_of_answer + 4);
+      end_of_answer = stream.head.find("\r\n\r\n");
     }
     std::string wrong;
-    if (end_of_head == std::string::npos) {
+    if (end_of_answer == std::string::npos) {
       constexpr std::string_view first = "HTTP/";
       const bool may_be_http =
           std::string_view{stream.head}.substr(0, first.size()) == first.substr(0, stream.head.size());
-      if (may_be_http && stream.head.size() <= longest_head) return {};
+      if (may_be_http && stream.head.size() <= longest_handshake) return {};
       wrong = may_be_http ? "the server's answer to the WebSocket handshake does not end" : fault_of(stream.head, "");
     }
     std::string rest;
     if (wrong.empty()) {
-      rest = stream.head.substr(end_of_head + 4);
-      stream.head.resize(end_of_head + 4);
+      rest = stream.head.substr(end_of_answer + 4);
+      stream.head.resize(end_of_answer + 4);
       wrong = fault_of(stream.head, stream.key);
     }
     if (wrong.empty()) {
