@@ -90,10 +90,10 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
 
 def awaited_go(program: str) -> int:
     """Read the line on stdin that says when the load begins, nanoseconds of CLOCK_MONOTONIC. Ends the program
-    where there is none, or the moment has passed."""
+    if there is none, or the moment has passed."""
     found = re.fullmatch(r"go (\d{1,18})\n", sys.stdin.readline())
     if not found or int(found[1]) < time.monotonic_ns():
-        why = "was told to begin at a moment that has passed" if found else "nobody said when to begin"
+        why = "the moment to begin has passed" if found else "stdin ended without a moment to begin"
         sys.exit(f"{program}: {why}")
     return int(found[1])
 
