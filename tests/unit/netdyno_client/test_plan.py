@@ -6,6 +6,7 @@ import pytest
 
 from netdyno.base.url import TcpUrl
 from netdyno_client.plan import parse_client_plan
+from tests.contract.clients.bad_values import BAD_VALUES
 
 URL = "tcp://127.0.0.1:9"
 
@@ -83,6 +84,19 @@ def test_what_cannot_be_meant_is_one_harmless_line_and_exit_2(
     assert message in err
     assert err.count("\n") == 1
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [(option, value) for option in BAD_VALUES for value in BAD_VALUES[option]]
+)
+def test_a_bad_value_is_one_line_that_names_its_option(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_client_plan("client", [URL, option, value])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    assert option.lstrip("-") in err
 
 
 def test_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:

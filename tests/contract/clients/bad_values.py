@@ -1,0 +1,18 @@
+"""What no option of a client may be, whatever language it is written in (protocol/client.md)."""
+
+BAD_VALUES = {
+    "--workload": ("", "ech", "echo", "http"),
+    "--connections": ("", "0", "-1", "1.5", "many"),
+    "--size": ("", "0", "27", "big"),
+    "--duration": ("", "0", "5", "-1s", "soon"),
+    "--warmup": ("", "5", "-1s"),
+    "--timeout": ("", "0", "5", "-1s"),
+    "--connect-timeout": ("", "0", "5", "-1s"),
+    "--retry-delay": ("", "5", "-1s"),
+    "--linger": ("", "5", "-1s"),
+    "--service-time": ("", "5", "11s"),
+    "--nodelay": ("", "yes", "ON"),
+    "--write-mode": ("", "both"),
+    "--seed": ("", "-1", "x"),
+    "--events-fd": ("", "-1", "999"),
+}
