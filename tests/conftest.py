@@ -13,6 +13,7 @@ pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")
 MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
+    "long: its group takes a minute or more, and is begun first, so that it does not end alone after all others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
     *chosen.MARKS,
 )
@@ -58,7 +59,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tests run side by side (--dist loadgroup), those of one file stay together, as they share its fixtures; so
-    do those of one contestant, which their suite has marked. First, for pytest-xdist reads the marks in this hook."""
+    do those of one contestant, which their suite has marked. Groups are begun in the order of their tests, the long
+    ones first. First, for pytest-xdist reads the marks in this hook."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

@@ -23,6 +23,7 @@ from tests.support.fixtures import FAKES
 
 pytestmark = [
     pytest.mark.needs_build,
+    pytest.mark.long,
     pytest.mark.xdist_group("servers of one's own"),  # test_own_server.py looks whether any of them is left
 ]
 

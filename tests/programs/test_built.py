@@ -17,7 +17,7 @@ from netdyno.model.contestant import behind_launcher
 from netdyno.model.run import Run
 from netdyno.store import read, schema
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.long]
 
 # What a busy machine cannot change. (Little's law, the rate, the generator's share and our own are about time.)
 TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_totals"}

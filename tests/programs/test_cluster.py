@@ -28,7 +28,7 @@ from tests.support.builders.made_load import named
 from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.long]
 SERVER = "epoll-reactor"
 GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}

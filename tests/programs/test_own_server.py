@@ -32,7 +32,7 @@ from netdyno.store import read, schema
 from tests.support.fixtures import FAKES
 from tests.support.names import naming
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.xdist_group("servers of one's own")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.xdist_group("servers of one's own")]
 
 HTTP = FAKES / "own_http.py"
 

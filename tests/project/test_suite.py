@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,11 @@ SOME = ("tests/harness/test_process.py", "tests/harness/test_pinning.py", "tests
 """Of the first some are marked, of the second all, of the third none."""
 
 ONE_FILE = "tests/unit/base/test_units.py"
+LONG_FILE = "tests/programs/test_built.py"
 
 
-def collected(*options: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *SOME, *options]
+def collected(*options: str, files: Sequence[str] = SOME) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *files, *options]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [line for line in said.splitlines() if "::" in line]
 
@@ -39,6 +41,13 @@ def test_each_test_is_either_beside_others_or_alone() -> None:
     ]
     assert not [name for name in beside if "test_pinning.py" in name]
     assert [name for name in every if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
+
+
+def test_a_long_group_is_begun_before_others() -> None:
+    found = collected(files=(ONE_FILE, LONG_FILE))
+    assert {ONE_FILE, LONG_FILE} == {name.partition("::")[0] for name in found}
+    assert found[0].startswith(LONG_FILE)
+    assert found[-1].startswith(ONE_FILE)
 
 
 CONTRACT = "tests/contract/tcp"

@@ -137,8 +137,8 @@ def _tried_again(name: str, arguments: Sequence[str], beside: Sequence[str] = ()
 
 def _beside(processes: int) -> tuple[str, ...]:
     """In so many processes: of all tests two of three wait for a window or a server, of the quick ones few. What
-    belongs together (tests/conftest.py) stays in one of them, and is begun in the order of the tree: contestants, which
-    take long, before units, which do not."""
+    belongs together (tests/conftest.py) stays in one of them. What is marked long is begun first, the rest in the order
+    of the tree: contestants, which take long, before units, which do not."""
     return "--numprocesses", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"
 
 
