@@ -48,10 +48,8 @@ FAULTS = {
     "silent": "answered nothing",
     "closes": "refused or dropped connections",
 }
-
-
-IN_A_GATE = ("wrong-body", "silent", "closes")
-"""One for each fault: a gate sees in "503" what it sees in "wrong-body"."""
+IN_A_GATE = "silent"
+"""The fault that a busy machine could be taken for. A gate names faults in the words of a run, which has them all."""
 
 
 def experiment(folder: Path) -> str:
@@ -67,26 +65,24 @@ def passes_workflow(exit_code: int) -> bool:
     return subprocess.run(["sh", "-c", f"status={exit_code}; {last}"], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("how", IN_A_GATE)
 def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
-    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     junit, page = tmp_path / "gate.xml", tmp_path / "gate.md"
-    servers = ["--before", GOOD, "--after", f"{BROKEN} {how}", "--margin", "throughput=5"]
+    servers = ["--before", GOOD, "--after", f"{BROKEN} {IN_A_GATE}", "--margin", "throughput=5"]
     files = ["--junit", str(junit), "--markdown", str(page)]
     budget = ["--time-budget", "1m", "--results", str(tmp_path / "results")]
     code = main(["gate", experiment(tmp_path), *servers, *files, *budget])
     printed = capsys.readouterr()
     assert code == 1, printed
     assert not passes_workflow(code)
-    assert (
-        f"The server after has a fault that the server before does not have: in 'most' it {FAULTS[how]}" in printed.out
-    )
+    fault = f"The server after has a fault that the server before does not have: in 'most' it {FAULTS[IN_A_GATE]}"
+    assert fault in printed.out
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
     (failure,) = suite.findall("testcase/failure")
-    assert f"faulty. It {FAULTS[how]}" in failure.get("message", "")
-    assert f"**faulty: {FAULTS[how]}" in page.read_text()
+    assert f"faulty. It {FAULTS[IN_A_GATE]}" in failure.get("message", "")
+    assert f"**faulty: {FAULTS[IN_A_GATE]}" in page.read_text()
 
 
 def test_a_gate_that_decides_nothing_passes_the_workflow_and_one_that_passes_does() -> None:
