@@ -185,7 +185,8 @@ blocks = 1
 warmup = "50ms"
 duration = "500ms"
 timeout = "5s"
-
+"""
+ECHO = """
 [[scenario]]
 name = "echo"
 workload = "echo"
@@ -196,11 +197,35 @@ rate = 1000
 [scenario.factors]
 client-hosts = [1, 2]
 """
+OF_TWO = SHARED + ECHO.replace("[1, 2]", "[2]")
+AUDIENCES = ("others", "all")
+ROOM = """
+[[scenario]]
+name = "{audience}"
+workload = "chat"
+arrivals = "constant"
+connections = 5
+rate = 200
+
+[scenario.factors]
+client-hosts = [2]
+
+[scenario.server]
+audience = "{audience}"
+"""
 
 
-def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
-    run = cluster.measured(tmp_path / "results", *written(tmp_path / "shared.toml", SHARED))
-    loads = {trial.levels["client-hosts"]: trial.load for trial in run.trials}
+@pytest.fixture(scope="module")
+def shared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run of all loads that are shared by two hosts."""
+    folder = tmp_path_factory.mktemp("shared")
+    text = SHARED + ECHO + "".join(ROOM.format(audience=audience) for audience in AUDIENCES)
+    return cluster.measured(folder / "results", *written(folder / "shared.toml", text))
+
+
+def test_two_hosts_make_one_load(cluster: Cluster, shared: Run) -> None:
+    trials = [trial for trial in shared.trials if trial.scenario == "echo"]
+    loads = {trial.levels["client-hosts"]: trial.load for trial in trials}
     one, two = loads[1], loads[2]
     assert one is not None
     assert two is not None
@@ -217,7 +242,7 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert load.requests.sent == 500
         assert load.latency.response_ns.count == 500
         assert sum(load.timeseries.completed) == load.requests.completed
-    *_, trial = (trial for trial in run.trials if trial.levels["client-hosts"] == 2)  # the machine may want another try
+    *_, trial = (trial for trial in trials if trial.levels["client-hosts"] == 2)  # the machine may want another try
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
@@ -232,8 +257,27 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
 
 
+@pytest.mark.parametrize("audience", AUDIENCES)
+def test_two_hosts_are_in_one_room(shared: Run, audience: str) -> None:
+    """Each hears what both say, to the last message."""
+    trial, *_ = (trial for trial in shared.all_trials if trial.scenario == audience)
+    assert trial.load is not None
+    messages = trial.load.messages
+    assert messages.sent == 110  # warm-up and window
+    assert messages.expected == messages.sent * (4 if audience == "others" else 5)
+    assert (messages.lost, messages.corrupt, messages.reordered) == (0, 0, 0)
+    assert trial.load.bytes.received == trial.load.bytes.expected
+    verified = [audit for audit in trial.audits if audit.name == "verification"]
+    assert [audit.passed for audit in verified] == [True, True]
+    heard = [int(audit.detail.split()[1]) for audit in verified]  # "HOST: N replies verified ..."
+    assert sum(heard) == messages.received
+    assert all(number > messages.sent for number in heard)
+    (totals,) = (audit for audit in trial.audits if audit.name == "server_totals")
+    assert totals.passed, totals.detail
+
+
 def test_what_hosts_cannot_have_is_skipped_and_the_rest_is_run(cluster: Cluster, tmp_path: Path) -> None:
-    text = SHARED.replace('arrivals = "constant"\n', "").replace("rate = 1000\n", "")
+    text = (SHARED + ECHO).replace('arrivals = "constant"\n', "").replace("rate = 1000\n", "")
     text = text.replace("client-hosts = [1, 2]", f'client = ["{GENERATOR}", "asyncio"]')
     some = written(tmp_path / "some.toml", text)
     none = written(tmp_path / "none.toml", text.replace(f'"{GENERATOR}", ', ""))
@@ -255,29 +299,8 @@ def test_what_hosts_cannot_have_is_skipped_and_the_rest_is_run(cluster: Cluster,
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.parametrize("audience", ["others", "all"])
-def test_two_hosts_are_in_one_room(cluster: Cluster, tmp_path: Path, audience: str) -> None:
-    """Each hears what both say, to the last message."""
-    words = SHARED.replace("[1, 2]", "[2]").replace('"echo"', '"chat"').replace("rate = 1000", "rate = 200")
-    room = f'{words}\n[scenario.server]\naudience = "{audience}"\n'
-    trial, *_ = cluster.measured(tmp_path / "results", *written(tmp_path / "room.toml", room)).all_trials
-    assert trial.load is not None
-    messages = trial.load.messages
-    assert messages.sent == 110  # warm-up and window
-    assert messages.expected == messages.sent * (4 if audience == "others" else 5)
-    assert (messages.lost, messages.corrupt, messages.reordered) == (0, 0, 0)
-    assert trial.load.bytes.received == trial.load.bytes.expected
-    verified = [audit for audit in trial.audits if audit.name == "verification"]
-    assert [audit.passed for audit in verified] == [True, True]
-    heard = [int(audit.detail.split()[1]) for audit in verified]  # "HOST: N replies verified ..."
-    assert sum(heard) == messages.received
-    assert all(number > messages.sent for number in heard)
-    (totals,) = (audit for audit in trial.audits if audit.name == "server_totals")
-    assert totals.passed, totals.detail
-
-
 def test_a_part_that_is_lost_fails_its_trial(cluster: Cluster, tmp_path: Path) -> None:
-    words = written(tmp_path / "shared.toml", SHARED.replace("[1, 2]", "[2]"))
+    words = written(tmp_path / "shared.toml", OF_TWO)
     run = cluster.start(tmp_path / "results", *words)
     os.kill(await_child(cluster.second.pid, GENERATOR), signal.SIGKILL)
     code, said = ended(run)
@@ -306,7 +329,7 @@ def sent(pid: int) -> int:
 
 
 def test_a_part_that_stalls_is_named(cluster: Cluster, tmp_path: Path) -> None:
-    text = SHARED.replace("[1, 2]", "[2]").replace("500ms", "2500ms")
+    text = OF_TWO.replace("500ms", "2500ms")
     words = written(tmp_path / "shared.toml", text)
 
     def look(results: Path) -> str:
@@ -379,7 +402,7 @@ def test_the_status_shows_what_every_link_carries(cluster: Cluster, tmp_path: Pa
 
 def test_a_host_that_is_slower_than_the_others_is_named(cluster: Cluster, tmp_path: Path) -> None:
     """No connection of its own watches for it: with equal shares, the answers to all others of its load do."""
-    text = SHARED.replace("[1, 2]", "[2]").replace('arrivals = "constant"\n', "")
+    text = OF_TWO.replace('arrivals = "constant"\n', "")
     words = written(tmp_path / "slow.toml", text.replace("rate = 1000", f"size = {MESSAGE_BYTES}"))
 
     def look(results: Path) -> str:
@@ -408,7 +431,7 @@ def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Pat
 
 def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> None:
     """What comes back to both is what the one link of the server lets through, however fast this machine is."""
-    text = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
+    text = OF_TWO.replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
     text = text.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
     words = written(tmp_path / "full.toml", text)
     had_the_cores: list[bool] = []
