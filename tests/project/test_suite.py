@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,14 @@ def test_what_the_libraries_of_a_loop_decide_is_tested_against_one_server_of_eac
 
 def test_what_a_loop_does_is_tested_against_every_server() -> None:
     assert {target.rpartition("-")[0] for target in targets(OF_LOOPS)} == servers_of_streams().keys()
+
+
+def test_tests_of_one_shared_server_follow_each_other() -> None:
+    files = (f"{CONTRACT}/test_bad_input.py", f"{CONTRACT}/test_more_clients.py")
+    found = collected("--contestant", "epoll-reactor", files=files)
+    shared = [workload for name in found for workload in re.findall(r"\[epoll-reactor-(\w+)", name)]
+    assert len(set(shared)) == 5
+    assert len([workload for workload, _ in groupby(shared)]) == 5
 
 
 @pytest.mark.parametrize(

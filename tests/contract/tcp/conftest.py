@@ -74,6 +74,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("contestant", alone or NOBODY, indirect=True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one shared server follow each other, so that it is started once. By itself pytest goes by the place that
+    the server has among those of each test, which is another where a test does not concern all."""
+    places = [place for place, item in enumerate(items) if _shared_server(item) is not None]
+    ordered = sorted((items[place] for place in places), key=lambda item: _shared_server(item) or "")
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
+
+
+def _shared_server(item: pytest.Item) -> str | None:
+    """The name and the workload of the server that `served` is for a test."""
+    callspec = item.callspec if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    pair = None if callspec is None else callspec.params.get("served")
+    return f"{pair[0].name} {pair[1]}" if isinstance(pair, tuple) else None
+
+
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
     manifest = contestant.manifest
     if "tcp" not in manifest.transports:
