@@ -8,8 +8,10 @@ are a few of each kind, as each writes its loop out. `--contestant NAME` runs ev
 against all.
 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
-that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
-Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
+that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own:
+only where it needs other options or looks at the end, for to start a server of an interpreted language costs more than
+most tests. Mark a test with `workloads(...)` when it concerns only those, with `one_workload` when every one of them
+shows the same, with `asynchronous(True or False)` when it concerns only
 models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and
 with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
 """
@@ -28,6 +30,8 @@ from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, work
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
+EXPLICIT = ("--nodelay", "on", "--write-mode", "gathered", "--audience", "others", "--deliveries", "joined")
+"""The defaults of options that tests of a shared server see the effect of."""
 MOST_CLIENTS = 128
 """No test that leaves its number of clients to `threads_for` has more at a time."""
 
@@ -44,6 +48,7 @@ class Served:
 def pytest_configure(config: pytest.Config) -> None:
     """The marks of this suite."""
     config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
+    config.addinivalue_line("markers", "one_workload: the test runs in one workload of each contestant")
     config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
     config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
     config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
@@ -52,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
     servers, in_full = targets(metafunc, "server", lambda one: _concerns(metafunc, one))
+    in_full = set() if metafunc.definition.get_closest_marker("one_workload") is not None else in_full
     pairs = [
         (one, workload)
         for one in servers
@@ -130,7 +136,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     """A server shared by all tests of one contestant and workload. It must end in order when they are done."""
     contestant, workload = request.param
     startable(contestant, "server")
-    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+    with serving(contestant.command, "--workload", workload, *EXPLICIT, *threads_for(contestant)) as server:
         yield Served(contestant, workload, server)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import room_for
-from tests.contract.tcp.talk import expect_reply
+from tests.contract.tcp.conftest import Served
+from tests.contract.tcp.talk import Talk, expect_reply
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -24,9 +24,9 @@ limited = pytest.mark.clients("limited-by-threads")
 class Asker:
     """Clients of one server that ask one after the other. In chat nobody is answered, so another workload is spoken."""
 
-    def __init__(self, contestant: Contestant) -> None:
+    def __init__(self, contestant: Contestant, workload: str = "") -> None:
         spoken = [one for one in contestant.manifest.workloads if one != "chat"]
-        self.workload = spoken[0] if spoken else pytest.skip("speaks nothing but chat")
+        self.workload = workload or (spoken[0] if spoken else pytest.skip("speaks nothing but chat"))
 
     def ask(self, client: Client) -> int:
         """Send a message. Its number."""
@@ -41,13 +41,14 @@ class Asker:
 
 
 @pytest.mark.clients("any")
-def test_more_clients_than_threads_are_served_together(contestant: Contestant) -> None:
-    asker = Asker(contestant)
-    threads = ("--threads", "2") if contestant.manifest.threads == "any" else ()
-    with serving(contestant.command, "--workload", asker.workload, *threads) as server, ExitStack() as stack:
-        crowd = [stack.enter_context(Client(server.address)) for _ in range(5)]
+@pytest.mark.one_workload
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_more_clients_than_threads_are_served_together(served: Served, talk: Talk) -> None:
+    """Than the three which it has at the most, beside those that come with connections."""
+    with ExitStack() as stack:
+        crowd = [stack.enter_context(talk.client()) for _ in range(7)]
         for _ in range(3):
-            asker.check(*crowd)
+            Asker(served.contestant, served.workload).check(*crowd)
 
 
 @pytest.mark.once_a_family
@@ -109,17 +110,35 @@ def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> N
         assert server.wait_stopped()["requests"] >= 4
 
 
+MANY = 20
+
+
 @pytest.mark.once_a_family
-def test_descriptors_per_client(contestant: Contestant) -> None:
+@pytest.mark.clients("any")
+@pytest.mark.one_workload
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_descriptors_per_client(served: Served, talk: Talk) -> None:
     """The harness provides for as many as the manifest says."""
-    asker, many = Asker(contestant), 20
+    with ExitStack() as stack:
+        before = proc.descriptors(served.server.pid)
+        crowd = [stack.enter_context(talk.client()) for _ in range(MANY)]
+        Asker(served.contestant, served.workload).check(*crowd)
+        taken = proc.descriptors(served.server.pid) - before
+        assert taken == MANY * served.contestant.manifest.descriptors_per_client
+
+
+@pytest.mark.once_a_family
+@limited
+def test_descriptors_per_client_and_thread(contestant: Contestant) -> None:
+    """As above; what a client's thread takes when the server starts belongs to the client."""
+    asker = Asker(contestant)
     options = ("--workload", asker.workload)
     with serving(contestant.command, *options) as server:
-        idle = proc.descriptors(server.pid)  # with one thread, which may have a descriptor of its own
-    with serving(contestant.command, *options, *room_for(contestant, many)) as server, ExitStack() as stack:
-        asker.check(*(stack.enter_context(Client(server.address)) for _ in range(many)))
-        taken = proc.descriptors(server.pid) - idle
-        assert round(taken / many) == contestant.manifest.descriptors_per_client
+        with_one_thread = proc.descriptors(server.pid)
+    with serving(contestant.command, *options, *room_for(contestant, MANY)) as server, ExitStack() as stack:
+        asker.check(*(stack.enter_context(Client(server.address)) for _ in range(MANY)))
+        taken = proc.descriptors(server.pid) - with_one_thread
+        assert round(taken / MANY) == contestant.manifest.descriptors_per_client
 
 
 def accepted(server: Server) -> set[tuple[str, int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import room_for, threads_for
+from tests.contract.tcp.conftest import Served, threads_for
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.client import Client
@@ -20,14 +20,11 @@ LONGEST_US = 10_000_000
 
 
 @pytest.mark.workloads("rpc")
-def test_a_reset_ends_the_wait_of_a_service(contestant: Contestant, workload: str) -> None:
+def test_a_reset_ends_the_wait_of_a_service(served: Served, talk: Talk) -> None:
     """Neither its socket nor its thread is kept until the service time is over. A client that only ends its own stream
     has not left: it is still answered."""
-    with (
-        serving(contestant.command, "--workload", workload, *room_for(contestant, 12)) as server,
-        Talk(server, workload) as talk,
-        talk.client() as patient,
-    ):
+    server = served.server
+    with talk.client() as patient:
         patient.send(wire.frame(wire.request(1, b"s", LONGEST_US // 10)))
         server.wait_read(patient.address)
         patient.half_close()
@@ -51,13 +48,18 @@ def test_a_reset_ends_the_wait_of_a_service(contestant: Contestant, workload: st
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_a_reset_is_no_protocol_error(contestant: Contestant, workload: str) -> None:
-    """Also inside a message, and where the server finds the reset together with the bytes before it."""
+def test_neither_a_reset_nor_a_stop_is_a_protocol_error(contestant: Contestant, workload: str) -> None:
+    """Also inside a message, and where the server finds the reset together with the bytes before it. SIGCONT interrupts
+    some system calls with EINTR even without a handler (signal(7))."""
     said = wire.frame(wire.request(1, b"s"))
     with (
         serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
         Talk(server, workload) as talk,
     ):
+        for _ in range(5):
+            talk.check()
+            server.signal(signal.SIGSTOP)
+            server.signal(signal.SIGCONT)
         talk.check()
         descriptors = proc.descriptors(server.pid)
         for _ in range(3):

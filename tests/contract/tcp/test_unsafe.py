@@ -61,9 +61,5 @@ def test_what_is_said_to_be_unsafe_mixes_frames(contestant: Contestant, workload
 def test_the_same_loads_break_nothing_where_frames_are_kept_whole(
     contestant: Contestant, workload: str, mode: str
 ) -> None:
-    for clients in MORE_AND_MORE[:2]:
-        assert verified(contestant, mode, clients, patience=f"{PATIENCE_S:g}s") == {
-            "corrupt": 0,
-            "lost": 0,
-            "streams": 0,
-        }
+    found = verified(contestant, mode, MORE_AND_MORE[0], patience=f"{PATIENCE_S:g}s")
+    assert found == {"corrupt": 0, "lost": 0, "streams": 0}
