@@ -11,7 +11,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import Served
+from tests.contract.tcp.conftest import Served, room_for
 from tests.contract.tcp.talk import Talk, expect_reply
 from tests.support import proc
 from tests.support.client import Client
