@@ -26,6 +26,7 @@ struct alignas(64) Connection {
   bool joined = false;               // chat: has received something, so the server knows it
   bool replied = false;              // foreign servers: this connection has brought a reply
   bool closing = false;              // foreign servers: it brings no other
+  bool held = false;                 // was last seen with something to send that had to wait
   std::unique_ptr<Decoder> decoder;  // of a reply that has come in part (stream_reader.hpp)
   Flight flight;
   std::uint64_t response_ns = 0;                                   // of those meant for the window, added up

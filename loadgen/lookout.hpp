@@ -63,4 +63,26 @@ class ReplyLookout {
   unsigned left_out_ = 0;
 };
 
+/// Whether replies may wait in the kernel until the next message is due (docs/adr/kernel-clock.md). Their times end
+/// with the kernel's stamps, so to be woken by each of them costs CPU and tells nothing. As long as all replies bear a
+/// stamp and come in one piece: what comes in several may be waiting until the first has been read. Owning thread only.
+class LateReads {
+ public:
+  /// After a message has left. Replies that take longer are listened for, and so is everything that needs an answer.
+  static constexpr Nanos longest = 1'000'000;
+
+  explicit LateReads(bool allowed) : allowed_(allowed) {}
+
+  bool allowed() const { return allowed_; }
+  /// Whether what was read could as well have been read later; once it could not, nothing waits any more.
+  void note(bool could_wait) { allowed_ = allowed_ && could_wait; }
+  void sent(Nanos at) { until_ = at + longest; }
+  /// Replies may wait until then.
+  Nanos until() const { return allowed_ ? until_ : 0; }
+
+ private:
+  bool allowed_;
+  Nanos until_ = 0;
+};
+
 }  // namespace netdyno::load

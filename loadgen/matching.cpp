@@ -191,15 +191,18 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   const auto answered = clients_[sender].flight.answer(sequence);
   if (!answered) return;  // chat: the witness before this one had it already
   const Flight::Times& times = answered->times;
+  // A server that answers what it has not been asked yet may be read after the question has left.
+  const Nanos at = std::max(now_, times.sent);
   --clients_.waiting;
   if (window_.holds(times.intended)) {
-    clients_[sender].response_ns += static_cast<std::uint64_t>(now_ - times.intended);
+    clients_[sender].response_ns += static_cast<std::uint64_t>(at - times.intended);
     ++clients_[sender].answered;
   }
-  recorder_.answered(times.intended, times.sent, now_, answered->expired);
+  recorder_.answered(times.intended, times.sent, at, answered->expired);
+  if (by_kernel_) recorder_.timed_by_kernel(times.intended);
   if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
   if (answered->expired) --clients_.overdue;
-  const bool late = now_ - times.intended > plan_.timeout;
+  const bool late = at - times.intended > plan_.timeout;
   recorder_.figures.messages.late += late;
   if (answered->expired) return;
   if (late) {

@@ -35,10 +35,12 @@ class Matching final : public ReplySink {
   /// The window ends earlier than it was to.
   void end_window(const Window& window) { window_ = window; }
 
-  /// What is decoded from now on came to this connection, and was read then.
-  void arrived(std::uint32_t receiver, Nanos now) {
+  /// What is decoded from now on came to this connection, and its times end at `at`: when it was read, or
+  /// (`by_kernel`) when the kernel had taken it in.
+  void arrived(std::uint32_t receiver, Nanos at, bool by_kernel = false) {
     receiver_ = receiver;
-    now_ = now;
+    now_ = at;
+    by_kernel_ = by_kernel;
   }
   /// How long it had been there; `never` where that is not known.
   void lagging(Nanos receive_lag) { receive_lag_ = receive_lag; }
@@ -99,6 +101,7 @@ class Matching final : public ReplySink {
   std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
   Window window_;
   Nanos now_ = 0;
+  bool by_kernel_ = false;
   Nanos receive_lag_ = never;
   std::uint32_t receiver_ = 0;
   bool messages_;     // what comes is whole messages, not a stream

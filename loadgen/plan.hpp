@@ -100,6 +100,9 @@ struct LoadPlan {
   /// Whether a message may go out again that had left and whose connection ended before its reply: the server may have
   /// carried it out (RFC 9110, 9.2.2). Of bytes that a person gave nobody knows what they do.
   bool may_be_sent_again() const { return repeatable || (http && is_idempotent(http->method)); }
+  /// Whether response times end with the kernel's stamps of the replies, where it gives any
+  /// (docs/adr/kernel-clock.md).
+  bool ends_times_with_stamps() const;
   /// Whether its connections hear messages of other programs too.
   bool is_part_of_a_room() const { return workload == Workload::chat && share.count > 1; }
 };

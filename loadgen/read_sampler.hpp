@@ -15,11 +15,12 @@ class ReadSampler {
  public:
   static constexpr std::uint64_t samples_per_second = 10'000;
 
-  explicit ReadSampler(std::uint64_t seed) : random_(seed * 2 + 1) { draw(); }
+  /// `every`: each read asks, however many there are.
+  explicit ReadSampler(std::uint64_t seed, bool every = false) : every_(every), random_(seed * 2 + 1) { draw(); }
 
   /// Once for each read: whether this one asks.
   bool take() {
-    if (--left_ > 0) return false;
+    if (--left_ > 0) return every_;
     draw();
     return true;
   }
@@ -45,6 +46,7 @@ class ReadSampler {
     drawn_ += left_;
   }
 
+  bool every_;
   std::uint64_t random_;
   std::uint64_t mean_gap_ = 16;
   std::uint64_t left_ = 0;   // reads to the next that asks

@@ -56,6 +56,8 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       streams_(*codec_),
       foreign_(plan.is_foreign()),
       limited_(plan.flight_is_limited && !foreign_),
+      by_kernel_(plan.ends_times_with_stamps()),
+      late_reads_(by_kernel_ && plan.spin != Spin::on),
       joined_(plan.write_due == WriteDue::joined) {
   if (carries_messages(plan.url)) reader_.emplace(*codec_);
 }
@@ -153,6 +155,10 @@ void Worker::measure(Nanos start) {
     }
     const Nanos until = next_wakeup(give_up_);
     if (reply_lookout_.looks() && looks_for_replies(until)) continue;
+    if (may_read_later(until)) {
+      sleep_and_read(until);
+      continue;
+    }
     const bool spinning = until <= now_ && !has_to_send();
     if (transport_->wait(until, *this) || until == never) continue;
     const Nanos at = now_ns();
@@ -231,6 +237,37 @@ bool Worker::looks_for_replies(Nanos until) {
   spun_ += at - began;  // what was found then is work
   reply_lookout_.ended(found);
   return found;
+}
+
+/// Whether nothing that may come before `until`, or soon after a message, calls for an answer: no connection waits to
+/// send.
+bool Worker::may_read_later(Nanos until) {
+  if (std::min(until, late_reads_.until()) <= now_ || clients_.waiting == clients_.overdue || has_to_send())
+    return false;
+  for (; !held_.empty() && !is_held(held_.back()); held_.pop_back()) clients_[held_.back()].held = false;
+  return held_.empty();
+}
+
+/// What is at hand is read before what is due is sent, as a connection may be at its end. The thread wakes as much
+/// earlier as that takes.
+void Worker::sleep_and_read(Nanos until) {
+  const Nanos moment = std::min(until, late_reads_.until());
+  const timespec at{moment / one_second, moment % one_second};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  transport_->wait(0, *this);
+  if (const Nanos now = now_ns(); now >= moment) lookout_.woken(now - moment);
+}
+
+/// Something waits on this connection for a place, for room, or for a connection.
+bool Worker::is_held(std::uint32_t number) const {
+  const Connection& connection = clients_[number];
+  return !connection.gone() && (connection.blocked || connection.flight.unsent() > 0);
+}
+
+void Worker::note_held(std::uint32_t number) {
+  if (!late_reads_.allowed() || clients_[number].held || !is_held(number)) return;
+  clients_[number].held = true;
+  held_.push_back(number);
 }
 
 void Worker::cross_boundary() {
@@ -359,6 +396,8 @@ void Worker::send_queued(std::uint32_t number) {
   } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
     connecting_.come_back(number, *this);
   }
+  late_reads_.sent(clock_.now());
+  note_held(number);
 }
 
 /// Whether something can be sent without another look.
@@ -463,11 +502,20 @@ Nanos Worker::lag_since(KernelStamp arrived) {
   return at && *at <= now_ ? now_ - *at : never;
 }
 
+/// The times of what is decoded next end with its stamp where they are to and there is one, else with now_, and the lag
+/// is in them.
+void Worker::time_what_came(std::uint32_t number, KernelStamp arrived) {
+  const Nanos lag = lag_since(arrived);
+  const bool stamped = by_kernel_ && lag != never;
+  late_reads_.note(stamped);
+  matching_.arrived(number, stamped ? now_ - lag : now_, stamped);
+  matching_.lagging(stamped ? never : lag);
+}
+
 void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) {
   if (reader_) return on_messages(number, {&bytes, 1}, {&arrived, 1});
   now_ = clock_.now();
-  matching_.arrived(number, now_);
-  matching_.lagging(lag_since(arrived));
+  time_what_came(number, arrived);
   recorder_.figures.bytes.received += bytes.size();
   if (foreign_) return received_plain(number, bytes);
   if (!streams_.receive(clients_[number].decoder, bytes, matching_)) {
@@ -479,6 +527,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   } else if (limited_) {
     fill_places(number);
   }
+  late_reads_.note(!clients_[number].decoder);
   send_between_events();
 }
 
@@ -492,7 +541,9 @@ void Worker::fill_places(std::uint32_t number) {
 
 void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
   Connection& connection = clients_[number];
-  if (!streams_.receive(connection.decoder, bytes, matching_)) {
+  const bool good = streams_.receive(connection.decoder, bytes, matching_);
+  late_reads_.note(!connection.decoder);
+  if (!good) {
     ++recorder_.figures.errors.protocol;
     make_anew(number, matching_.why_broken(), Matching::End::given_up);
   } else if (connection.closing || connection.served()) {
@@ -508,6 +559,7 @@ void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
 std::uint64_t Worker::make_anew(std::uint32_t number, std::string_view why, Matching::End end) {
   const std::uint64_t given_up = matching_.take_back(number, why, end, now_);
   connecting_.leave(number, *this);
+  note_held(number);
   return given_up;
 }
 
@@ -515,9 +567,8 @@ std::uint64_t Worker::make_anew(std::uint32_t number, std::string_view why, Matc
 void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages,
                          std::span<const KernelStamp> arrived) {
   now_ = clock_.now();
-  matching_.arrived(number, now_);
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    matching_.lagging(lag_since(arrived.empty() ? KernelStamp{} : arrived[i]));
+    time_what_came(number, arrived.empty() ? KernelStamp{} : arrived[i]);
     recorder_.figures.bytes.received += messages[i].size();
     reader_->receive(messages[i], matching_);
   }
@@ -562,6 +613,7 @@ std::uint64_t& Worker::ends_by(CloseReason reason) {
 
 void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   now_ = clock_.now();
+  late_reads_.note(false);  // the kernel does not say when, and it may be the end of a reply
   std::uint64_t& errors = ends_by(reason);
   const std::string told{transport_->why()};
   if (foreign_) {

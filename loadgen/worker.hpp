@@ -54,6 +54,10 @@ class Worker final : private TransportEvents {
   Lookout lookout() const;
   ReplyLookout reply_lookout() const;
   bool looks_for_replies(Nanos until);
+  bool may_read_later(Nanos until);
+  void sleep_and_read(Nanos until);
+  void note_held(std::uint32_t number);
+  bool is_held(std::uint32_t number) const;
   void cross_boundary();
   Nanos next_wakeup(Nanos give_up) const;
   bool is_due() const;
@@ -78,6 +82,7 @@ class Worker final : private TransportEvents {
   void finish();
   void rest();
   Nanos lag_since(KernelStamp arrived);
+  void time_what_came(std::uint32_t number, KernelStamp arrived);
   void set_slow_readers_apart();
   void received_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
@@ -120,8 +125,11 @@ class Worker final : private TransportEvents {
   std::uint64_t intended_ = 0;  // messages that joined a queue
   Lookout lookout_;             // for the next message
   ReplyLookout reply_lookout_;
-  Nanos spun_ = 0;     // time on it
-  Nanos look_at_ = 0;  // the next look at the sockets, where they are looked at every so often
+  const bool by_kernel_;  // times end with the kernel's stamps, where there are any
+  LateReads late_reads_;
+  std::vector<std::uint32_t> held_;  // connections that may wait for room, an answer or the server to send what is due
+  Nanos spun_ = 0;                   // time on it
+  Nanos look_at_ = 0;                // the next look at the sockets, where they are looked at every so often
   std::uint32_t looks_left_ = 0;
   const bool joined_;                  // what is due on a connection leaves in one call
   bool may_queue_ = true;              // and nothing has joined the queues since the last look

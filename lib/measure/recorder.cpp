@@ -97,6 +97,7 @@ void Figures::add(const Figures& other) {
   own_lag.add(other.own_lag);
   blocked_lag.add(other.blocked_lag);
   receive_lag.add(other.receive_lag);
+  kernel_timed += other.kernel_timed;
   connection.add(other.connection);
   connected_in_window += other.connected_in_window;
   scheduled_in_window += other.scheduled_in_window;

@@ -120,6 +120,7 @@ struct Figures {
   Histogram own_lag;      // lateness of messages that found room in their socket: the generator's own
   Histogram blocked_lag;  // lateness of those that had to wait for the server to read
   Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
+  std::uint64_t kernel_timed = 0;  // of the histogram `response`: ended by the kernel's arrival of the answer itself
   Histogram connect;
   Histogram connection;  // of each connection, the mean response time of the messages that are in response
   ConnectCounts connections;
@@ -145,6 +146,9 @@ struct Figures {
   Faults faults;                          // only of foreign servers, and of what lies between (Transport::why)
   Handshakes handshakes;
   std::vector<StepFigures> steps;  // empty where the window is one
+
+  /// Whether every response time ends with the kernel's arrival of the answer, and so no receive lag is in any.
+  bool all_timed_by_kernel() const { return response.count() > 0 && kernel_timed == response.count(); }
 
   /// How many things of this kind there were, over the whole life.
   std::uint64_t count(Population of) const;
@@ -209,7 +213,7 @@ class Recorder {
         figures.late_response_ns += static_cast<std::uint64_t>(at - intended);
       }
     }
-    if (!window_.holds(at)) return;
+    if (!counts(at)) return;
     roll(at);
     ++figures.completed_in_window;
     if (!step_ends_.empty()) ++step(at).completed;
@@ -222,6 +226,9 @@ class Recorder {
   void lagged(Nanos intended, Nanos lag) {
     if (window_.holds(intended)) figures.receive_lag.record(lag);
   }
+
+  /// The moment that answered() is given of this message is the kernel's, and no reading of this program.
+  void timed_by_kernel(Nanos intended) { figures.kernel_timed += window_.holds(intended); }
 
   /// Nobody waits for the answer of a sent message any more.
   void given_up(Nanos intended, Nanos sent_at, Nanos at) {
@@ -249,7 +256,7 @@ class Recorder {
 
   /// One error of any kind, for the time series.
   void error(Nanos at, std::uint64_t count = 1) {
-    if (!window_.holds(at)) return;
+    if (!counts(at)) return;
     roll(at);
     slot_errors_ += count;
     if (!step_ends_.empty()) step(at).errors += count;
@@ -280,9 +287,18 @@ class Recorder {
     return to > from ? static_cast<std::uint64_t>(to - from) : 0;
   }
 
+  /// Whether a moment lies in the window and there is still a slot for it: the kernel's stamp of an answer is earlier
+  /// than its reading, before which the last slot may have been delivered.
+  bool counts(Nanos at) const { return window_.holds(at) && slot_ < timeline_.size(); }
+
+  /// Kernel stamps come in the order in which they are read. An earlier moment corrects what has been integrated since.
   void count_in_flight(Nanos at, std::int64_t change) {
-    figures.in_flight_ns += within_window(last_change_, at) * static_cast<std::uint64_t>(in_flight_);
-    last_change_ = std::max(at, last_change_);
+    if (at >= last_change_) {
+      figures.in_flight_ns += within_window(last_change_, at) * static_cast<std::uint64_t>(in_flight_);
+      last_change_ = at;
+    } else {
+      figures.in_flight_ns += within_window(at, last_change_) * static_cast<std::uint64_t>(change);
+    }
     in_flight_ += change;
   }
 

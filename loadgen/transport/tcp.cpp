@@ -48,7 +48,7 @@ class TcpTransport final : public Transport {
                                           : std::vector{unix_address(plan.unix_socket)}),
         route_(servers_.size(), slice.size(), plan.connect_timeout),
         sources_(resolve_sources(plan.source_ips)),
-        sampler_(slice.thread),
+        sampler_(slice.thread, plan.ends_times_with_stamps()),
         fds_(slice.size()),
         connecting_(slice.size()),
         reset_(slice.size()) {}

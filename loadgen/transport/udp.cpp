@@ -121,7 +121,7 @@ class UdpTransport final : public Transport {
         route_(servers_.size(), slice.size(), plan.connect_timeout),
         open_member_(std::move(open_member)),
         sources_(resolve_sources(plan.source_ips)),
-        sampler_(slice.thread),
+        sampler_(slice.thread, plan.ends_times_with_stamps()),
         greetings_(slice.size(), fresh_secret()),
         fds_(open_member_ ? 2 * slice.size() : slice.size()),
         batch_(longest_datagram(plan)) {}

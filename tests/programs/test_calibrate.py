@@ -207,6 +207,20 @@ def short(read: int = DELAY + SEND + WAKE_UP + WAY + RECEIVE, receive: int = REC
     return cases.accounted(msgspec.structs.replace(loaded([read] * 1000), **lags), did)
 
 
+def test_times_that_the_kernel_ended_hold_no_receive_lag() -> None:
+    delays, waits = distribution([DELAY] * 1001), distribution([WAKE_UP] * 998)
+    did = done(delay_programmed_ns=delays, delay_actual_ns=delays, read_lag_ns=waits)
+    load = loaded([DELAY + SEND + WAKE_UP + WAY] * 1000)
+    kernel = msgspec.structs.replace(load.latency, clock="kernel")
+    lags = {"send_lag_ns": distribution([SEND] * 999), "receive_lag_ns": distribution([])}
+    scores = {
+        score.name: score for score in cases.accounted(msgspec.structs.replace(load, latency=kernel, **lags), did)
+    }
+    assert scores["- send and receive lag"].measured == pytest.approx(SEND, rel=0.02)
+    assert scores[REST].measured == pytest.approx(WAY, rel=0.02)
+    assert all(score.passed for score in scores.values())
+
+
 def test_what_is_read_above_a_short_delay_is_parted() -> None:
     scores = {score.name: score for score in short()}
     assert all(score.passed for score in scores.values())

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -98,9 +99,9 @@ def test_the_result_has_the_schema_of_the_harness(server: str, tmp_path: Path) -
     assert result.plan.arrivals == "constant"
     assert (result.plan.connections, result.plan.seed, result.plan.duration_s) == (5, 3, 0.2)
     assert result.requests.sent == result.latency.response_ns.count == 100
+    assert result.latency.clock == "kernel"
     assert result.receive_lag_ns is not None
-    assert result.receive_lag_ns.count == 100, "of so few, each is asked for"
-    assert 0 < result.receive_lag_ns.p50 < result.latency.response_ns.p50
+    assert result.receive_lag_ns.count == 0, "it is in no response time"
     assert result.messages.sent == result.messages.received == 110
     assert result.bytes.sent == result.bytes.received == result.bytes.expected == 110 * 31
     assert result.connections.attempted == result.connections.established == result.connect_ns.count == 5
@@ -119,6 +120,87 @@ def test_a_closed_loop_has_no_rate(server: str) -> None:
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert result.plan.rate_hz is None
     assert (result.plan.arrivals, result.plan.depth) == ("closed", 3)
+
+
+def test_a_closed_loop_says_how_late_it_reads(server: str) -> None:
+    result = msgspec.json.decode(load(server, "-c", "2", "--json", "-", *QUICK).stdout, type=LoadResult)
+    assert result.latency.clock == "generator"
+    assert result.receive_lag_ns is not None
+    assert result.receive_lag_ns.count > 0
+    assert 0 < result.receive_lag_ns.p50 < result.latency.response_ns.p50
+
+
+PAUSE_S = 2.0
+
+
+def pause_before_reply(listens: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Answer one request while the process that sent it is stopped, and let it go on only long after that."""
+    connection, _ = listens.accept()
+    with connection:
+        request = connection.recv(1 << 16)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        connection.sendall(request)
+        time.sleep(PAUSE_S)
+        process.send_signal(signal.SIGCONT)
+        while connection.recv(1 << 16):
+            pass
+
+
+@pytest.mark.parametrize("rate", [pytest.param(("--rate", "100"), id="kernel"), pytest.param((), id="generator")])
+def test_a_reply_that_waits_for_the_generator_has_the_time_of_the_clock_that_the_result_names(
+    rate: tuple[str, ...],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        url = f"tcp://127.0.0.1:{listens.getsockname()[1]}"
+        command = [str(generator_path(build_dir())), url, "-n", "1", "--json", "-", *rate]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            pause_before_reply(listens, process)
+            stdout, _ = process.communicate(timeout=PATIENCE_S)
+    latency = msgspec.json.decode(stdout, type=LoadResult).latency
+    assert latency.response_ns.count == 1
+    assert latency.clock == ("kernel" if rate else "generator")
+    assert (latency.response_ns.max < PAUSE_S * 1e9) == (latency.clock == "kernel")
+
+
+def calls_after_sends(strace: str, trace: Path, url: str, *options: str) -> list[str]:
+    """The system call of the generator that follows each send of a message."""
+    watched = "trace=sendto,recvmsg,recvfrom,epoll_pwait2,clock_nanosleep"
+    command = [strace, "-f", "-qq", "-e", "signal=none", "-e", watched, "-o", str(trace)]
+    command += [str(generator_path(build_dir())), url, "--rate", "50", "-n", "20", *options]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode in MEASURED
+    calls = re.findall(r"^(\d+) +(\w+)\(", trace.read_text(), re.MULTILINE)
+    (thread,) = {number for number, call in calls if call == "sendto"}
+    return [after for call, after in pairwise(call for number, call in calls if number == thread) if call == "sendto"]
+
+
+def test_replies_wait_until_the_generator_is_awake_anyway(server: str, strace_program: str, tmp_path: Path) -> None:
+    """After a message it sleeps, and does not listen. A busy machine may take the core away for so long that it has to
+    listen at once, but hardly each time."""
+    assert "clock_nanosleep" in calls_after_sends(strace_program, tmp_path / "trace", server)
+    assert "clock_nanosleep" not in calls_after_sends(strace_program, tmp_path / "on", server, "--spin", "on")
+
+
+def halve_replies(listens: socket.socket) -> None:
+    connection, _ = listens.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connection:
+        while request := connection.recv(1 << 16):
+            connection.sendall(request[:10])
+            time.sleep(0.01)
+            connection.sendall(request[10:])
+
+
+def test_replies_in_several_pieces_are_listened_for(strace_program: str, tmp_path: Path) -> None:
+    """Its server may not go on before the first piece has been read, so after such a one no reply waits any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        answers = threading.Thread(target=halve_replies, args=(listens,))
+        answers.start()
+        url = f"tcp://127.0.0.1:{listens.getsockname()[1]}"
+        after = calls_after_sends(strace_program, tmp_path / "trace", url)
+        answers.join(PATIENCE_S)
+    assert len(after) > 5, "what a late thread finds due leaves in one call"
+    assert "clock_nanosleep" not in after[5:]
 
 
 def test_connections_are_made_anew(server: str) -> None:
@@ -397,6 +479,13 @@ def test_the_summary_fits_a_screen_and_is_clean_on_a_pipe(server: str) -> None:
     assert "3 of 3 established" in done.stdout
     rows = [line.split("  ")[0] for line in lines]
     assert rows.index("receive lag") == rows.index("send lag") + 1
+    assert "the two lags are the error bar" in done.stdout
+
+
+def test_the_summary_says_that_the_kernel_ended_the_times(server: str) -> None:
+    told = load(server, "-c", "3", "--rate", "500", *QUICK).stdout
+    assert "receive lag   none: times end when the kernel had the answers\n" in told
+    assert "the send lag is the error bar" in told
 
 
 def test_a_terminal_gets_a_live_line(server: str) -> None:

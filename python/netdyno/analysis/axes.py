@@ -218,6 +218,10 @@ def _bar(scenario: Scenario, level: str, percentile: str, by_name: Mapping[str, 
         level=level,
         percentile="p50" if percentile == "p50" else "p99",
         send_ns=median(getattr(load.send_lag_ns, percentile) for load in loads) if scenario.scheduled else 0.0,
-        receive_ns=median(getattr(lag, percentile) for lag in received) if received else None,
+        receive_ns=0.0
+        if all(load.latency.clock == "kernel" for load in loads)
+        else median(getattr(lag, percentile) for lag in received)
+        if received
+        else None,
         of=min(median(getattr(load.latency.response_ns, percentile) for load in of) for of in by_name.values()),
     )

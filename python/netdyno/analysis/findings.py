@@ -215,8 +215,8 @@ class Censored:
 @dataclass(frozen=True)
 class ErrorBar:
     """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: what it
-    sends late, and what it reads late (None where the kernel did not tell). `of` is the shortest response time of any
-    contestant there at the same percentile."""
+    sends late, and what it reads late (None where the kernel did not tell, 0 where its word ends the times). `of` is
+    the shortest response time of any contestant there at the same percentile."""
 
     level: Name
     percentile: Literal["p50", "p99"]

@@ -10,6 +10,8 @@ from netdyno.model.base import Frozen, Number, Whole
 
 WriteDue = Literal["each", "joined"]
 """How the messages that are due leave: each by itself, or all of a connection in one call."""
+ReplyClock = Literal["kernel", "generator"]
+"""What ends a response time: the kernel's arrival of every reply, or the generator's reading of it."""
 Start = Literal["together", "at-once"]
 """When a client speaks: when all connects have ended, or as soon as it is connected."""
 
@@ -28,8 +30,11 @@ class Distribution(Frozen):
 
 
 class Latency(Frozen):
+    """`clock`: runs stored before the key ended their times with the generator's reading, as client contestants do."""
+
     response_ns: Distribution
     service_ns: Distribution
+    clock: ReplyClock = "generator"
 
 
 class Requests(Frozen):
@@ -223,7 +228,8 @@ class ClientReport(Frozen):
 
 class LoadResult(Frozen, kw_only=True):
     """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
-    a sample of the messages; None in runs stored before the key, empty where the kernel did not say.
+    a sample of the messages; None in runs stored before the key, empty where the kernel did not say, or where its word
+    ends the times (`latency.clock`).
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty of a client
     contestant. `replies`: only of a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
     either. `steps`: only where the rate changed. `parts`: of a load that several hosts made. `instrument`: the load

@@ -79,6 +79,7 @@ def _pooled(loads: Sequence[LoadResult]) -> LoadResult:
         latency=Latency(
             response_ns=together([load.latency.response_ns for load in loads]),
             service_ns=together([load.latency.service_ns for load in loads]),
+            clock="kernel" if all(load.latency.clock == "kernel" for load in loads) else "generator",
         ),
         send_lag_ns=together([load.send_lag_ns for load in loads]),
         receive_lag_ns=together([load.receive_lag_ns for load in loads if load.receive_lag_ns]),

@@ -146,6 +146,46 @@ TEST(Recorder, BeginsAnewWithAnotherWindow) {
   EXPECT_EQ(after.in_flight_ns, static_cast<std::uint64_t>(5 * ms));
 }
 
+/// Answers are read connection by connection, whenever the kernel had them.
+TEST(Recorder, IntegratesAnswersThatAreReadInAnotherOrderThanTheyCame) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  recorder.sent(1000 * ms, 1000 * ms, false);
+  recorder.sent(1020 * ms, 1020 * ms, false);
+  recorder.answered(1020 * ms, 1020 * ms, 1100 * ms);  // 80 ms
+  recorder.answered(1000 * ms, 1000 * ms, 1050 * ms);  // 50 ms
+  recorder.sent(1200 * ms, 1200 * ms, false);          // 50 ms, to the end
+  EXPECT_EQ(fixture.finish().in_flight_ns, static_cast<std::uint64_t>(180 * ms));
+}
+
+TEST(Recorder, CountsNoAnswerForWhichTheTimeSeriesHasNoPlaceAnyMore) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  for (const Nanos at : {1100, 1200}) recorder.sent(at * ms, at * ms, false);
+  recorder.answered(1100 * ms, 1100 * ms, 1150 * ms);
+  recorder.roll(1250 * ms);
+  recorder.answered(1200 * ms, 1200 * ms, 1249 * ms);
+  recorder.error(1249 * ms);
+  const Figures f = fixture.finish();
+  std::uint64_t in_slots = 0, errors = 0;
+  for (const auto& slot : fixture.timeline.slots()) in_slots += slot.completed, errors += slot.errors;
+  EXPECT_EQ(f.response.count(), 2U);
+  EXPECT_EQ(f.completed_in_window, 1U);
+  EXPECT_EQ(in_slots, 1U);
+  EXPECT_EQ(errors, 0U);
+}
+
+TEST(Recorder, KnowsWhetherTheKernelTimedAllAnswers) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  EXPECT_FALSE(recorder.figures.all_timed_by_kernel());
+  for (const Nanos at : {999, 1100, 1200}) {
+    recorder.answered(at * ms, at * ms, at * ms + 1);
+    if (at < 1200) recorder.timed_by_kernel(at * ms);
+    EXPECT_EQ(recorder.figures.all_timed_by_kernel(), at == 1100);
+  }
+}
+
 TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
   Fixture fixture;
   fixture.recorder.lagged(999 * ms, 7 * ms);

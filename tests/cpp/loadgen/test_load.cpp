@@ -234,6 +234,18 @@ TEST(Load, LooksOutForTheNextMessage) {
   EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
 }
 
+TEST(Load, OfAnOpenLoopTheKernelTimesTheAnswersUnlessLooksAreAskedFor) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 100);
+  const Figures f = measure(plan).figures;
+  EXPECT_TRUE(f.all_timed_by_kernel());
+  EXPECT_EQ(f.receive_lag.count(), 0U) << "which is in no time";
+  plan.look_every = ms;
+  const Figures looked = measure(plan).figures;
+  EXPECT_EQ(looked.kernel_timed, 0U);
+  EXPECT_GT(looked.receive_lag.count(), 0U);
+}
+
 TEST(Load, LooksOutForNothingWhereNobodyWantsIt) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 100);

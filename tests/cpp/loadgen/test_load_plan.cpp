@@ -45,6 +45,21 @@ TEST(LoadPlan, StepsAreTheWindow) {
   EXPECT_TRUE(parse({"--rate", "20k"}).steps.empty());
 }
 
+TEST(LoadPlan, AnOpenLoopThatLeavesTimeEndsItsTimesWithTheKernelsStamps) {
+  const auto ends = [](std::vector<const char*> arguments) {
+    return parse(std::move(arguments)).ends_times_with_stamps();
+  };
+  EXPECT_TRUE(ends({"--rate", "20k"}));
+  EXPECT_TRUE(ends({"--rate", "40k", "-c", "2", "--threads", "2"}));
+  EXPECT_TRUE(ends({"--rate", "40k", "-c", "2", "--share", "1/2"}));
+  EXPECT_FALSE(ends({"--rate", "20001"}));
+  EXPECT_FALSE(ends({"--rate", "100,30k/1s"})) << "in one of its steps it does not";
+  EXPECT_FALSE(ends({})) << "a closed loop";
+  EXPECT_FALSE(ends({"--round", "10ms"}));
+  EXPECT_FALSE(ends({"--rate", "100", "--workload", "chat", "-c", "2"}));
+  EXPECT_FALSE(ends({"--rate", "100", "--look-every", "1ms"}));
+}
+
 TEST(LoadPlan, ACountNeedsNoTime) {
   EXPECT_EQ(parse({"-n", "500"}).count, 500U);
   EXPECT_EQ(parse({"-n", "500"}).warmup, 0);

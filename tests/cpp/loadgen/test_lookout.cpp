@@ -62,5 +62,23 @@ TEST(ReplyLookout, IsAlwaysThereOrNeverWhereSomebodySaysSo) {
   EXPECT_EQ(looks(never, 1000, true), 0);
 }
 
+TEST(LateReads, LastAWhileAfterAMessage) {
+  LateReads reads{true};
+  EXPECT_EQ(reads.until(), 0);
+  reads.sent(5000 * us);
+  EXPECT_EQ(reads.until(), 6000 * us);
+}
+
+TEST(LateReads, EndWithTheFirstReplyThatCouldNotWait) {
+  LateReads reads{true};
+  reads.note(true);
+  EXPECT_TRUE(reads.allowed());
+  reads.note(false);
+  reads.note(true);
+  reads.sent(5000 * us);
+  EXPECT_FALSE(reads.allowed());
+  EXPECT_EQ(reads.until(), 0);
+}
+
 }  // namespace
 }  // namespace netdyno::load

@@ -40,6 +40,22 @@ class MatchingTest : public testing::Test {
   Matching matching_{plan_, clients_, control_, *codec_, recorder_};
 };
 
+/// What a server said before it was asked may be read after that, and no time is negative.
+TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
+  const auto schedule = make_schedule(plan_, clients_.slice);
+  matching_.begin({0, one_second}, *schedule);
+  recorder_.set_window({0, one_second});
+  send(0, 5'000);
+  send(0, 6'000);
+  matching_.arrived(0, 4'000, true);
+  matching_.reply({0, 0}, plan_.size);
+  matching_.arrived(0, 6'500, true);
+  matching_.reply({0, 1}, plan_.size);
+  EXPECT_EQ(recorder_.figures.response.at(0), 0);
+  EXPECT_EQ(recorder_.figures.response.max(), 500);
+  EXPECT_TRUE(recorder_.figures.all_timed_by_kernel());
+}
+
 /// The drain is over when all that waits is overdue, so neither may count what nobody waits for any more.
 TEST_F(MatchingTest, OfAConnectionThatIsGoneNothingWaitsOrIsOverdue) {
   send(0, 1'000);

@@ -31,6 +31,13 @@ TEST(ReadSampler, AsksWithEachReadWhereThereAreFew) {
   EXPECT_EQ(taken_of(sampler, 500), 500U);
 }
 
+TEST(ReadSampler, AsksWithEachReadWhereThatIsWanted) {
+  ReadSampler sampler{1, true};
+  EXPECT_EQ(taken_of(sampler, 1000), 1000U);
+  sampler.settle(one_second / 100);
+  EXPECT_EQ(taken_of(sampler, 1000), 1000U);
+}
+
 TEST(ReadSampler, KeepsItsGapWhereNothingWasCounted) {
   ReadSampler sampler{1};
   const std::uint64_t gap = sampler.settle(0);

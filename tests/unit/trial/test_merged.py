@@ -54,6 +54,15 @@ def test_what_is_merged_agrees_with_itself() -> None:
     assert judged.passed, judged.detail
 
 
+def test_times_end_with_the_kernels_clock_where_all_do() -> None:
+    by_generator = part((10,), MS)
+    by_kernel = msgspec.structs.replace(
+        by_generator, latency=msgspec.structs.replace(by_generator.latency, clock="kernel")
+    )
+    assert merged({A: by_kernel, B: by_kernel}).latency.clock == "kernel"
+    assert merged({A: by_kernel, B: by_generator}).latency.clock == "generator"
+
+
 def test_each_audit_is_that_of_its_host() -> None:
     bad = Audit(name="verification", passed=False, detail="1 lost")
     whole = merged({A: part((100,) * 10, MS), B: part((100,) * 10, MS, [bad])}, [FINE])

@@ -81,17 +81,26 @@ def accounted(load: LoadResult, done: Done) -> tuple[Score, ...]:
     reading = Score(
         name="p50", unit="ns", rule="stated", truth=delay, measured=read, service=at(load.latency.service_ns, "p50")
     )
-    if not (load.receive_lag_ns and load.receive_lag_ns.count and done.read_lag_ns and done.read_lag_ns.count):
+    lags = _lags_within(load)
+    if not (lags and done.read_lag_ns and done.read_lag_ns.count):
         return (kept, reading)  # this kernel does not tell when messages arrive
-    send, receive = load.send_lag_ns, load.receive_lag_ns
-    on_the_way = (send, done.read_lag_ns, done.delay_actual_ns, receive)
+    on_the_way = (*lags, done.read_lag_ns, done.delay_actual_ns)
     return (
         kept,
         reading,
-        part("- send and receive lag", delay, _median_of_sum(send, receive)),
+        part("- send and receive lag", delay, _median_of_sum(*lags)),
         part("- the server's wake-up", delay, at(done.read_lag_ns, "p50")),
         part("- the rest, the kernel's", delay, read - _median_of_sum(*on_the_way), most=WAY_NS),
     )
+
+
+def _lags_within(load: LoadResult) -> tuple[Distribution, ...]:
+    """The generator's lags that its response times hold; none where one of them is not known."""
+    if load.latency.clock == "kernel":
+        return (load.send_lag_ns,)
+    if load.receive_lag_ns is None or not load.receive_lag_ns.count:
+        return ()
+    return (load.send_lag_ns, load.receive_lag_ns)
 
 
 def _median_of_sum(*distributions: Distribution) -> float:

@@ -493,16 +493,17 @@ def _bounds(findings: ScenarioFindings) -> list[str]:
             "differences may be larger."
         )
     for bar in findings.error_bars:
-        received = (
-            "how late it read replies is unknown"
-            if bar.receive_ns is None
-            else f"it read replies {quantities.duration(bar.receive_ns)} after they had arrived"
+        parts = (
+            [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
         )
-        sent = f"it sent messages {quantities.duration(bar.send_ns)} late, and " if findings.scenario.scheduled else ""
+        if bar.receive_ns is None:
+            parts.append("how late it read replies is unknown")
+        elif bar.receive_ns:
+            parts.append(f"it read replies {quantities.duration(bar.receive_ns)} after they had arrived")
         told.append(
             f"At {labels[bar.level]} the generator's own delay is {bar.share:.0%} of the shortest {bar.percentile} "
-            f"({quantities.duration(bar.of)}): {sent}{received}. So these response times are 'at most', and the ratios "
-            "between servers may be larger."
+            f"({quantities.duration(bar.of)}): {', and '.join(parts)}. So these response times are 'at most', and the "
+            "ratios between servers may be larger."
         )
     return told
 
