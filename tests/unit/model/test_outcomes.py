@@ -179,6 +179,16 @@ def test_the_generators_own_part_is_held_against_the_shortest_of_all() -> None:
     assert not findings(run_of(slow)).error_bars
 
 
+def test_times_that_the_kernel_ended_hold_nothing_of_the_generators_reading() -> None:
+    def by_kernel(one: Trial) -> Trial:
+        assert one.load is not None
+        return replace(one, load=replace(one.load, latency=replace(one.load.latency, clock="kernel")))
+
+    trials = [with_response(trial(block=block), 30_000, 10_000) for block in range(1, 7)]
+    assert findings(run_of(trials)).error_bars
+    assert not findings(run_of([by_kernel(one) for one in trials])).error_bars
+
+
 def silent(wait_s: float = 0.0, sent: int = 100, received: int = 0, alive: bool = False, **connections: int) -> Trial:
     """A server that answered nothing, on a machine that was disturbed."""
     one = trial("steal", "verification", "completed", *([] if alive else ["server_alive"]))
