@@ -180,24 +180,17 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   lag.add(f.blocked_lag);
   text += row("send lag", lag);
   if (f.all_timed_by_kernel()) {
-    text +=
-        "receive lag   none: times end when the kernel had the answers
-        ";
+    text += "receive lag   none: times end when the kernel had the answers\n";
   } else {
     text += f.receive_lag.count() > 0 ? row("receive lag", f.receive_lag)
-                                      : "receive lag   unknown: arrival times were not requested from the kernel
-                                        ";
+                                      : "receive lag   unknown: arrival times were not requested from the kernel\n";
   }
   text += row("connect", f.connect);
   if (f.handshakes.times.count() > 0) text += row("handshake", f.handshakes.times);
-  text += f.all_timed_by_kernel() ? "  the send lag is the error bar: what the generator adds to these times
-                                    "
-                                  : "  the two lags are the error bar: what the generator adds to these times
-                                    ";
-                                    if (!plan.rate_hz) text +=
-                                    "* closed loop: a stalled server gets fewer requests, so stalls hardly show here
-                                    ";
-                                    text += steps_text(plan, f);
+  text += f.all_timed_by_kernel() ? "  the send lag is the error bar: what the generator adds to these times\n"
+                                  : "  the two lags are the error bar: what the generator adds to these times\n";
+  if (!plan.rate_hz) text += "* closed loop: a stalled server gets fewer requests, so stalls hardly show here\n";
+  text += steps_text(plan, f);
   text += messages_text(plan, f);
 
   const bool anew =

@@ -493,9 +493,7 @@ def _bounds(findings: ScenarioFindings) -> list[str]:
             "differences may be larger."
         )
     for bar in findings.error_bars:
-        parts = (
-            [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
-        )
+        parts = [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
         if bar.receive_ns is None:
             parts.append("how late it read replies is unknown")
         elif bar.receive_ns:
