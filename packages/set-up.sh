@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Sourced by netdyno when its stamp does not hold: Debian packages by debian.txt, Python packages by requirements.lock.
+# Sourced by netdyno when its stamp does not hold: system packages by debian.txt (elsewhere.txt has their names on other
+# systems), Python packages by requirements.lock.
 # Functions only; netdyno calls install_packages and set_up_python while it holds the lock.
 # shellcheck disable=SC2154 # root, state, venv and python are netdyno's
 
@@ -97,11 +98,40 @@ cause() { # log, what it is otherwise
     fi
 }
 
+# --- systems without apt: what is missing is named, and installed by hand ------------------------------------------
+
+# The names of packages/elsewhere.txt for a scope, but for what may be missing, in a column: 2 is Fedora's, 3 Arch's.
+names_elsewhere() { # scope, column
+    wanted "$1" | awk -F ' *[|] *' '$NF != "none" { print $1 }' | awk -v column="$2" '
+        NR == FNR { name[$1] = $column; next }
+        ($1 in name) && name[$1] != "-" { print name[$1] }' "$root/packages/elsewhere.txt" -
+}
+
+require_elsewhere() { # scope: ends here, saying what to run, where something is missing
+    if { command -v rpm && command -v dnf; } >/dev/null; then
+        column=2 install='dnf install'
+        has() { rpm -q --quiet --whatprovides "$1"; }
+    elif command -v pacman >/dev/null; then
+        column=3 install='pacman -S --needed'
+        has() { pacman -T "$1" >/dev/null; }
+    else
+        fail "this system has neither apt-get nor dnf nor pacman, so netdyno cannot tell what is missing" \
+            "Install your system's equivalents of packages/debian.txt, then: NETDYNO_PACKAGES=skip ./netdyno ..."
+    fi
+    packages=$(names_elsewhere "$1" "$column" | while read -r name; do has "$name" || echo "$name"; done | tr '\n' ' ')
+    packages=${packages% }
+    [ -z "$packages" ] ||
+        fail "these packages are missing: $packages" \
+            "Run as root, then call netdyno again:  $install $packages" \
+            "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
+}
+
 install_packages() { # scope
     [ "${NETDYNO_PACKAGES:-}" != skip ] || return 0
-    { command -v dpkg-query && command -v apt-get; } >/dev/null ||
-        fail "this is neither Debian nor Ubuntu (no dpkg-query and apt-get), so netdyno cannot install what it needs" \
-            "Install your system's equivalents of packages/debian.txt, then: NETDYNO_PACKAGES=skip ./netdyno ..."
+    if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
+        require_elsewhere "$1"
+        return
+    fi
     lines=$(missing "$1")
     [ -n "$lines" ] || return 0
     packages=$(printf '%s\n' "$lines" | chosen)

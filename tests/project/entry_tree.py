@@ -27,6 +27,14 @@ libboost1.81-dev | libboost1.83-dev
 test: browser | none
 test: linter
 """
+ELSEWHERE = """
+# Debian Fedora Arch
+cmake             cmake        cmake
+g++               gcc-c++      gcc
+libboost1.81-dev  boost-devel  boost
+browser           -            chromium
+linter            a-linter     -
+"""
 LOCK = """# made by a command
 numpy==2.0.0 \\
     --hash=sha256:aa
@@ -89,6 +97,13 @@ class Tree:
     def without(self, tool: str) -> None:
         (self.bin / tool).unlink()
 
+    def be_of(self, *tools: str) -> None:
+        """Have the tools of another system, which ask for what is installed by their last argument."""
+        for tool in tools:
+            path = self.bin / tool
+            path.write_text('#!/bin/sh\nfor name; do :; done\nexec grep -qxF -- "$name" "$FAKES/installed"\n')
+            path.chmod(0o755)
+
     def break_(self, name: str, why: str = "") -> None:
         """Lets a step fail, with these words in its log."""
         (self.fakes / "fail" / name).write_text(why)
@@ -140,6 +155,7 @@ def make_tree(folder: Path) -> Tree:
     shutil.copy(ROOT / "netdyno", tree.root)
     shutil.copy(ROOT / "packages" / "set-up.sh", tree.root / "packages")
     (tree.root / "packages" / "debian.txt").write_text(PACKAGES)
+    (tree.root / "packages" / "elsewhere.txt").write_text(ELSEWHERE)
     (tree.root / "requirements.lock").write_text(LOCK)
     (tree.root / "CMakePresets.json").write_text("{}\n")
     for called, name in {**{name: name for name in REAL_TOOLS.split()}, "real-sleep": "sleep"}.items():

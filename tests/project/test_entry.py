@@ -336,6 +336,26 @@ def test_a_system_that_is_not_debian_is_told_how_to_go_on(tree: Tree) -> None:
     assert tree.run("run", NETDYNO_PACKAGES="skip").returncode == CLI_STATUS
 
 
+@pytest.mark.parametrize(
+    ("tools", "command", "there"),
+    [
+        (("rpm", "dnf"), "dnf install gcc-c++ boost-devel", ("cmake", "gcc-c++", "boost-devel")),
+        (("pacman",), "pacman -S --needed gcc boost", ("cmake", "gcc", "boost")),
+    ],
+)
+def test_fedora_and_arch_are_told_their_own_names_and_go_on_when_all_is_there(
+    tree: Tree, tools: tuple[str, ...], command: str, there: tuple[str, ...]
+) -> None:
+    tree.without("dpkg-query")
+    tree.be_of(*tools)
+    tree.have("cmake")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert command in done.stderr
+    tree.have(*there)
+    assert tree.run("run").returncode == CLI_STATUS
+
+
 def test_a_package_cannot_keep_the_lock(tree: Tree) -> None:
     tree.have("cmake")
     tree.run("run")

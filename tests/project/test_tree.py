@@ -92,6 +92,17 @@ def test_the_package_list_is_well_formed() -> None:
     assert len(names) == len(set(names))
 
 
+def test_every_package_has_its_names_on_other_systems() -> None:
+    rows = [
+        line.split()
+        for line in (ROOT / "packages" / "elsewhere.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    first = [line.removeprefix("test: ").split(" | ")[0] for group in package_lines() for line in group]
+    assert sorted(row[0] for row in rows) == sorted(first)
+    assert [row for row in rows if len(row) != 3] == []
+
+
 def test_none_is_only_ever_the_last_alternative() -> None:
     for line in (line for group in package_lines() for line in group):
         assert "none" not in line.removeprefix("test: ").split(" | ")[:-1]
