@@ -158,8 +158,8 @@ def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser
 
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
     text = light.page.locator("#set-aside").inner_text()
-    assert "given to other machines (steal) 0% in the median and 0% at most" in text
-    assert "(foreign load) 1% in the median and 1% at most" in text
+    assert "other virtual machines took 0% of the cores' time in the median and 0% at most (steal)" in text
+    assert "other programs 1% in the median and 1% at most (foreign load)" in text
 
 
 def test_commands_and_environment_are_there(light: Watched) -> None:
@@ -632,7 +632,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in told
     troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
-    assert "no figure decides that" in section.inner_text()
+    assert "no figure decides what is retried" in section.inner_text()
     by_contestant = troubled.page.get_by_role("region", name="Retried trials by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
     by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")

@@ -31,10 +31,15 @@ OF_SERVERS = {"switching", "switches", "lock-wait"}
 """What is known of a server beside its answers, where a made run has it."""
 
 
+LAN = "ten over the LAN"
+
+
 def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[Point]:
     """A table of source A: requests in ten seconds of each pair, by default and with TCP_NODELAY."""
     for server, client, default, nodelay in rows:
-        own = {"client": client, "write-mode": "split" if client == ASIO else "gathered"}
+        own: dict[str, str | int] = {"client": client, "write-mode": "split" if client == ASIO else "gathered"}
+        if where == LAN:
+            own["client-processes"] = 10
         for value, requests in (("off", default), ("on", nodelay)):
             scenario = f"{where}, {'Asio server' if server == ASIO else 'Qt servers'}"
             yield Point(scenario, server, {**own, "both.nodelay": value}, {"throughput": requests / 10})
@@ -54,7 +59,7 @@ INTEL = [
         ],
     ),
     *points_of_a(
-        "ten over the LAN",
+        LAN,
         [
             (ASIO, ASIO, 2_097.5, 191_174.2),
             (ASIO, QT, 104_227.3, 207_779.3),
@@ -78,7 +83,7 @@ M4 = [
         ],
     ),
     *points_of_a(
-        "ten over the LAN",
+        LAN,
         [
             (ASIO, ASIO, 2_029.1, 200_925.7),
             (ASIO, QT, 2_026.4, 108_777.2),
