@@ -81,7 +81,7 @@ def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
     (failure,) = suite.findall("testcase/failure")
-    assert f"faulty. It {FAULTS[IN_A_GATE]}" in failure.get("message", "")
+    assert f"faulty. The server after {FAULTS[IN_A_GATE]}" in failure.get("message", "")
     assert f"**faulty: {FAULTS[IN_A_GATE]}" in page.read_text()
 
 

@@ -221,7 +221,7 @@ def test_what_the_kernel_lacks_is_a_stated_skip_of_the_trial(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     trial = over_lan(contestant, bench, rate="1gbit")
     assert (trial.status, trial.load) == ("skipped", None)
-    assert trial.reason.startswith("the link lan at 1gbit cannot be had here: ")
+    assert trial.reason.startswith("the link lan at 1gbit is not available here: ")
     assert reason in trial.reason
 
 
@@ -232,7 +232,7 @@ def test_a_tool_that_is_missing_is_named_with_its_package(
     trial = over_lan(contestant, bench)
     assert (trial.status, trial.reason) == (
         "skipped",
-        "the link lan cannot be had here: ip not found: install iproute2",
+        "the link lan is not available here: ip not found: install iproute2",
     )
 
 

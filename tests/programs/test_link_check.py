@@ -100,7 +100,7 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
 
     assert judge("wan", FAR, refuse) == (
         "wan: not available here",
-        "the link wan cannot be had here: no namespaces (run it as root)",
+        "the link wan is not available here: no namespaces (run it as root)",
     )
 
 

@@ -431,8 +431,8 @@ def test_a_relay_that_is_not_built_is_a_stated_skip(
     trial = run_trial(CELL, SCENARIO, contestant, bench)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == (
-        f"the link wan with 5ms each way cannot be had here: the relay is not built: {tmp_path}/link/netdyno-link is "
-        "missing; run ./netdyno, which builds it (netem cannot be had either: tc: no such qdisc)"
+        f"the link wan with 5ms each way is not available here: the relay is not built: {tmp_path}/link/netdyno-link "
+        "is missing; run ./netdyno, which builds it (netem is not available either: tc: no such qdisc)"
     )
 
 
@@ -445,7 +445,7 @@ def test_what_the_relay_lacks_is_a_stated_skip(
     monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path))
     trial = run_trial(CELL, SCENARIO, contestant, bench)
     assert trial.status == "skipped"
-    assert "cannot be had here: netdyno-link: no /dev/net/tun; modprobe tun (netem cannot" in trial.reason
+    assert "is not available here: netdyno-link: no /dev/net/tun; modprobe tun (netem is not available" in trial.reason
 
 
 def relay_in(preparation: str, *options: str) -> subprocess.CompletedProcess[str]:

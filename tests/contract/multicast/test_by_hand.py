@@ -69,5 +69,5 @@ def test_where_no_namespace_can_be_had_it_says_so(server: tuple[str, ...]) -> No
     command = [*NETDYNO, "serve", "udp-multicast"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
-    assert "udp-multicast needs a private network namespace, which cannot be had here: unshare" in done.stderr
+    assert "udp-multicast needs a private network namespace, which cannot be made here: unshare" in done.stderr
     assert done.stderr.count("\n") == 1
