@@ -29,12 +29,12 @@ class Distribution(Frozen):
     histogram: str
 
 
-class Latency(Frozen):
+class Latency(Frozen, kw_only=True):
     """`clock`: runs stored before the key ended their times with the generator's reading, as client contestants do."""
 
+    clock: ReplyClock = "generator"
     response_ns: Distribution
     service_ns: Distribution
-    clock: ReplyClock = "generator"
 
 
 class Requests(Frozen):
