@@ -34,9 +34,11 @@ GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
 """What others do beside a test is no fault of it."""
 HELD_UP = re.compile(
-    "was lost: (it said nothing for a second|Timed out)|not answer|the start time was already|has left|did not finish"
+    "was lost: (it said nothing for a second|it closed the connection|Timed out)|not answer|the start time was already|"
+    "has left|did not finish"
 )
-"""Why there is no trial where a host had no core for too long."""
+"""Why there is no trial where a host, or who asks it and has to say each second that it is there, had no core for too
+long."""
 TRIES = 5
 
 

@@ -97,6 +97,8 @@ class Comm(TLS):  # type: ignore[misc]
             self._check(message)
         except (StreamClosedError, OSError) as error:
             self.abort()
+            if isinstance(error, StreamClosedError) and error.real_error is None:
+                raise CommClosedError("it closed the connection") from error
             if not isinstance(error, CommClosedError):
                 convert_stream_closed_error(self, error)
             raise
