@@ -477,7 +477,7 @@ def test_languages_narrow_the_contestants() -> None:
         (("--transports", "tpc"), "unknown transport 'tpc' (did you mean 'tcp'?)"),
         (("--transports", "udp"), "over udp here"),
         (("--waits",), "for how long"),
-        (("--waits", "--computes"), "which of both"),
+        (("--waits", "--computes"), "--waits and --computes: leave one of them out"),
         (("--rate", "often"), "--rate: 'often' is no rate"),
         (("--workload", "nowhere.toml"), "nowhere.toml: cannot be read"),
     ],

@@ -115,7 +115,9 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     display = Silent()
     run = load(execute(timed, tmp_path, fake_build, display))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("time", 11)
-    assert stopping_words.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
+    assert stopping_words.sentence(ending(run)).startswith(
+        "time budget (1:00) used up after 11 blocks (widest interval "
+    )
     short = msgspec.structs.replace(timed, time_budget_s=1.0)
     assert len(blocks_of(load(execute(short, tmp_path, fake_build)), "echo")) == 6  # `blocks` are always there
 

@@ -284,7 +284,7 @@ def test_an_interrupted_run_is_resumed_to_its_end(
     assert Path(said["report"]).is_file()
     again = command("resume", run_id, "--results", str(results))
     assert again.returncode == 2
-    assert "nothing of it is left to do" in again.stderr
+    assert "; nothing is left to do\n" in again.stderr
 
 
 def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path, command: Command) -> None:

@@ -197,8 +197,10 @@ def test_the_status_shows_the_host(folder: Path, host: tuple[object, TcpUrl]) ->
         [*NETDYNO, "cluster", "status", "--cluster", str(folder)], check=True, capture_output=True, text=True
     )
     assert re.match(rf"server \S+ at tls://127\.0\.0\.1:{host[1].port}\n", done.stdout)
-    assert "its clock is " in done.stdout
-    assert re.fullmatch(r"( {2}(bad|could be better): .+: .+\n)*", done.stdout.partition("of ours\n")[2])
+    before, clock, findings = done.stdout.partition(" s off ours\n")
+    assert clock, done.stdout
+    assert re.search(r" from here and back; its clock is [+-]\d+\.\d{6}$", before)
+    assert re.fullmatch(r"( {2}(bad|could be better): .+: .+\n)*", findings)
 
 
 def test_who_is_not_let_in_reads_why(folder: Path, scheduler: subprocess.Popen[str], tmp_path: Path) -> None:

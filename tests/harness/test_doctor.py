@@ -171,11 +171,11 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
     ("huge pages", Made(files={THP: ""}), "unknown", "not here"),
     ("clock source", Made(), "good", "tsc"),
     ("clock source", Made(files={f"{CLOCK}/current_clocksource": "hpet"}), "bad", "hpet (there are: tsc hpet acpi_pm)"),
-    ("clock source", Made(files={f"{CLOCK}/current_clocksource": ""}), "unknown", "not told"),
+    ("clock source", Made(files={f"{CLOCK}/current_clocksource": ""}), "unknown", "not reported by this kernel"),
     ("steal", Made(), "good", "0.0% of the cores' time"),
     ("steal", Made(idle_ticks=98, stolen_ticks=2), "could be better", "2.0%"),
     ("steal", Made(idle_ticks=96, stolen_ticks=4), "bad", "4.0%"),
-    ("steal", Made(tells=False), "unknown", "not told"),
+    ("steal", Made(tells=False), "unknown", "not reported by this kernel"),
     (
         "other load",
         Made(),
@@ -191,7 +191,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         "12% of the last",
     ),
     ("other load", Made(files={"/proc/pressure/cpu": ""}), "good", "0% of the cores' time within 0.5 s"),
-    ("other load", Made(tells=False), "unknown", "not told"),
+    ("other load", Made(tells=False), "unknown", "not reported by this kernel"),
     ("interrupts", Made(), "good", "20 per second"),
     (
         "interrupts",
@@ -205,7 +205,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         "good",
         "0 per second",
     ),
-    ("interrupts", Made(tells=False), "unknown", "not told"),
+    ("interrupts", Made(tells=False), "unknown", "not reported by this kernel"),
     ("cpu quota", Made(), "good", "none"),
     (
         "cpu quota",
@@ -255,7 +255,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
     ("accept queue", Made(), "good", "net.core.somaxconn is 4096"),
     ("accept queue", Made(files={"/proc/sys/net/core/somaxconn": "1024"}), "could be better", "1024"),
     ("accept queue", Made(files={"/proc/sys/net/core/somaxconn": "128"}), "bad", "128"),
-    ("accept queue", Made(files={"/proc/sys/net/core/somaxconn": ""}), "unknown", "not told"),
+    ("accept queue", Made(files={"/proc/sys/net/core/somaxconn": ""}), "unknown", "not reported by this kernel"),
     ("SYN backlog", Made(), "good", "net.ipv4.tcp_max_syn_backlog is 1024"),
     ("SYN backlog", Made(files={"/proc/sys/net/ipv4/tcp_max_syn_backlog": "128"}), "could be better", "128"),
     (
@@ -264,11 +264,16 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         "bad",
         "128",
     ),
-    ("SYN backlog", Made(files={"/proc/sys/net/ipv4/tcp_max_syn_backlog": ""}), "unknown", "not told"),
+    (
+        "SYN backlog",
+        Made(files={"/proc/sys/net/ipv4/tcp_max_syn_backlog": ""}),
+        "unknown",
+        "not reported by this kernel",
+    ),
     ("ports", Made(), "good", "28232 (32768 to 60999), for 10000 connections"),
     ("ports", Made(files={"/proc/sys/net/ipv4/ip_local_port_range": "40000\t54999"}), "could be better", "15000"),
     ("ports", Made(files={"/proc/sys/net/ipv4/ip_local_port_range": "50000 59998"}), "bad", "9999"),
-    ("ports", Made(files={"/proc/sys/net/ipv4/ip_local_port_range": ""}), "unknown", "not told"),
+    ("ports", Made(files={"/proc/sys/net/ipv4/ip_local_port_range": ""}), "unknown", "not reported by this kernel"),
     ("UDP buffers", Made(), "good", "4194304 bytes"),
     (
         "UDP buffers",
@@ -280,17 +285,22 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         "UDP buffers",
         Made(files={"/proc/sys/net/core/rmem_max": "212992"}, is_root=True),
         "good",
-        "root gets all",
+        "which root gets anyway",
     ),
-    ("UDP buffers", Made(files={"/proc/sys/net/core/rmem_max": ""}), "unknown", "not told"),
+    ("UDP buffers", Made(files={"/proc/sys/net/core/rmem_max": ""}), "unknown", "not reported by this kernel"),
     ("namespaces", Made(), "good", "can be made, without root"),
     ("namespaces", Made(is_root=True), "good", "can be made"),
     ("namespaces", Made(no_namespace=REFUSED), "bad", "cannot be made: unshare: Operation not permitted"),
     ("link lan", Made(), "good", "can be made, with a rate"),
     ("link lan", Made(no_lan="ip not found: install iproute2"), "could be better", "ip not found: install iproute2"),
-    ("netem", Made(), "good", "can be had"),
+    ("netem", Made(), "good", "available"),
     ("netem", Made(no_netem="tc: Error: Specified qdisc kind is unknown."), "could be better", "qdisc kind is unknown"),
-    ("netem", Made(no_namespace=REFUSED), "unknown", "for want of a namespace: unshare: Operation not permitted"),
+    (
+        "netem",
+        Made(no_namespace=REFUSED),
+        "unknown",
+        "not tried, because no namespace can be made: unshare: Operation not permitted",
+    ),
     ("descriptors", Made(), "good", "no limit"),
     ("descriptors", Made(hard_descriptors=30_064), "good", "30064 per program, for 10000 connections"),
     ("descriptors", Made(hard_descriptors=20_000), "could be better", "20000 per program"),
@@ -355,7 +365,7 @@ def test_the_worst_stands_first_with_its_effect_and_its_fix() -> None:
 def test_a_fix_that_needs_no_root_says_so() -> None:
     told = finding("other load", Made(idle_ticks=0))
     assert not told.needs_root
-    assert "\n    fix: end what runs beside" in as_text([told], 100)
+    assert "\n    fix: end other programs (top shows them), and measure when nothing else runs" in as_text([told], 100)
 
 
 def test_a_namespace_that_is_refused_tells_the_way_to_get_one() -> None:

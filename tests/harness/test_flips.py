@@ -114,7 +114,7 @@ def test_of_equals_nothing_is_decided_and_the_blocks_end(
     run, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(1, slope=0.0), text)
     assert one.flips.verdict == "open"
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {18}
-    assert "not decided between 1 and 1,000 connections" in sentence(one)
+    assert "undecided between 1 and 1,000 connections" in sentence(one)
 
 
 def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
@@ -157,7 +157,7 @@ def test_blocks_of_the_command_line_are_all_that_a_level_has(
     outcome = execute(runner.with_overrides(asked(), 2, None, None), tmp_path, fake_build, trace="never")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {4}
-    assert "not decided" in sentence(analyse(run).flips[0])
+    assert "undecided" in sentence(analyse(run).flips[0])
 
 
 def test_no_block_begins_that_would_end_after_the_budget_of_time(

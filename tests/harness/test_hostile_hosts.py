@@ -142,7 +142,7 @@ def test_a_hosts_certificate_is_no_schedulers(folder: Path, trap: Path, tmp_path
     (theirs / authority.TOPOLOGY).write_text(f'scheduler = "tls://127.0.0.1:{free_port()}"\n')
     with hostile(theirs, "scheduler", trap, IS_A_CLIENT) as line:
         assert line.startswith("scheduler at ")
-        with pytest.raises(UserError, match="no scheduler answers"):
+        with pytest.raises(UserError, match="no scheduler of this cluster answers at "):
             Control(theirs)
         with hostile(theirs, "server", trap) as line:
             assert line.startswith("no scheduler lets this host in at ")

@@ -238,5 +238,5 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
 def test_what_meets_all_alike_is_said_too() -> None:
     found = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert found.p == 1.0
-    assert "It met all contestants alike" in made_again_words.sentence(found)
+    assert "All contestants were disturbed alike (p = 1)." in made_again_words.sentence(found)
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

@@ -74,7 +74,7 @@ def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
 ) -> None:
     pretend(cut, key, value)
     before = read.load(cut)
-    with pytest.raises(UserError, match="cannot be gone on with as if nothing had changed") as refused:
+    with pytest.raises(UserError, match="cannot be resumed, because something has changed: ") as refused:
         go_on(cut, fake_build)
     assert told in str(refused.value)
     assert "--anyway" in str(refused.value)

@@ -136,7 +136,7 @@ def test_a_process_that_is_gone_is_told(strace_program: str, tmp_path: Path) -> 
     with subprocess.Popen(["true"]) as child:
         child.wait()
     with (
-        pytest.raises(TrialError, match=r"gone|may not trace"),
+        pytest.raises(TrialError, match="the server had ended before strace could attach"),
         strace.attached(strace_program, child.pid, (), tmp_path / "trace", TrialLog(tmp_path / "log")),
     ):
         pass

@@ -418,7 +418,7 @@ def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: False)  # what it is really like does not count here
-    why = "foreign_load: what netdyno had not started used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
+    why = "foreign_load: other programs used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
     trial = run(contestant, bench._replace(foreign_load="strike-out"))
     assert (trial.status, trial.reason, trial.machine) == ("struck_out", why, busy)
     trial = run(contestant, bench)

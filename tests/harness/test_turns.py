@@ -291,7 +291,7 @@ def test_a_generator_that_hangs_ends_its_contestant(
     monkeypatch.setenv("FAKE_LOAD", "hangs")
     trials = run(contestant, bench._replace(slack_s=0.2), "good", "good")
     assert {trial.status for trial in trials} == {"failed"}
-    assert all("the generator told of nothing within" in trial.reason for trial in trials)
+    assert all("the generator reported nothing within" in trial.reason for trial in trials)
 
 
 ASKED = Experiment(name="tiny", question="Does it work?", scenarios=(SCENARIO,)).with_each(

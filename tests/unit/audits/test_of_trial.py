@@ -260,7 +260,7 @@ def test_the_figures_are_told() -> None:
     (_, foreign) = foreign_load(machine(foreign_s=0.75), "strike-out")
     assert foreign.detail == "other programs used 750 ms of the 2000 ms of 2 cores (limit 60 ms)"
     (steal, _) = foreign_load(machine(steal_s=0.1, cores=1), "strike-out")
-    assert steal.detail == "the hypervisor gave others 100 ms of the 1000 ms of the only core (limit 25 ms)"
+    assert steal.detail == "the hypervisor took 100 ms of the 1000 ms of the only core (limit 25 ms)"
 
 
 def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:

@@ -11,7 +11,7 @@ from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import SCENARIO
 from netdyno.model.levels import level_words
 from netdyno.present.prose import set_aside
-from netdyno.present.prose.verdict import STATUS_WORDS
+from netdyno.present.prose.statuses import STATUS_WORDS
 
 MOST_OF_A_REASON = 110
 """Characters of a reason that are told."""

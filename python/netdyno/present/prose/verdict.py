@@ -37,18 +37,10 @@ from netdyno.present.prose import (
     uneven_threads,
     warmups,
 )
+from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison
 
-STATUS_WORDS = {
-    "valid": "valid",
-    "struck_out": "invalid",
-    "skipped": "skipped",
-    "failed": "failed",
-    "faulty": "faulty",
-    "made_again": "retried",
-    "censored": "valid, as a bound",
-}
 BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
 """Before a figure that is a bound."""
 BADGES: Mapping[Verdict, str] = {

@@ -22,6 +22,7 @@ from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
+from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.present.report import (
     capacity,
     charts,
@@ -139,7 +140,7 @@ def _page(
         audits=views.audits(analysis.audits),
         commands=repeat.commands(analysis),
         what_holds=verdict.WHAT_HOLDS,
-        status_words=verdict.STATUS_WORDS,
+        status_words=STATUS_WORDS,
         mark_sign=loss.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),

@@ -14,6 +14,7 @@ from netdyno.base.escape import harmless
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes, transports
 from netdyno.model.trial import Trial
+from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.run.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def describe_result(trial: Trial) -> str:
         return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
     status = outcomes.by_itself(trial)
     if status not in outcomes.RANKED or trial.load is None:
-        return f"{trial.status.replace('_', ' ')}: {trial.reason}"
+        return f"{STATUS_WORDS[trial.status]}: {trial.reason}"
     response = trial.load.latency.response_ns
     p99 = f"{quantities.whole(response.p99 / 1000)} us" if response.count else quantities.DASH
     lost = transports.share_lost(trial.load)
@@ -148,8 +149,8 @@ def render(cell: Cell, progress: Progress, per_second: float | None, width: int)
     filled = round(share * bar_width)
     bar = "━" * filled + "─" * (bar_width - filled)
     counts = ", ".join(
-        f"{count} {AS_A_BOUND if status == 'censored' else status.replace('_', ' ')}"
-        for status, count in [*sorted(progress.counts.items()), ("retried", progress.made_again)]
+        f"{count} {AS_A_BOUND if status == 'censored' else STATUS_WORDS[status]}"
+        for status, count in [*sorted(progress.counts.items()), ("made_again", progress.made_again)]
         if count
     )
     speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"

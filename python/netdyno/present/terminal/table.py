@@ -36,6 +36,7 @@ from netdyno.present.prose import (
     verdicts,
     warmups,
 )
+from netdyno.present.prose.statuses import STATUS_WORDS
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
@@ -325,7 +326,7 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
         for ((status, cause), notes), of in zip(shown_groups, whose, strict=True):
             why = set_aside.reason(notes[0]) if status in ("failed", "skipped") else cause
             told = Text(quantities.shortened(why, LONGEST_REASON))
-            table.add_row(verdict.STATUS_WORDS[status], str(len(notes)), told, Text(of))
+            table.add_row(STATUS_WORDS[status], str(len(notes)), told, Text(of))
         parts.append(table)
     if len(groups) > shown:
         parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; the report has all"))
