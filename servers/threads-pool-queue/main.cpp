@@ -129,6 +129,7 @@ class Server {
     if (ending_) shutdown(fd, SHUT_RD);
   }
 
+  /// ending_ is set: once the lock has been had, the acceptor has seen that or waits already, so it misses no wake-up.
   void wake_acceptor() {
     { const std::lock_guard lock{pool_mutex_}; }
     has_room_.notify_one();
