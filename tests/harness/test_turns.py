@@ -334,6 +334,31 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
     assert side_by_side.busy_beside(run.trials) == {("echo", "b")}
 
 
+def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
+    contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_slice = Stand._make_slice
+
+    def make_late(stand: Stand) -> generate.Event:
+        event = make_slice(stand)
+        if stand.name == "b" and stand.prepared.wanted.connections == 2:
+            time.sleep(0.06)
+        return event
+
+    monkeypatch.setattr(Stand, "_make_slice", make_late)
+    servers = [with_mode(contestant, name) for name in NAMES[:2]]
+    factors = {"connections": (1, 2)}
+    run = carry_out(servers, tmp_path, fake_build, arrivals="constant", rate=500, factors=factors, blocks=2)
+    late = [trial for trial in run.trials if trial.levels["connections"] == 2]
+    first = [trial for trial in late if (trial.block, trial.attempt) == (1, 1)]
+    assert "backlog: the last answers of a slice of 50 ms came" in {t.contestant: t.reason for t in first}["b"]
+    assert all(trial.slices and outcomes.is_disturbed(trial) for trial in first)
+    alone = [trial for trial in late if trial not in first]
+    assert {(trial.block, trial.contestant) for trial in alone} == {(1, "a"), (1, "b"), (2, "a"), (2, "b")}
+    assert {(trial.slices, trial.alone) for trial in alone} == {((), side_by_side.BEHIND)}
+    assert all(trial.slices for trial in run.trials if trial.levels["connections"] == 1)
+
+
 def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Path, fake_build: Path) -> None:
     run = carry_out([with_mode(contestant, name) for name in NAMES], tmp_path, fake_build, turns="off", blocks=1)
     assert [(trial.status, trial.slices) for trial in run.trials] == [("valid", ())] * 3

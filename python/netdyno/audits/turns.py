@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+
 from netdyno.model.load_result import Audit
 
 IDLE_SHARE = 0.01
 """Of a core: what a contestant may use while others have their slices."""
 IDLE_FLOOR_S = 0.002
 """What its threads and connections may use to fall asleep after their own."""
+BACKLOG_SHARE = 0.2
+"""Of a slice's length: how long after its end the last answer may come, beyond what one request takes."""
 
 
 def turns(kept: int, wanted: int, dropped: int) -> Audit:
@@ -31,3 +36,16 @@ def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:
         f"(limit {limit_s * 1e3:.1f} ms)"
     )
     return Audit(name="side_by_side", passed=busy_s <= limit_s, detail=detail)
+
+
+def backlog(overruns_s: Sequence[float], slice_s: float, request_s: float) -> Audit:
+    """The server kept up with an open loop's rate. Otherwise a queue grows until a slice ends and is empty when the
+    next begins, while a whole window would show how long it becomes. `overruns_s`: how long after each slice's end its
+    last answer came; `request_s`: how long one request takes the server at least."""
+    late_s = statistics.median(overruns_s)
+    limit_s = request_s + BACKLOG_SHARE * slice_s
+    detail = (
+        f"the last answers of a slice of {slice_s * 1e3:.0f} ms came {late_s * 1e3:.1f} ms after its end "
+        f"(limit {limit_s * 1e3:.1f} ms)"
+    )
+    return Audit(name="backlog", passed=late_s <= limit_s, detail=detail)

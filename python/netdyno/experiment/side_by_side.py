@@ -6,7 +6,7 @@ tenths of a second (docs/adr/turns.md). What cannot stand side by side is measur
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from netdyno.experiment.plan import Cell
@@ -39,8 +39,12 @@ MOST_CONNECTIONS = 10_000
 ONLY = "it is the only contestant"
 BUSY = "it uses CPU during the slices of others"
 """Why a contestant takes no turns, where nothing else is in the way."""
+BEHIND = "one of them does not keep up with the rate"
+"""Why nobody takes turns at a level."""
 SIDE_BY_SIDE = "side_by_side"
 """The audit that finds a contestant busy while another has its slice."""
+BACKLOG = "backlog"
+"""The audit that finds answers of a slice long after its end."""
 
 
 class Slices(NamedTuple):
@@ -104,10 +108,16 @@ def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
         yield tuple(found)
 
 
-def busy_beside(trials: Collection[Trial]) -> frozenset[tuple[str, str]]:
+def busy_beside(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     """Scenario and contestant of those that were busy in the slice of another. They are measured alone from then on."""
-    return frozenset(
-        (trial.scenario, trial.contestant)
-        for trial in trials
-        if any(audit.name == SIDE_BY_SIDE and not audit.passed for audit in trial.audits)
-    )
+    return frozenset((trial.scenario, trial.contestant) for trial in trials if _has_failed(trial, SIDE_BY_SIDE))
+
+
+def behind(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
+    """Scenario and levels (`level_key`) at which a contestant did not keep up with the rate. All are measured alone
+    there from then on, so that they are compared over windows of one length."""
+    return frozenset((trial.scenario, level_key(trial.levels)) for trial in trials if _has_failed(trial, BACKLOG))
+
+
+def _has_failed(trial: Trial, name: str) -> bool:
+    return any(audit.name == name and not audit.passed for audit in trial.audits)

@@ -46,6 +46,7 @@ KINDS: Mapping[str, Kind] = {
     "link": "machine",
     "turns": "machine",
     "side_by_side": "machine",
+    "backlog": "machine",
     "common_start": "machine",
     "client_slower": "machine",
     "client_stalled": "machine",

@@ -348,7 +348,12 @@ def _share_out(
     quiet = [cell for cell in group if not why_apart[cell.position]]
     wanted = settings(scenario, group[0].levels)
     contestants = [servers[cell.contestant] for cell in quiet]
-    why = "trials run on a cluster" if stage else side_by_side.why_alone(scenario, wanted, contestants)
+    if stage:
+        why = "trials run on a cluster"
+    elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.behind(schedule.trials):
+        why = side_by_side.BEHIND
+    else:
+        why = side_by_side.why_alone(scenario, wanted, contestants)
     together = [] if why else quiet
     told = "" if why == side_by_side.ONLY else why
     alone = [((cell,), why_apart[cell.position] or told) for cell in group if cell not in together]

@@ -329,6 +329,7 @@ class Stand:
             ),
             turns.audit(),
             turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - own_s),
+            *self._audit_backlog(),
         )
         seen = observed if self._ready.observed else None
         measured = Measured(self._result, seen, turns.machine, self._count_kernel(), None, judged)
@@ -336,6 +337,14 @@ class Stand:
 
     def _with_slices(self, trial: Trial) -> Trial:
         return msgspec.structs.replace(trial, slices=tuple(self.slices))
+
+    def _audit_backlog(self) -> tuple[Audit, ...]:
+        """Nothing for a closed loop, which has no queue beyond what is in flight."""
+        wanted, readings = self.prepared.wanted, self._read_in_kept()
+        if wanted.arrivals == "closed" or not readings:
+            return ()
+        overruns_s = [reading.overrun_s for reading in readings]
+        return (turn_audits.backlog(overruns_s, self.division.length_s, wanted.service_time_in_all_s),)
 
     def _read_in_kept(self) -> list[SliceReading]:
         """What was read in the slices that were kept."""

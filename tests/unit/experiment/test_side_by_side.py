@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.audits.turns import side_by_side, turns
+from netdyno.audits.turns import backlog, side_by_side, turns
 from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import (
     LONGEST_S,
@@ -19,6 +19,7 @@ from netdyno.experiment.side_by_side import (
     SKIPPED_S,
     STEP_S,
     TURNS,
+    behind,
     busy_beside,
     divide,
     divide_into_groups,
@@ -27,6 +28,7 @@ from netdyno.experiment.side_by_side import (
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit
 from netdyno.model.options import settings
 from netdyno.trial.trial import skipped
@@ -130,3 +132,13 @@ def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> Non
     few = turns(1, 8, 17)
     trials = [judged("a", "s", calm), judged("a", "t", calm, busy), judged("b", "s", few), judged("b", "t")]
     assert busy_beside(trials) == {("t", "a")}
+
+
+def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
+    def judged(scenario: str, connections: int, *audits: Audit) -> Any:
+        return msgspec.structs.replace(skipped(cell(0, "a", scenario, connections=connections), ""), audits=audits)
+
+    kept_up, late = backlog([0.001], 0.05, 0.0), backlog([0.011], 0.05, 0.0)
+    assert (kept_up.passed, late.passed) == (True, False)
+    trials = [judged("s", 1, kept_up), judged("s", 2, late), judged("t", 1, kept_up)]
+    assert behind(trials) == {("s", level_key({"connections": 2}))}
