@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import Kind
+from netdyno.contestants.counted import CodeError, count
 from netdyno.model.contestant import About, CodeSize, Contestant
 
 LANGUAGES = {
@@ -42,29 +41,16 @@ PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
 SHARED = "servers._shared."
 
 
-class CodeError(Exception):
-    """A source file that cannot be counted; the text says which and why."""
-
-
-class _Function(Protocol):
-    cyclomatic_complexity: int
-
-
-class _File(Protocol):
-    nloc: int
-    function_list: Sequence[_Function]
-
-
 def measure(files: Iterable[Path]) -> CodeSize:
     """Count source files. Raises CodeError naming a file that cannot be counted."""
-    read = [_analysed(path) for path in files]
-    complexity = [function.cyclomatic_complexity for one in read for function in one.function_list]
+    counted = count(files)
+    complexities = [complexity for one in counted for complexity in one.complexities]
     return CodeSize(
-        files=len(read),
-        lines=sum(one.nloc for one in read),
-        functions=len(complexity),
-        complexity=sum(complexity),
-        complexity_max=max(complexity, default=0),
+        files=len(counted),
+        lines=sum(one.lines for one in counted),
+        functions=len(complexities),
+        complexity=sum(complexities),
+        complexity_max=max(complexities, default=0),
     )
 
 
@@ -295,20 +281,3 @@ def _with_code(about: About, files: Sequence[Path]) -> About:
         return msgspec.structs.replace(about, code=measure(files))
     except CodeError as error:
         return msgspec.structs.replace(about, why_no_code=str(error))
-
-
-def _analysed(path: Path) -> _File:
-    try:
-        return _read(path, path.stat().st_mtime_ns)
-    except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
-        # lizard has no error of its own: on what it cannot read its states run into one of these
-        raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
-
-
-@functools.cache
-def _read(path: Path, _changed_ns: int) -> _File:
-    """A file as it was when it was changed last: some runs are made by one process, and each counts all of them."""
-    # by name, because most commands start without it, and it has no types
-    lizard = importlib.import_module("lizard")
-    found: _File = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
-    return found

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.contestants.codesize import CodeError, describe, families, imported, measure, parts, sources, with_family
+from netdyno.contestants.codesize import describe, families, imported, measure, parts, sources, with_family
 from netdyno.contestants.contestants import discover
+from netdyno.contestants.counted import CodeError
 from netdyno.model.contestant import About, CodeSize, Contestant, Manifest
 
 CPP = """\

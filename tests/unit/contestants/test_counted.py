@@ -1,0 +1,93 @@
+"""What was counted in a source file is remembered for as long as the file stays as it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.contestants import counted
+from netdyno.contestants.counted import CodeError, Counted, count
+
+SOURCE = "def answer(number):\n    return 1 if number else 2\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that has been counted, by a process that has ended since."""
+    monkeypatch.setattr(counted, "REMEMBERED", tmp_path / "counted.json")
+    path = tmp_path / "main.py"
+    path.write_text(SOURCE)
+    forget()
+    assert [(one.lines, one.complexities) for one in count([path])] == [(2, (2,))]
+    forget()
+    return path
+
+
+def forget() -> None:
+    """As in a process that has just begun."""
+    counted._recall.cache_clear()
+
+
+def remember(source: Path, **changes: object) -> None:
+    """Change what is remembered of the file."""
+    memory = counted._recall()
+    memory.files[str(source)] = msgspec.structs.replace(memory.files[str(source)], **changes)
+    counted.REMEMBERED.write_bytes(msgspec.json.encode(memory))
+    forget()
+
+
+def lines_of(source: Path) -> int:
+    return count([source])[0].lines
+
+
+def test_an_unchanged_file_is_not_counted_again(source: Path) -> None:
+    remember(source, lines=99)
+    assert lines_of(source) == 99
+
+
+@pytest.mark.parametrize("change", ["size", "time"])
+def test_a_changed_file_is_counted_again(source: Path, change: str) -> None:
+    remember(source, lines=99)
+    if change == "size":
+        changed_ns = source.stat().st_mtime_ns
+        source.write_text(SOURCE + SOURCE)
+        os.utime(source, ns=(changed_ns, changed_ns))
+    else:
+        os.utime(source, ns=(1, 1))
+    assert lines_of(source) != 99
+    forget()
+    assert counted._recall().files[str(source)].lines == lines_of(source)
+
+
+def test_what_another_version_counted_is_counted_again(source: Path) -> None:
+    remember(source, lines=99)
+    counted.REMEMBERED.write_bytes(counted.REMEMBERED.read_bytes().replace(b'"counted_by":"', b'"counted_by":"0.'))
+    assert lines_of(source) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"counted_by": 1}'])
+def test_a_damaged_memory_is_as_none(source: Path, content: bytes) -> None:
+    counted.REMEMBERED.write_bytes(content)
+    assert lines_of(source) == 2
+
+
+def test_where_nothing_can_be_remembered_it_is_counted_all_the_same(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counted, "REMEMBERED", Path("/proc/none/counted.json"))
+    assert lines_of(source) == 2
+
+
+def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) -> None:
+    other = source.with_name("other.py")
+    other.write_text(SOURCE)
+    source.unlink()
+    with pytest.raises(CodeError, match=r"main\.py cannot be counted"):
+        count([source])
+    count([other])
+    forget()
+    assert set(counted._recall().files) == {str(other)}
+    assert isinstance(counted._recall().files[str(other)], Counted)
