@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from netdyno.base.paths import ROOT
 from netdyno.base.units import format_clock
 from netdyno.contestants import building
-from netdyno.contestants.contestants import Kind, discover
+from netdyno.contestants.contestants import Kind
 from netdyno.model.contestant import Contestant
 
 _CPP_FOLDERS = (
@@ -81,25 +81,9 @@ def attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROO
 
 
 def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
-    """What `netdyno test --quick` runs: units, the architecture, lint, and the contract of one contestant of each
-    family."""
-    servers, clients = discover(root), discover(root, kind="client")
-    named = {one.name: None for one in (*one_of_each_family(servers), *one_of_each_family(clients))}
-    chosen = [argument for name in named for argument in ("--contestant", name)]
-    return [
-        (_cpp_tests(build), *_lint(root)),
-        (_pytest("quick tests", *_QUICK, "-m", "quick", *chosen, *_beside(_cores() + 1), *pytest_arguments),),
-    ]
-
-
-def one_of_each_family(contestants: Iterable[Contestant]) -> list[Contestant]:
-    """The first of those that stand on the same: language, libraries and transport. Those that can be started go before
-    those that cannot. Pure."""
-    families: dict[object, Contestant] = {}
-    for one in sorted(contestants, key=lambda one: not one.available):
-        manifest = one.manifest
-        families.setdefault((manifest.kind, manifest.needs, manifest.transports), one)
-    return list(families.values())
+    """What `netdyno test --quick` runs: units, the architecture, lint, and of the contract what is marked quick."""
+    tests = _pytest("quick tests", *_QUICK, "-m", "quick", *_beside(_cores() + 1), *pytest_arguments)
+    return [(_cpp_tests(build), *_lint(root)), (tests,)]
 
 
 def _cpp_tests(build: Path) -> Step:

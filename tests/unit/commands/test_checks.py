@@ -22,8 +22,6 @@ from netdyno.commands.checks import (
     Step,
     attack_stages,
     cpp_sources,
-    one_of_each_family,
-    quick_stages,
     report,
     run_conformance,
     run_stage,
@@ -33,8 +31,6 @@ from netdyno.commands.checks import (
     stages,
     without_the_empty,
 )
-from netdyno.contestants.contestants import Kind, discover
-from netdyno.model.contestant import Contestant, Manifest
 
 LINT = {"ruff check", "ruff format", "mypy", "clang-format"}
 
@@ -57,37 +53,6 @@ def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() 
     assert beside[-2:] == quiet[-2:] == ("-k", "x")
     assert ("--numprocesses" in beside, "--numprocesses" in quiet) == (True, False)
     assert [len(stage) for stage in planned[-2:]] == [1, 1]
-
-
-@pytest.mark.parametrize("kind", ["server", "client"])
-def test_the_quick_tests_are_of_one_contestant_of_each_family(kind: Kind) -> None:
-    command = by_name(quick_stages(Path("/b"), []))["quick tests"]
-    named = {after for before, after in itertools.pairwise(command) if before == "--contestant"}
-    everyone = discover(kind=kind)
-    for manifest in (one.manifest for one in everyone):
-        kin = {
-            one.name
-            for one in everyone
-            if (one.manifest.needs, one.manifest.transports) == (manifest.needs, manifest.transports)
-        }
-        assert kin & named, f"nobody of {kin}"
-    assert len(named) < len(discover(kind="server")) + len(discover(kind="client"))
-
-
-def made(name: str, *needs: str, available: bool = True) -> Contestant:
-    manifest = Manifest(kind="cmake", model="m", summary="s", workloads=("echo",), needs=needs)
-    return Contestant(name=name, manifest=manifest, command=(name,), available=available)
-
-
-def test_a_family_is_shown_by_one_that_can_be_started() -> None:
-    contestants = [
-        made("a", "qt", available=False),
-        made("b", "qt"),
-        made("c"),
-        made("d"),
-        made("e", "folly", available=False),
-    ]
-    assert {one.name for one in one_of_each_family(contestants)} == {"b", "c", "e"}
 
 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
