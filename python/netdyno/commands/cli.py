@@ -594,7 +594,7 @@ def check(
 def run_tests(
     ctx: typer.Context,
     quick: Annotated[
-        bool, typer.Option("--quick", help="In two minutes: units, lint, and one contestant of each family.")
+        bool, typer.Option("--quick", help="In two minutes: units, lint, and what is quick of each contestant.")
     ] = False,
     attack: Annotated[
         bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
