@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from netdyno.base.paths import build_dir
-from tests.support import chosen
+from tests.support import chosen, memory
 
 pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")
 
@@ -31,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # A shell starts its background jobs so, and all that they start would ignore it as well.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("NETDYNO_BUILD", str(build_dir()))
+    if memory.can_hold_files(memory.FOLDER):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory.FOLDER))
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
 

@@ -17,6 +17,7 @@ from netdyno.base.paths import ROOT
 from netdyno.contestants import codesize
 from netdyno.contestants.contestants import discover
 from netdyno.model.contestant import Contestant
+from tests.support import memory
 from tests.support.patience import SLOWER, slowness
 
 pytestmark = pytest.mark.quick
@@ -122,6 +123,27 @@ def test_tests_of_one_file_run_in_one_process() -> None:
     ran_by = re.findall(r"^\[(gw\d)\].*PASSED", said, re.MULTILINE)
     assert len(ran_by) > 2
     assert len(set(ran_by)) == 1
+
+
+def test_files_of_the_tests_are_in_memory_where_it_holds_them(tmp_path: Path) -> None:
+    if memory.can_hold_files(memory.FOLDER):
+        assert tmp_path.is_relative_to(os.environ["PYTEST_DEBUG_TEMPROOT"])
+
+
+def test_a_folder_without_room_or_in_which_no_program_can_be_started_holds_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, flags = memory.ROOM_BYTES // 4096, os.statvfs(tmp_path).f_flag & ~os.ST_NOEXEC
+
+    def can_hold(blocks: int, more_flags: int = 0) -> bool:
+        found = os.statvfs_result((4096, 4096, 2 * blocks, blocks, blocks, 0, 0, 0, flags | more_flags, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _: found)
+        return memory.can_hold_files(tmp_path)
+
+    assert can_hold(free)
+    assert not can_hold(free - 1)
+    assert not can_hold(free, os.ST_NOEXEC)
+    assert not memory.can_hold_files(tmp_path / "nothing")
 
 
 WORKS_AND_RESTS = r"""
