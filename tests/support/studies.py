@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover, select
 from netdyno.experiment import experiment
@@ -10,6 +12,7 @@ from netdyno.model.experiment import Budget, Experiment
 FOLDER = ROOT / "experiments"
 
 
+@cache
 def at(name: str, budget: Budget = "normal") -> Experiment:
     """One of them at a size, with its patterns made names of contestants."""
     found, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()

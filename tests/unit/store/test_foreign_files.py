@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from netdyno.base.errors import UserError
 from netdyno.commands import listing
 from netdyno.commands.run import write_report
+from netdyno.model.run import Run
 from netdyno.store import opening, read, schema, write
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
@@ -23,12 +24,14 @@ JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 PAGE, SECTOR = 4096, 512
 
 
-RUN = made_run(blocks=3)
+def whole_run() -> Run:
+    """Return the run of the file, made for the first that asks."""
+    return made_run(blocks=3)
 
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return (stored(RUN, tmp_path_factory.mktemp("whole")) / schema.FILE_NAME).read_bytes()
+    return (stored(whole_run(), tmp_path_factory.mktemp("whole")) / schema.FILE_NAME).read_bytes()
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def test_a_journal_that_a_kill_left_is_rolled_back(path: Path, whole: bytes) -> 
     assert half != whole
     path.write_bytes(half)
     beside(path, "journal").write_bytes(undo)
-    assert read.load(path).run_id == RUN.run_id
+    assert read.load(path).run_id == whole_run().run_id
     assert not beside(path, "journal").exists()
 
 
@@ -183,8 +186,8 @@ def test_a_value_that_nobody_could_read_back_is_not_stored(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM trial WHERE rowid = 1")
         connection.commit()
-    (gone,) = set(range(len(RUN.all_trials))) - {one.position for one in read.load(path).all_trials}
-    trial = next(one for number, one in enumerate(RUN.all_trials) if number == gone)
+    (gone,) = set(range(len(whole_run().all_trials))) - {one.position for one in read.load(path).all_trials}
+    trial = next(one for number, one in enumerate(whole_run().all_trials) if number == gone)
     too_large = replace(trial, position=gone, reason="x" * schema.MOST_VALUE_BYTES)
     with write.Store.reopen(path) as made, pytest.raises(UserError, match="cannot be stored any further: string or"):
         made.add(too_large)
@@ -244,7 +247,7 @@ def test_the_tables_of_a_run_of_schema_7_are_known(path: Path) -> None:
             INSERT INTO trial SELECT block, position, status, reason, trial FROM new_trial;
             DROP TABLE new_trial; DROP TABLE new_cell; DROP TABLE traced; PRAGMA user_version = 7;"""
         )
-    assert len(read.load(path).all_trials) == len(RUN.all_trials)
+    assert len(read.load(path).all_trials) == len(whole_run().all_trials)
 
 
 # --- what becomes a path -------------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ def test_a_run_whose_folder_leads_elsewhere_is_not_gone_on_with(path: Path, name
     LINKED[name](path.parent / name, target)
     with pytest.raises(UserError, match=f"{name} is a (symbolic link|pipe), and in the folder of a run are only files"):
         write.Store.reopen(path)
-    assert read.load(path).run_id == RUN.run_id
+    assert read.load(path).run_id == whole_run().run_id
 
 
 @pytest.mark.parametrize("kind", ["a symbolic link", "a pipe"])
