@@ -45,8 +45,9 @@ def main(openings: int) -> None:
     run = made_run()
     blocks = max(one.block for one in run.trials)
     print(f"{'trials':>6} {'size':>9} {'first paint':>12} {'loaded':>8} {'filtered':>9}")
+    program = shutil.which("chromium") or shutil.which("chromium-headless-shell")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for wanted in TRIALS:
             times = range(-(-wanted // len(run.trials)))
             trials = [replace(one, block=one.block + time * blocks) for time in times for one in run.trials]

@@ -17,6 +17,8 @@ from netdyno.present import report
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
+PROGRAMS = ("chromium-headless-shell", "chromium")
+"""The first that is there. The shell draws the same pages, without all of the browser that shows them to a person."""
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -30,9 +32,9 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    executable = shutil.which("chromium")
+    executable = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if executable is None:
-        pytest.skip("no chromium: apt-get install chromium")
+        pytest.skip("no Chromium: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
         # launch() makes a fresh user-data directory of its own and removes it
         chromium = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
