@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from netdyno.experiment.plan import Cell
-from netdyno.model import transports
+from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -114,9 +114,13 @@ def busy_beside(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
 
 
 def behind(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
-    """Scenario and levels (`level_key`) at which a contestant did not keep up with the rate. All are measured alone
-    there from then on, so that they are compared over windows of one length."""
-    return frozenset((trial.scenario, level_key(trial.levels)) for trial in trials if _has_failed(trial, BACKLOG))
+    """Scenario and levels (`level_key`) at which a contestant did not keep up with the rate, and no other program can
+    be why. All are measured alone there from then on, so that they are compared over windows of one length."""
+    return frozenset(
+        (trial.scenario, level_key(trial.levels))
+        for trial in trials
+        if _has_failed(trial, BACKLOG) and not any(_has_failed(trial, name) for name in outcomes.OF_OTHERS)
+    )
 
 
 def _has_failed(trial: Trial, name: str) -> bool:

@@ -141,4 +141,5 @@ def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
     kept_up, late = backlog([0.001], 0.05, 0.0), backlog([0.011], 0.05, 0.0)
     assert (kept_up.passed, late.passed) == (True, False)
     trials = [judged("s", 1, kept_up), judged("s", 2, late), judged("t", 1, kept_up)]
+    trials.append(judged("t", 2, late, turns(1, 8, 17)))  # what others took may be why
     assert behind(trials) == {("s", level_key({"connections": 2}))}
