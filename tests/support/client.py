@@ -13,6 +13,8 @@ from types import TracebackType
 from tests.contract.golden import wire
 from tests.support.patience import PATIENCE_S
 
+ETHERNET_SEGMENT = 1460
+"""Bytes of data in a segment of TCP over IPv4 and Ethernet (RFC 9293, 3.7.1)."""
 _ids = itertools.count(1)
 
 
@@ -22,13 +24,16 @@ class ClosedError(AssertionError):
 
 class Client:
     """One connection. `identity` and the numbers from `next_number` go into the stamps of its messages; `taken` counts
-    the bytes that came from the server."""
+    the bytes that came from the server. With a receive buffer of its own it announces the segments of an Ethernet as
+    well: the server's kernel then holds some 100 KiB of what is not read, where with those of loopback, 64 KiB each, it
+    holds 3 MiB, which every test of a slow reader would have to fill."""
 
     def __init__(self, address: tuple[str, int], receive_buffer: int | None = None) -> None:
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, ETHERNET_SEGMENT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(address)

@@ -42,10 +42,10 @@ def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, 
             assert answer.headers["content-type"].startswith("text/plain")
 
 
-def joined(server: Server, workload: str) -> Client:
+def joined(server: Server, workload: str, receive_buffer: int | None = None) -> Client:
     """A new client that the server knows of: connected is not yet accepted, and chat reaches only whom it knows.
     In chat its message 0 is spent on this. The caller closes it."""
-    client = Client(server.address)
+    client = Client(server.address, receive_buffer)
     if workload == "chat":
         client.send(message(workload, client.identity, client.next_number()))
         server.wait_read(client.address)

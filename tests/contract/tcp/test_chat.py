@@ -53,10 +53,13 @@ class Member:
             self.heard[sender] = number
 
 
-def everybody_talks(server: Server, members: int, sizes: Sequence[int], to_self: bool) -> None:
+def everybody_talks(
+    server: Server, members: int, sizes: Sequence[int], to_self: bool, receive_buffer: int | None = None
+) -> None:
     """Returns when everybody has heard all that there is to hear, and not a message more."""
     with ExitStack() as stack:
-        crowd = [Member(stack.enter_context(joined(server, "chat")), sizes) for _ in range(members)]
+        clients = [stack.enter_context(joined(server, "chat", receive_buffer)) for _ in range(members)]
+        crowd = [Member(client, sizes) for client in clients]
         selector = stack.enter_context(selectors.DefaultSelector())
         for member in crowd:
             member.client.socket.setblocking(False)
@@ -86,6 +89,7 @@ def _send(member: Member, selector: selectors.BaseSelector) -> None:
         selector.modify(member.client.socket, selectors.EVENT_READ, member)
 
 
+SMALL_BUFFER = 16 << 10
 SIZES = tuple(random.Random(i).choice((28, 60, 700, 5000)) for i in range(100))
 
 
@@ -114,7 +118,8 @@ def test_everybody_talks_to_all(contestant: Contestant, workload: str, mode: str
     options = ("--audience", "all", "--outbox-limit", "256MiB", "--write-mode", mode, *threads_for(contestant))
     with serving(contestant.command, "--workload", workload, *options) as server:
         everybody_talks(server, 20, [28, 400, 64] * 8, to_self=True)
-        everybody_talks(server, 4, [900_000, 28, 300_000] * (4 if mode == "gathered" else 1), to_self=True)
+        large = [300_000, 28, 100_000] * (4 if mode == "gathered" else 1)
+        everybody_talks(server, 4, large, to_self=True, receive_buffer=SMALL_BUFFER)
         assert server.stop()["slow_closed"] == 0
 
 

@@ -219,7 +219,7 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
         stuck.send(message("chat", stuck.identity, 0))
         server.wait_read(stuck.address)
     speaker = stack.enter_context(joined(server, "chat"))
-    said = message("chat", speaker.identity, speaker.next_number(), 1 << 19)
+    said = message("chat", speaker.identity, speaker.next_number(), 1 << 17)
     _send_until_stuck(speaker, said, 16)
 
     def look(totals: dict[str, int]) -> None:
@@ -245,7 +245,7 @@ def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) ->
     server = stack.enter_context(serving(contestant.command, *options))
     if kind == "wait":
         stuck = stack.enter_context(Client(server.address, receive_buffer=4096))
-        _send_until_stuck(stuck, message("rpc", stuck.identity, 0, 1 << 19), 48)
+        _send_until_stuck(stuck, message("rpc", stuck.identity, 0, 1 << 17), 48)
     clients = [stack.enter_context(Client(server.address)) for _ in range(3)]
     for client in clients:  # is accepted, before one may keep the loop
         client.send(wire.frame(wire.request(1, b"s")))
