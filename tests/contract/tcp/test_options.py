@@ -134,28 +134,6 @@ def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
         expect_reply(workload, receiver, number)
 
 
-@pytest.mark.once_a_family
-@pytest.mark.workloads("chat")
-@pytest.mark.parametrize("audience", ["others", "all"])
-def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
-    options = ("--workload", workload, "--audience", audience, *room_for(contestant, 2))
-    with (
-        serving(contestant.command, *options) as server,
-        joined(server, workload) as speaker,
-        joined(server, workload) as other,
-    ):
-        numbers = [speaker.next_number() for _ in range(3)]
-        speaker.send(b"".join(message(workload, speaker.identity, number) for number in numbers))
-        wanted = [(speaker.identity, number) for number in numbers]
-        heard: list[tuple[int, int]] = []
-        while len(heard) < 3:
-            heard += [said for said in [wire.read_stamp(other.frame())] if said in wanted]
-        assert heard == wanted
-        speaker.half_close()
-        own = [said for said in map(wire.read_stamp, wire.frames(speaker.rest())) if said in wanted]
-        assert own == (wanted if audience == "all" else [])
-
-
 @pytest.mark.once_a_language
 @pytest.mark.workloads("rpc", "http")
 def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
@@ -214,6 +192,7 @@ def test_requests_of_one_connection_are_served_in_order(talk: Talk) -> None:
 
 
 @pytest.mark.once_a_family
+@pytest.mark.one_workload
 @pytest.mark.workloads("rpc", "http")
 def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> None:
     options = ("--workload", workload, "--service-time", "25ms", "--service-kind", "cpu")
