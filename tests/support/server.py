@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S, eventually
 
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
-STANDS_STILL_S = 1.7
+STANDS_STILL_S = 1.9
 """Of the two seconds of grace, for a server that burns CPU until they are over."""
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
 

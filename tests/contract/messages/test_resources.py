@@ -12,13 +12,13 @@ from tests.support import proc
 from tests.support.patience import eventually
 
 MEMORY_BOUND = 16 << 20
-ROUNDS_BEFORE, ROUNDS, CLIENTS = 2, 4, 250
-ROOM = 800
+ROUNDS_BEFORE, ROUNDS, CLIENTS = 2, 4, 120
+ROOM = 400
 """Fewer than all who come, and more than all who vanish: it must be given back."""
 
 
 def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: Spoken, workload: str) -> None:
-    """A session of 64 KiB that is lost for each of them would be 60 MiB here."""
+    """A session of 64 KiB that is lost for each of them would be 30 MiB here."""
     with spoken.serving(workload, "--peer-timeout", "1s", "--peers", str(ROOM)) as server:
         descriptors = proc.descriptors(server.pid)
         after = []

@@ -19,9 +19,9 @@ from tests.support.patience import eventually
 from tests.support.server import serving
 
 ROUNDS_BEFORE = 2
-ROUNDS = 12
-TRIES = 4
-CONNECTIONS = 1000
+ROUNDS = 6
+TRIES = 8
+CONNECTIONS = 500
 MEMORY_BOUND = CONNECTIONS * (8 << 10)
 """Half of what they would cost that each lost its read buffer of 16 KiB."""
 MUCH_TO_SAY = 1 << 20
@@ -36,7 +36,7 @@ class Unfinished:
 
     @property
     def bound(self) -> int:
-        """Growth in bytes within a dozen rounds that allocators and collectors are forgiven: two fifths of what a
+        """Growth in bytes within so many rounds that allocators and collectors are forgiven: two fifths of what a
         server would grow by that keeps what was said."""
         return ROUNDS * self.clients * len(self.said) * 2 // 5
 
@@ -54,7 +54,7 @@ UNFINISHED = {
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
     """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
-    is a collector's to choose (Node.js 18 takes its time), but a server that leaks grows in every dozen of them."""
+    is a collector's to choose (Node.js 18 takes its time), but a server that leaks grows in each six of them."""
     unfinished = UNFINISHED[workload]
     ways = random.Random(3)
     with (

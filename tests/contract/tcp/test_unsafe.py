@@ -18,8 +18,8 @@ from tests.support.server import run, serving
 # connection hold in the kernel (tcp_wmem and tcp_rmem: 4 and 6 MiB), so that send(2) sleeps in the middle of a frame
 # and lets go of the socket. `split`: a length and a body are two writes, with room for another's between.
 LOADS = {
-    "gathered": ("--size", "1000000", "--round", "500ms", "--duration", "1500ms"),
-    "split": ("--size", "31", "--duration", "500ms"),
+    "gathered": ("--size", "1000000", "--round", "500ms", "--duration", "1s"),
+    "split": ("--size", "31", "--duration", "300ms"),
 }
 MORE_AND_MORE = (16, 16, 24, 24, 32, 32)
 """Clients of one attempt after the other; on this many attempts nothing is proven but that the load is too small."""
