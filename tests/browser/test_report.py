@@ -156,6 +156,19 @@ def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser
             assert widths[0] <= widths[1]
 
 
+def test_no_name_is_broken_in_a_card(browser: Browser, page_file: Path) -> None:
+    broken = """names => names.filter(name => {
+        const text = document.createRange();
+        text.selectNodeContents(name.lastChild);
+        return new Set([...text.getClientRects()].map(box => Math.round(box.top))).size > 1;
+    }).map(name => name.textContent.trim())"""
+    for watched in opened(browser, page_file, (1096, 900), "light"):  # two cards in a row, as narrow as they can be
+        names = watched.page.locator(".brief tbody th:not([colspan])")
+        assert names.count() > 10
+        assert names.evaluate_all(broken) == []
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == 1096
+
+
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
     text = light.page.locator("#set-aside").inner_text()
     assert "other virtual machines took 0% of the cores' time in the median and 0% at most (steal)" in text
