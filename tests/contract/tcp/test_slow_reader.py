@@ -31,6 +31,7 @@ BEYOND_KERNEL_BUFFERS = 2 << 20
 NEVER_CLOSED = 96 << 20
 MEMORY_BOUND = 48 << 20
 SLOW_READERS = 10
+FRAME_OVERHEAD = 128  # what a frame that waits counts beside its bytes, in every server (protocol/WIRE.md)
 MEMORY_BESIDE = 24 << 20
 """Of a server that holds what it may: what it needs for itself and for other things."""
 YOUNG_GENERATION = 32 << 20
@@ -189,7 +190,9 @@ def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
             speaker.send(one_byte)
             server.wait_read(speaker.address)
             said += 1000
-            assert said * len(wire.frame(b"x")) < 4 * limit, "readers that read nothing are never closed"
+            # The kernel may take more for some of them than for the first, and a server that joins them hands it many.
+            counted = said * (len(wire.frame(b"x")) + FRAME_OVERHEAD)
+            assert counted < 16 * limit, "readers that read nothing are never closed, or late"
             most = max(most, proc.resident_bytes(server.pid) - memory)
         if not proc.sanitized(server.pid):
             beside = MEMORY_BESIDE + (YOUNG_GENERATION if "node" in contestant.manifest.run else 0)
