@@ -106,8 +106,10 @@ def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys:
         pytest.raises(UserError, match=r"the build failed in 0-\w+ \(exit code 3\)"),
         trees.checked_out(repository, ["HEAD"]) as (folder,),
     ):
-        trees.build(folder, "echo the compiler is gone; exit 3")
-    assert "the compiler is gone" in capsys.readouterr().err
+        trees.build(folder, "seq 100; echo the compiler is gone; exit 3")
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == ["100", "the compiler is gone"], "the end of what a build said is why it failed"
+    assert "50" not in said
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
