@@ -41,6 +41,7 @@ ROWS = (
     Row("vm-2-quota", "", "", "", f"{ONLY}; {QUOTA} 0.4 cores' time"),
     Row("vm-2-threads", "0", "1", "", "hardware threads of the same physical core"),
     Row("vm-4", "1", "2-3", "0"),
+    Row("vm-4", "1", "2", "0", taskset="0-2"),
     Row("i7-8550u", "1,5", "2-3,6-7", "0,4"),
     Row("ryzen-5800x-smt-off", "1-3", "4-7", "0"),
     Row("rk3588", "4-5", "6-7", "0", "one kind of core: 4 slower ones left out"),
