@@ -90,6 +90,15 @@ def test_a_journal_of_another_file_is_refused_and_nothing_is_written(path: Path,
     assert path.read_bytes() == before
 
 
+def test_the_largest_pages_are_known_by_the_1_that_the_header_has_for_them(path: Path) -> None:
+    largest = 1 << 16
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA page_size = {largest}")
+        connection.execute("VACUUM")
+    beside(path, "journal").write_bytes(journal(len(path.read_bytes()) // largest, largest))
+    assert read.load(path).run_id == RUN.run_id
+
+
 def test_a_journal_that_a_kill_left_is_rolled_back(path: Path, whole: bytes) -> None:
     """Half a transaction is in the file, with the journal that undoes it."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
