@@ -269,6 +269,15 @@ def test_errors_stand_in_their_slot(clock: Clock) -> None:
     assert recorder.slots.completed == [0, 0, 0]
 
 
+def test_the_series_has_response_times_and_no_service_times(clock: Clock) -> None:
+    recorder = Recorder()
+    recorder.set_window(Window(0, 10 * MS))
+    recorder.sent(MS, 3 * MS)
+    recorder.answered(MS, 3 * MS, 4 * MS)
+    recorder.finish()
+    assert recorder.slots.p50_ns == recorder.slots.p99_ns == [pytest.approx(3 * MS, rel=0.002), None]
+
+
 @pytest.mark.parametrize(
     ("window_ms", "interval_ms"), [(10_000, 100), (2000, 100), (1999, 95), (600, 30), (100, 5), (20, 5)]
 )
