@@ -315,6 +315,8 @@ def test_a_warm_up_may_grow_with_the_connections(experiment: Experiment) -> None
     slow = experiment.with_each(warmup_s=0.5, warmup_per_connection_s=0.25, contestants=("a",))
     (scenario,) = slow.scenarios
     assert [settings(scenario, levels).warmup_s for levels in combinations(scenario)] == [0.75, 1.0]
+    at_least = [settings(scenario, levels, least_warmup_s=0.9).warmup_s for levels in combinations(scenario)]
+    assert at_least == [0.9, 1.0], "what is for the connections counts towards the least warm-up"
     without = experiment.with_each(contestants=("a",))
     more = estimate_seconds(slow, {"a": contestant("a")}) - estimate_seconds(without, {"a": contestant("a")})
     assert math.isclose(more, slow.blocks * (0.75 + 1.0))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.analysis.server_faults import Fault
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import ground
@@ -194,6 +195,14 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
     told = (answer(lossy).sentence, *evidence(lossy))
     for name in (UDP, REUSEPORT):
         assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
+
+
+def test_who_is_faulty_is_not_told_again_among_those_that_lost_too_much(lossy: ScenarioFindings) -> None:
+    fault = (Fault("died", 1, 5, "it was gone"),)
+    faulty = tuple(
+        dataclasses.replace(one, faults=fault if one.contestant == REUSEPORT else ()) for one in lossy.standings
+    )
+    assert "Ranked separately, as they lost" not in answer(dataclasses.replace(lossy, standings=faulty)).sentence
 
 
 def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
