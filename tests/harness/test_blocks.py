@@ -450,3 +450,6 @@ def test_the_command_line_s_budgets_take_the_place_of_the_file_s() -> None:
     timed = blocks.with_budget(asked("echo"), None, 60.0)
     assert (timed.time_budget_s, blocks.most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
     assert blocks.most(blocks.with_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30
+    limited = msgspec.structs.replace(asked("echo"), time_budget_s=50.0, time_limit_s=100.0)
+    limits_s = [blocks.with_budget(limited, None, budget_s).time_limit_s for budget_s in (60.0, 200.0)]
+    assert limits_s == [100.0, 200.0], "the limit is never shorter than the budget"

@@ -84,6 +84,11 @@ def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
         now += 0.01
         watched.maybe_take()
     assert abs(len(looked) - looks) <= 0.1 * looks
+    watched.window_end()
+    now += 1
+    seen = len(looked)
+    watched.maybe_take()
+    assert len(looked) == seen, "after the window nothing strikes the trial out any more"
 
 
 def test_without_a_warm_up_the_window_comes_first() -> None:
