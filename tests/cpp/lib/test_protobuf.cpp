@@ -25,6 +25,7 @@ TEST(PartsFit, RefusesWhatIsLongerThanWhatFollows) {
 TEST(PartsFit, RefusesTagsThatTheParserWouldCut) {
   EXPECT_FALSE(parts_fit("\x88\x80\x80\x80\x10\x01"sv));
   EXPECT_FALSE(parts_fit("\x0a\x06\x88\x80\x80\x80\x10\x01"sv));
+  EXPECT_FALSE(parts_fit("\x12\x06\x88\x80\x80\x80\x10\x01"sv));
   EXPECT_FALSE(parts_fit("\x0b\x88\x80\x80\x80\x10\x01\x0c"sv));
   EXPECT_FALSE(parts_fit("\x0a\x08\x0b\x88\x80\x80\x80\x10\x01\x0c"sv));
   EXPECT_TRUE(parts_fit("\xf8\xff\xff\xff\x0f\x01"sv));

@@ -4,6 +4,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <numeric>
 
 namespace netdyno::load {
 namespace {
@@ -247,6 +251,38 @@ TEST(Figures, AddUp) {
   EXPECT_EQ(sum.connections.attempted(), 2U);
   EXPECT_EQ(sum.other_connect_error, 7);
   EXPECT_EQ(sum.in_flight_ns, static_cast<std::uint64_t>((249 + 247) * ms));
+}
+
+/// The counts of a group one after the other.
+template <typename Counts>
+using Numbers = std::array<std::uint64_t, sizeof(Counts) / sizeof(std::uint64_t)>;
+
+template <typename Counts>
+void number(Counts& counts) {
+  Numbers<Counts> numbers;
+  std::iota(numbers.begin(), numbers.end(), 1);
+  counts = std::bit_cast<Counts>(numbers);
+}
+
+template <typename Counts>
+void expect_doubled(const Counts& counts) {
+  const auto numbers = std::bit_cast<Numbers<Counts>>(counts);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    EXPECT_EQ(numbers[i], 2 * (i + 1)) << "count " << i << " of its group";
+}
+
+TEST(Figures, AddUpInEveryCount) {
+  Figures one, sum;
+  number(one.connections);
+  number(one.messages);
+  number(one.bytes);
+  number(one.errors);
+  sum.add(one);
+  sum.add(one);
+  expect_doubled(sum.connections);
+  expect_doubled(sum.messages);
+  expect_doubled(sum.bytes);
+  expect_doubled(sum.errors);
 }
 
 /// Populations of protocol/load-result.md: what is of the life, and no part of a window.

@@ -79,6 +79,15 @@ TEST(Audits, OfConnectionsThatAreMadeAnewNoneMayFailAndTheClientsAreInFlight) {
   for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
 }
 
+TEST(Audits, SlowReadersKeepNothingInFlight) {
+  Trial trial;
+  trial.close_loop();
+  trial.plan.slow_readers = 2;
+  trial.plan.connections = 12;
+  trial.result.figures.connections.established = 12;
+  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+}
+
 TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
   Trial trial;
   trial.close_loop();

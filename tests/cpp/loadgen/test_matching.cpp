@@ -72,5 +72,16 @@ TEST_F(MatchingTest, OfAConnectionThatIsGoneNothingWaitsOrIsOverdue) {
   EXPECT_EQ(clients_.overdue, 0U);
 }
 
+TEST_F(MatchingTest, OfWhatIsGivenUpWithItsConnectionNothingWaitsOrIsOverdue) {
+  const auto schedule = make_schedule(plan_, clients_.slice);
+  matching_.begin({0, 10'000}, *schedule);
+  send(0, 1'000);
+  send(0, 2'000);
+  EXPECT_EQ(matching_.give_up(clients_[0], 1'500, 4'000), 1U);
+  EXPECT_EQ(matching_.take_back(0, "", Matching::End::closed, 20'000), 1U);
+  EXPECT_EQ(clients_.waiting, 0U);
+  EXPECT_EQ(clients_.overdue, 0U);
+}
+
 }  // namespace
 }  // namespace netdyno::load
