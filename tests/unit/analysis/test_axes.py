@@ -159,3 +159,8 @@ def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None
 
 def test_a_capacity_stands_alone() -> None:
     assert axes.names(replace(ECHO, metric="capacity", arrivals="poisson")) == ()
+
+
+@pytest.mark.parametrize(("axis", "bound"), [("p50", ""), ("p99", "at most"), ("mean", "at most"), ("throughput", "")])
+def test_a_mean_is_a_bound_where_a_percentile_is_and_other_percentiles_are_none(axis: str, bound: str) -> None:
+    assert axes._bound(axis, saturated=False, limited={"p99"}) == bound
