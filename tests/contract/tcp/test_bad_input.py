@@ -10,7 +10,9 @@ import pytest
 from tests.contract.golden import wire
 from tests.contract.tcp.conftest import Served
 from tests.contract.tcp.talk import HttpReply, Talk
+from tests.support import proc
 from tests.support.background import in_background
+from tests.support.patience import eventually
 
 pytestmark = pytest.mark.quick
 
@@ -115,6 +117,18 @@ def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: Served, talk:
             if served.workload == "chat":  # what others said meanwhile, whole
                 rest = b"".join(wire.frames(rest)[2:])
             assert rest == b"", kind
+
+
+@pytest.mark.once_a_family
+@pytest.mark.workloads("rpc")
+def test_who_stays_after_the_end_of_a_broken_stream_is_let_go(served: Served, talk: Talk) -> None:
+    """The server ends its stream and waits for the client to end its own, but not for ever."""
+    pid = served.server.pid
+    before = proc.descriptors(pid)
+    with talk.client() as bad:
+        bad.send(next(iter(BROKEN[served.workload].values())))
+        assert bad.rest_until_closed() == b""
+        eventually(lambda: proc.descriptors(pid) <= before, "the connection of a client that stays is kept")
 
 
 @pytest.mark.once_a_language
