@@ -96,7 +96,7 @@ def test_the_largest_pages_are_known_by_the_1_that_the_header_has_for_them(path:
         connection.execute(f"PRAGMA page_size = {largest}")
         connection.execute("VACUUM")
     beside(path, "journal").write_bytes(journal(len(path.read_bytes()) // largest, largest))
-    assert read.load(path).run_id == RUN.run_id
+    assert read.load(path).run_id == whole_run().run_id
 
 
 def test_a_journal_that_a_kill_left_is_rolled_back(path: Path, whole: bytes) -> None:
