@@ -138,6 +138,7 @@ def certain_faults(trial: Trial) -> tuple[Audit, ...]:
         if audit.name == "died"
         or (audit.name in WRONG and _has_wrong_replies(trial))
         or (audit.name == "completed" and _is_silent(trial))
+        or (audit.name == "connections" and _is_silent(trial) and _let_nobody_stay(trial))
     )
 
 
@@ -165,8 +166,16 @@ def _is_silent(trial: Trial) -> bool:
     if load is None or load.messages.received > 0 or answers_at_end:
         return False
     if has_lost_all_connections(load):
-        return load.connections.timed_out + load.connections.other == 0
+        return _let_nobody_stay(trial)
     return server is not None and load.messages.sent > 0 and server.run_queue_wait_s < STARVED_SHARE * server.window_s
+
+
+def _let_nobody_stay(trial: Trial) -> bool:
+    """Whether the server refused or closed every connection, and none was merely late."""
+    load = trial.load
+    return (
+        load is not None and has_lost_all_connections(load) and load.connections.timed_out + load.connections.other == 0
+    )
 
 
 def is_disturbed(trial: Trial) -> bool:

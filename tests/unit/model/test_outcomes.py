@@ -223,6 +223,18 @@ def test_a_server_that_refuses_every_connection_is_at_fault_and_no_generator() -
     assert not outcomes.is_beyond(replace(refused, load=asked, audits=(*refused.audits, behind)))
 
 
+def test_a_server_that_lets_nobody_stay_is_told_so_on_any_machine() -> None:
+    """And not that it answered nothing, which follows from it."""
+
+    def of(one: Trial) -> list[str]:
+        dropped = Audit(name="connections", passed=False, detail="20 of 20 refused")
+        return [fault.name for fault in outcomes.faults(replace(one, audits=(*one.audits, dropped)))]
+
+    assert of(silent(sent=0, established=0, refused=20)) == ["connections", "completed"]
+    assert of(silent(sent=0, established=0, timed_out=20)) == []
+    assert of(silent()) == ["completed"], "the connections that it has are not all gone"
+
+
 def test_what_was_not_answered_at_all_is_no_bound() -> None:
     """A generator that is behind its schedule is not why nothing was answered."""
     one = trial("completed", "achieved_rate")
