@@ -18,7 +18,7 @@ import msgspec
 
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import Kind
-from netdyno.contestants.counted import CodeError, count
+from netdyno.contestants.counted import CodeError, count, remember
 from netdyno.model.contestant import About, CodeSize, Contestant
 
 LANGUAGES = {
@@ -44,10 +44,10 @@ SHARED = "servers._shared."
 def measure(files: Iterable[Path]) -> CodeSize:
     """Count source files. Raises CodeError naming a file that cannot be counted."""
     counted = count(files)
-    complexities = [complexity for one in counted for complexity in one.complexities]
+    complexities = [complexity for file in counted for complexity in file.complexities]
     return CodeSize(
         files=len(counted),
-        lines=sum(one.lines for one in counted),
+        lines=sum(file.lines for file in counted),
         functions=len(complexities),
         complexity=sum(complexities),
         complexity_max=max(complexities, default=0),
@@ -101,6 +101,7 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
     rows = [_shared(str(folder.relative_to(root)), sources(folder, deep=False)) for folder in shared]
     if modules:
         rows.append(_shared("python/, as far as contestants import it", sorted(set(modules))))
+    remember()
     return (*contestants, *rows)
 
 

@@ -48,11 +48,19 @@ def count(files: Iterable[Path]) -> list[Counted]:
     """Count source files, those that have not changed since from memory. Raises CodeError naming a file that cannot be
     counted."""
     memory = _recall()
-    already = set(memory.files.values())
-    found = [_count(path, memory) for path in files]
-    if not already.issuperset(found):
-        _remember(memory)
-    return found
+    return [_count(path, memory) for path in files]
+
+
+def remember() -> None:
+    """Keep for other processes what was counted, without files that are gone. Where it cannot be written, all is
+    counted again the next time."""
+    memory = _recall()
+    memory.files = {path: counted for path, counted in memory.files.items() if Path(path).exists()}
+    content = msgspec.json.encode(memory)
+    with suppress(OSError):
+        if not REMEMBERED.exists() or REMEMBERED.read_bytes() != content:
+            REMEMBERED.parent.mkdir(exist_ok=True)
+            write_whole(REMEMBERED, content)
 
 
 def _count(path: Path, memory: _Memory) -> Counted:
@@ -81,11 +89,3 @@ def _recall() -> _Memory:
         memory = msgspec.json.decode(REMEMBERED.read_bytes(), type=_Memory)
         return memory if memory.counted_by == fresh.counted_by else fresh
     return fresh
-
-
-def _remember(memory: _Memory) -> None:
-    """Files that are gone are forgotten. Where it cannot be written, all is counted again the next time."""
-    memory.files = {path: counted for path, counted in memory.files.items() if Path(path).exists()}
-    with suppress(OSError):
-        REMEMBERED.parent.mkdir(exist_ok=True)
-        write_whole(REMEMBERED, msgspec.json.encode(memory))

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from netdyno.contestants import counted
-from netdyno.contestants.counted import CodeError, Counted, count
+from netdyno.contestants import codesize, counted
+from netdyno.contestants.counted import CodeError, Counted, count, remember
 
 SOURCE = "def answer(number):\n    return 1 if number else 2\n"
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A file that has been counted, by a process that has ended since."""
     monkeypatch.setattr(counted, "REMEMBERED", tmp_path / "counted.json")
     path = tmp_path / "main.py"
     path.write_text(SOURCE)
-    forget()
+    counted._recall.cache_clear()
     assert [(one.lines, one.complexities) for one in count([path])] == [(2, (2,))]
-    forget()
-    return path
-
-
-def forget() -> None:
-    """As in a process that has just begun."""
+    begin_anew()
+    yield path
     counted._recall.cache_clear()
 
 
-def remember(source: Path, **changes: object) -> None:
+def begin_anew() -> None:
+    """End a process that has counted, and begin another."""
+    remember()
+    counted._recall.cache_clear()
+
+
+def change_memory(source: Path, **changes: object) -> None:
     """Change what is remembered of the file."""
     memory = counted._recall()
     memory.files[str(source)] = msgspec.structs.replace(memory.files[str(source)], **changes)
     counted.REMEMBERED.write_bytes(msgspec.json.encode(memory))
-    forget()
+    begin_anew()
 
 
 def lines_of(source: Path) -> int:
@@ -44,13 +47,13 @@ def lines_of(source: Path) -> int:
 
 
 def test_an_unchanged_file_is_not_counted_again(source: Path) -> None:
-    remember(source, lines=99)
+    change_memory(source, lines=99)
     assert lines_of(source) == 99
 
 
 @pytest.mark.parametrize("change", ["size", "time"])
 def test_a_changed_file_is_counted_again(source: Path, change: str) -> None:
-    remember(source, lines=99)
+    change_memory(source, lines=99)
     if change == "size":
         changed_ns = source.stat().st_mtime_ns
         source.write_text(SOURCE + SOURCE)
@@ -58,12 +61,12 @@ def test_a_changed_file_is_counted_again(source: Path, change: str) -> None:
     else:
         os.utime(source, ns=(1, 1))
     assert lines_of(source) != 99
-    forget()
+    begin_anew()
     assert counted._recall().files[str(source)].lines == lines_of(source)
 
 
 def test_what_another_version_counted_is_counted_again(source: Path) -> None:
-    remember(source, lines=99)
+    change_memory(source, lines=99)
     counted.REMEMBERED.write_bytes(counted.REMEMBERED.read_bytes().replace(b'"counted_by":"', b'"counted_by":"0.'))
     assert lines_of(source) == 2
 
@@ -88,6 +91,15 @@ def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) ->
     with pytest.raises(CodeError, match=r"main\.py cannot be counted"):
         count([source])
     count([other])
-    forget()
+    begin_anew()
     assert set(counted._recall().files) == {str(other)}
     assert isinstance(counted._recall().files[str(other)], Counted)
+
+
+def test_what_a_run_counts_is_remembered(source: Path) -> None:
+    shared = source.parent / "lib" / "shared.py"
+    shared.parent.mkdir()
+    shared.write_text(SOURCE)
+    codesize.describe([], [], source.parent)
+    counted._recall.cache_clear()
+    assert str(shared) in counted._recall().files
