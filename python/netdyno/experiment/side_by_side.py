@@ -40,7 +40,7 @@ ONLY = "it is the only contestant"
 BUSY = "it uses CPU during the slices of others"
 """Why a contestant takes no turns, where nothing else is in the way."""
 BEHIND = "one of them does not keep up with the rate"
-"""Why nobody takes turns at a level."""
+"""Why no contestant takes turns at a level."""
 SIDE_BY_SIDE = "side_by_side"
 """The audit that finds a contestant busy while another has its slice."""
 BACKLOG = "backlog"
@@ -119,7 +119,7 @@ def behind(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     return frozenset(
         (trial.scenario, level_key(trial.levels))
         for trial in trials
-        if _has_failed(trial, BACKLOG) and not any(_has_failed(trial, name) for name in outcomes.OF_OTHERS)
+        if _has_failed(trial, BACKLOG) and not outcomes.had_company(trial)
     )
 
 
