@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.audits.neighbour import DOZEN
+from netdyno.audits.neighbour import DOZEN, TAKES_CORES
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment
@@ -57,10 +57,11 @@ def _neighbour() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_neighbour")
 def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(tmp_path: Path) -> None:
-    """Other tests may keep the cores busy meanwhile: then they are named as well."""
+    """Other tests may keep the cores busy meanwhile: then they are named as well. A try that meets neither begins the
+    dozen again, so that a second block is there to find it in."""
     printed = io.StringIO()
     outcome = runner.execute(
-        experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS),
+        experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS, blocks=2),
         [one for one in contestants.discover() if one.name in CONTESTANTS],
         results=tmp_path,
         build=build_dir(),
@@ -69,16 +70,17 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(tmp_
     )
     run = outcomes.judged(read.load(outcome.folder / schema.FILE_NAME))
     tries = sorted(run.all_trials, key=lambda one: one.started_at)
-    assert [one.beside for one in tries[:DOZEN]] == [None] * DOZEN
-    first = tries[DOZEN].beside
+    known_from = next(index for index, one in enumerate(tries) if one.beside is not None)
+    lost = [any(audit.name in TAKES_CORES and not audit.passed for audit in one.audits) for one in tries]
+    assert all(lost[known_from - DOZEN : known_from]), "a dozen in a row tell a neighbour from a burst"
+    assert not any(lost[known_from:]), "what the neighbour takes strikes nothing out any more"
+    first = tries[known_from].beside
     assert first is not None
     assert NAME in {one.name for one in first.programs}
     assert sum(one.cores for one in first.programs if one.name == NAME) > 0
-    lost = [one for one in tries if any(audit.name == "foreign_load" and not audit.passed for audit in one.audits)]
-    assert lost == tries[:DOZEN], "what the neighbour takes strikes nothing out any more"
-    assert printed.getvalue().count("12 tries in a row were lost") == 1
+    assert printed.getvalue().count("tries in a row were lost") == 1
     for findings in analyse(run).scenarios:
         assert findings.standings
         assert findings.company is not None
-        assert findings.company.trials == findings.company.of
+        assert findings.company.trials > 0
         assert company.label(findings.company).startswith("beside ")
