@@ -646,7 +646,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
     assert "no figure decides what is retried" in section.inner_text()
-    by_contestant = troubled.page.get_by_role("region", name="Retried trials by contestant")
+    by_contestant = troubled.page.get_by_role("region", name="Retries by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
     by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")
     assert "steal 16" in " ".join(by_cause.inner_text().split())

@@ -11,16 +11,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from netdyno.analysis import made_again
 from netdyno.audits import turns as turn_audits
 from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell
 from netdyno.machine import cpu_share, server_proc
+from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.observation import MachineObservation
+from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.prose import made_again as made_again_words
 from netdyno.run import runner
 from netdyno.run.runner import Interrupted, signals_raise
 from netdyno.store import read, schema
@@ -36,6 +39,7 @@ SCENARIO = Scenario(name="echo", workload="echo", connections=2, warmup_s=0.06, 
 WANTED = 9
 """The turns of this window."""
 NAMES = ("a", "b", "c")
+NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.0, steal_cores=0.0, most_cores=1.0, programs=())
 
 
 def with_mode(contestant: Contestant, name: str, mode: str = "good") -> Contestant:
@@ -78,6 +82,7 @@ def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]
         return MachineObservation(cores=2, window_s=0.2, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
 
     monkeypatch.setattr(cpu_share, "observation", observe)
+    meet(monkeypatch, [])
 
 
 def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Contestant, bench: Bench) -> None:
@@ -133,6 +138,70 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
         assert trial.machine is not None
         assert trial.machine.steal_s == 0.0
         assert trial.machine.window_s == pytest.approx(WANTED * 0.2)
+
+
+def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
+    """In place of the machine's own: a program of others runs so long in the first slices, and no longer after them."""
+    left = list(seconds)
+
+    def find(*_: object) -> ForeignTime:
+        return ForeignTime("kdamond.0", left.pop(0)) if left else ForeignTime()
+
+    monkeypatch.setattr(ForeignPrograms, "find_longest", find)
+
+
+LIMIT_S = turn_audits.FOREIGN_SHARE * side_by_side.divide(SCENARIO.duration_s).length_s * len(os.sched_getaffinity(0))
+
+
+def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda _: False)
+    meet(monkeypatch, [0.9 * LIMIT_S, 1.1 * LIMIT_S, 1.1 * LIMIT_S, 0.0])
+    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    first, second = sorted(trials, key=lambda one: min(each.place for each in one.slices if each.turn == 0))
+    assert [(one.turn, one.kept, one.foreign_program) for one in second.slices[:4]] == [
+        (0, False, "kdamond.0"),
+        (0, False, "kdamond.0"),
+        (0, True, "kdamond.0"),
+        (1, True, ""),
+    ]
+    assert [one.kept for one in first.slices] == [True] * WANTED
+    for trial in trials:
+        assert len([one for one in trial.slices if one.kept]) == WANTED
+        assert trial.load is not None
+        assert trial.load.requests.sent == sum(one.sent for one in trial.slices if one.kept) == WANTED * 6
+    found = made_again.of_trials(trials, 1)
+    assert found.slices_again == {"kdamond.0": 2}
+    assert found.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
+    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.sentence(found)
+
+
+def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda _: False)
+    meet(monkeypatch, [2 * LIMIT_S] * 1000)
+    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    assert sum(len(trial.slices) for trial in trials) == 2 * 2 * WANTED, "twice the slices, and no more"
+    assert [one.turn for one in trials[0].slices if one.kept] == list(range(WANTED))
+
+
+@pytest.mark.parametrize(("foreign_load", "neighbour"), [("count", None), ("strike-out", NEIGHBOUR)])
+def test_where_foreign_load_is_expected_no_slice_is_made_again(
+    foreign_load: ForeignLoad,
+    neighbour: Neighbour | None,
+    contestant: Contestant,
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disturb(monkeypatch, lambda _: False)
+    meet(monkeypatch, [2 * LIMIT_S] * 1000)
+    trials = run(contestant, bench._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
+    assert [len(trial.slices) for trial in trials] == [WANTED] * 2
+    assert all(one.foreign_s == 2 * LIMIT_S for trial in trials for one in trial.slices)
 
 
 @pytest.mark.parametrize("kept", [0, 2])

@@ -376,7 +376,9 @@ class Unranked:
 class MadeAgain:
     """Trials that the machine disturbed, and that were made again in their block. `by_contestant`: how often, and of
     how many cells; `causes` by audit. `p`: how often chance alone spreads them so unevenly over the contestants of a
-    block, None where nothing was made again. `given_up`: cells that no try filled."""
+    block, None where nothing was made again. `given_up`: cells that no try filled. `slices_by_contestant`: how
+    many slices of its trials in turns were made again, and of how many; `slices_again`: the same by the program that
+    ran on the server's cores, the most frequent first; `slices_p` is their `p`."""
 
     tries: int
     cells: int
@@ -384,6 +386,14 @@ class MadeAgain:
     causes: Mapping[Name, int]
     p: float | None
     given_up: int
+    slices_by_contestant: Mapping[Name, tuple[int, int]]
+    slices_again: Mapping[str, int]
+    slices_p: float | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was made again."""
+        return not (self.causes or self.slices_again)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ than on others. Pure functions of trials whose consequences are drawn (outcomes.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,7 +12,7 @@ import numpy as np
 from netdyno.analysis.findings import MadeAgain
 from netdyno.model import outcomes
 from netdyno.model.levels import level_key
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Slice, Trial
 
 SHUFFLES = 2_000
 """Of the test; the smallest p is one of this many and one."""
@@ -27,20 +28,37 @@ def of_trials(trials: Sequence[Trial], seed: int) -> MadeAgain:
     causes = Counter(audit.name for tries in disturbed for trial in tries for audit in outcomes.disturbances(trial))
     by_contestant: dict[str, list[int]] = {}
     groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
+    slices: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
     for tries in places.values():
         first, again = tries[0], max(trial.attempt for trial in tries) - 1
         if first.status != "skipped":
             by_contestant.setdefault(first.contestant, []).append(again)
             group = (first.block, first.scenario, level_key(first.levels))
             groups.setdefault(group, []).append((first.contestant, again))
+            slices.setdefault(group, []).append((first.contestant, sum(len(_slices_again(trial)) for trial in tries)))
+    cells = {name: len(each) for name, each in by_contestant.items()}
+    programs = Counter(one.foreign_program for trial in trials for one in _slices_again(trial))
     return MadeAgain(
         tries=sum(map(sum, by_contestant.values())),
         cells=len(places),
         by_contestant={name: (sum(each), len(each)) for name, each in sorted(by_contestant.items())},
         causes=dict(causes.most_common()),
-        p=_chance(list(groups.values()), {name: len(each) for name, each in by_contestant.items()}, seed),
+        p=_chance(list(groups.values()), cells, seed),
         given_up=sum(outcomes.is_disturbed(tries[-1]) for tries in places.values()),
+        slices_by_contestant={name: _count_slices(trials, name) for name in sorted(by_contestant)},
+        slices_again=dict(programs.most_common()),
+        slices_p=_chance(list(slices.values()), cells, seed),
     )
+
+
+def _count_slices(trials: Sequence[Trial], contestant: str) -> tuple[int, int]:
+    own = [trial for trial in trials if trial.contestant == contestant]
+    return sum(len(_slices_again(trial)) for trial in own), sum(len(trial.slices) for trial in own)
+
+
+def _slices_again(trial: Trial) -> list[Slice]:
+    """Return the slices of a trial after which it took one more in the same turn."""
+    return [one for one, following in itertools.pairwise(trial.slices) if one.turn == following.turn]
 
 
 def _chance(groups: Collection[Sequence[tuple[str, int]]], cells: Mapping[str, int], seed: int) -> float | None:

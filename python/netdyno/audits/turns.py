@@ -14,6 +14,15 @@ IDLE_FLOOR_S = 0.002
 BACKLOG_SHARE = 0.2
 """Of a slice's length: how long after its end the last answer may come, beyond what one request takes."""
 
+FOREIGN_SHARE = 0.01
+"""Of the time that a slice gives the server's cores: what one program of others may run there. The requests that wait
+for a core meanwhile are then no more than the one in a hundred at which p99 looks."""
+
+
+def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
+    """Whether the server's cores were its own in a slice in which one program of others ran for so long on them."""
+    return foreign_s <= FOREIGN_SHARE * slice_s * server_cores
+
 
 def turns(kept: int, wanted: int, dropped: int) -> Audit:
     """Enough turns were left to the contestants of a group."""

@@ -39,7 +39,9 @@ class Warmup(Frozen):
 class Slice(Frozen):
     """One slice of a trial that was made in turns: in which `turn`, at which `place` of it, the messages that were
     `sent` in it, the CPU seconds that the server used and those that the other contestants used meanwhile. The turn
-    was `kept`, or dropped for all contestants alike."""
+    was `kept`, or dropped for all contestants alike. `foreign_s` is how long `foreign_program`, of all that are not the
+    run's, ran on the server's cores meanwhile: the longest. Where that was too long the slice was made again, and the
+    later one of the turn counts."""
 
     turn: Whole
     place: Whole
@@ -47,6 +49,8 @@ class Slice(Frozen):
     sent: Whole
     cpu_s: Number
     others_cpu_s: Number
+    foreign_s: Number = 0.0
+    foreign_program: str = ""
 
 
 class Trial(Frozen):

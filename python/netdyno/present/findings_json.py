@@ -219,6 +219,11 @@ def _made_again(found: MadeAgain) -> dict[str, object]:
         "causes": dict(found.causes),
         "by_contestant": {name: {"tries": n, "cells": cells} for name, (n, cells) in found.by_contestant.items()},
         "p_even": found.p,
+        "slices_again": dict(found.slices_again),
+        "slices_by_contestant": {
+            name: {"again": again, "slices": slices} for name, (again, slices) in found.slices_by_contestant.items()
+        },
+        "slices_p_even": found.slices_p,
     }
 
 

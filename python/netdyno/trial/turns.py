@@ -2,7 +2,8 @@
 warm, and take slices of their windows one after the other (docs/adr/turns.md).
 
 Within a slice nothing of the harness runs. Between two slices all servers are idle, so that what a server used in its
-slice can be read at any moment between them. A turn in which others took the cores is dropped for all alike."""
+slice can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in
+which one program ran on the server's cores for a moment is made again at once."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from netdyno.audits import turns as turn_audits
 from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
 from netdyno.machine import cpu_share, orphans, server_proc
+from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.machine.links.network import MACHINE
 from netdyno.machine.pinning import punctual, server_cores
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError
@@ -54,6 +56,8 @@ AHEAD_NS = 3_000_000
 """How long before its beginning a slice is announced."""
 MOST_LOST = 2
 """So many times the turns of a window may be dropped, before the group is given up and made again."""
+MOST_TRIES = 4
+"""Of a slice. A program that never rests is left to the audit of the whole turn."""
 
 
 def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, bench: Bench) -> list[Trial]:
@@ -281,6 +285,12 @@ class Stand:
         )
         return event.event == "slice"
 
+    def note_foreign(self, foreign: ForeignTime) -> None:
+        """Write down which program of others ran longest during the last slice."""
+        self.slices[-1] = msgspec.structs.replace(
+            self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
+        )
+
     def keep(self, turn: int, *, keep: bool) -> None:
         """Decide on the slice of a turn, which must be the last one."""
         if not keep:
@@ -418,6 +428,8 @@ class Turns:
         self._stands = stands
         self._bench = bench
         self._wanted = stands[0].division.turns
+        self._slices_again = self._wanted * len(stands)
+        """So many more slices may be made again."""
         self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.punctual)
         self.kept = 0
         self.dropped = 0
@@ -451,11 +463,11 @@ class Turns:
         before = cpu_share.take(own)
         complete = True
         standing = [stand for stand in order if stand.takes_turns]
+        foreign = ForeignPrograms(own, self._bench.pinning.server or self._cores)
         for place, stand in enumerate(standing):
             beside = [one for one in standing if one is not stand and one.takes_turns]
             with stand.may_fail():
-                complete = stand.take_slice(turn, place, beside) and complete
-            self.seconds += stand.division.length_s
+                complete = self._take_undisturbed(stand, turn, place, beside, foreign) and complete
         self.seen = cpu_share.observation(before, cpu_share.take(own), self._cores)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
@@ -466,6 +478,30 @@ class Turns:
             self.machine = add_observations(self.machine, self.seen)
         else:
             self.dropped += 1
+
+    def _take_undisturbed(
+        self, stand: Stand, turn: int, place: int, beside: Sequence[Stand], foreign: ForeignPrograms
+    ) -> bool:
+        """Let a contestant take its slice, and again where a program of others ran on the server's cores for too long.
+        No figure of the load is looked at. False where no slice took place."""
+        for left in reversed(range(MOST_TRIES)):
+            before = foreign.read()
+            self.seconds += stand.division.length_s
+            if not stand.take_slice(turn, place, beside):
+                return False
+            longest = foreign.find_longest(before, foreign.read())
+            stand.note_foreign(longest)
+            if not left or not self._is_made_again(longest, stand.division.length_s):
+                break
+            self._slices_again -= 1
+            stand.keep(turn, keep=False)
+        return True
+
+    def _is_made_again(self, longest: ForeignTime, slice_s: float) -> bool:
+        """Never where foreign load is only counted, nor beside a neighbour that stays and disturbs every slice."""
+        if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
+            return False
+        return not turn_audits.is_free(longest.seconds, slice_s, server_cores(self._bench.pinning))
 
     def audit_machine(self, seen: MachineObservation | None) -> tuple[Audit, ...]:
         """Whether others left the cores to these contestants."""

@@ -32,7 +32,7 @@ RUNS: dict[str, Callable[[], Run]] = {
 def keys(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for key, below in value.items():
-            if key not in ("by_contestant", "causes"):
+            if key not in ("by_contestant", "causes", "slices_again", "slices_by_contestant"):
                 yield str(key)
                 if key != "at":  # coordinates have names of their own
                     yield from keys(below)

@@ -201,7 +201,9 @@ def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
         EPOLL: "3",
         CALLBACKS: "4",
     }
+    assert found.by_cause is not None
     assert found.by_cause.rows == (("steal", "16"),)
+    assert found.slices_by_program is None
     assert machine.again(made().made_again) is None
 
 

@@ -183,6 +183,6 @@ def _notes(analysis: Analysis) -> Iterator[Note]:
     texts = {
         "control": aa.sentence(analysis.control),
         "machine": canary.drift_line(analysis.canary),
-        "made_again": made_again.sentence(analysis.made_again) if analysis.made_again.tries else "",
+        "made_again": made_again.sentence(analysis.made_again),
     }
     yield from (Note(kind=kind, question=None, text=text) for kind, text in texts.items() if text)

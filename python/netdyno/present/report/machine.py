@@ -60,23 +60,30 @@ class MachineView:
 
 @dataclass(frozen=True)
 class AgainView:
-    """Trials that were made again because the machine was disturbed, or were disturbed and stayed so."""
+    """Trials, and slices of trials, that were made again because the machine was disturbed, or were disturbed and
+    stayed so."""
 
     sentence: str
     by_contestant: Table
-    by_cause: Table
+    by_cause: Table | None
+    slices_by_program: Table | None
 
 
 def again(found: MadeAgain) -> AgainView | None:
-    """None where the machine disturbed no trial."""
-    if not found.causes:
+    """None where the machine disturbed no trial, and no slice of one."""
+    if found.is_empty:
         return None
-    whose = ((name, str(tries), str(cells)) for name, (tries, cells) in found.by_contestant.items())
+    whose = (
+        (name, str(tries), str(cells), *map(str, found.slices_by_contestant[name]))
+        for name, (tries, cells) in found.by_contestant.items()
+    )
     causes = ((name.replace("_", " "), str(count)) for name, count in found.causes.items())
+    programs = ((name, str(count)) for name, count in found.slices_again.items())
     return AgainView(
         sentence=made_again.sentence(found),
-        by_contestant=Table(("contestant", "retried", "cells"), tuple(whose)),
-        by_cause=Table(("cause", "tries"), tuple(causes)),
+        by_contestant=Table(("contestant", "retried", "cells", "slices again", "slices"), tuple(whose)),
+        by_cause=Table(("cause", "tries"), tuple(causes)) if found.causes else None,
+        slices_by_program=Table(("program", "slices"), tuple(programs)) if found.slices_again else None,
     )
 
 

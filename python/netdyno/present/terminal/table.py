@@ -79,8 +79,8 @@ def render(analysis: Analysis) -> RenderableType:
         Text(text, style="dim")
         for text in dict.fromkeys(text for one in analysis.scenarios for text in ground.sentences(one.ground))
     ]
-    if analysis.made_again.tries:
-        parts.append(Text(made_again.sentence(analysis.made_again)))
+    if retried := made_again.sentence(analysis.made_again):
+        parts.append(Text(retried))
     if drifted := canary.drift_line(analysis.canary):
         parts.append(Text(drifted, style="yellow"))
     if not analysis.control.is_the_question:

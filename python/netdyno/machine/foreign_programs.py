@@ -1,0 +1,77 @@
+"""Which program that is not the run's ran longest on given cores, between two readings some milliseconds long: its CPU
+clock tells nanoseconds (clock_getcpuclockid(3)), where /proc/stat counts ticks of 10 ms.
+
+A reading of a hundred processes costs 50 us; finding them costs milliseconds. Who begins and ends between two readings
+is not seen."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from netdyno.machine import server_proc
+from netdyno.machine.cpu_users import parse_process
+
+_SEEN_S = 0.0001
+"""Less is not looked up: the program did not stay long enough to matter."""
+_WORKS_FOR_ALL = ("ksoftirqd/", "kworker/", "rcu", "migration/", "napi/", "irq/")
+"""Threads of the kernel that do what the programs of a trial ask of it: packets, timers, memory given back."""
+
+
+class ForeignTime(NamedTuple):
+    """How long a program that is not the run's ran, and its name; no time and no name where none was seen."""
+
+    program: str = ""
+    seconds: float = 0.0
+
+
+class ForeignPrograms:
+    """All processes that can be seen now but those of the run, `own`, and this one; watched on `cores`."""
+
+    def __init__(self, own: Collection[int], cores: Collection[int]) -> None:
+        self._cores = frozenset(cores)
+        with os.scandir("/proc") as entries:
+            pids = {int(entry.name) for entry in entries if entry.name.isdigit()}
+        self._clocks = {
+            pid: server_proc.cpu_clock(pid)
+            for pid in pids - {*own, os.getpid()}
+            if not _read_name(pid).startswith(_WORKS_FOR_ALL)
+        }
+
+    def read(self) -> dict[int, int]:
+        """Return the nanoseconds that each has used so far, by process; those that have ended are left out."""
+        used: dict[int, int] = {}
+        for pid, clock in self._clocks.items():
+            with suppress(OSError):
+                used[pid] = time.clock_gettime_ns(clock)
+        return used
+
+    def find_longest(self, before: Mapping[int, int], after: Mapping[int, int]) -> ForeignTime:
+        """Return who ran longest between two readings, of those that ran on the cores. A program of several threads did
+        where any of them ran there last, as their times are known together only."""
+        spent = {pid: (read - before.get(pid, read)) / 1e9 for pid, read in after.items()}
+        for pid in sorted(spent, key=lambda pid: -spent[pid]):
+            if spent[pid] < _SEEN_S:
+                break
+            if self._cores & _read_cores(pid):
+                return ForeignTime(_read_name(pid), spent[pid])
+        return ForeignTime()
+
+
+def _read_name(pid: int) -> str:
+    """Return a program's name; empty where it has ended, or is hidden."""
+    with suppress(OSError):
+        return parse_process(server_proc.read_file(f"/proc/{pid}/stat")).name
+    return ""
+
+
+def _read_cores(pid: int) -> set[int]:
+    """Return the cores where its threads ran last; none where it has ended."""
+    found: set[int] = set()
+    with suppress(OSError), os.scandir(f"/proc/{pid}/task") as tasks:
+        for task in tasks:
+            found.add(parse_process(server_proc.read_file(f"{task.path}/stat")).core)
+    return found
