@@ -1,8 +1,8 @@
 """How often a run answers: six servers, of which one is equal to the first and four are worse by a planted amount,
-within the time of one question of `quick`, in turns and with turns = "off".
+within the time of one question of `quick`, in turns and with turns = "off"; --turns leaves one of these out.
 
-    python bench/answers.py [--seconds 70] [--runs 20] [--minutes 10] [--only cpu p99] [--disturbed] [--seed 1]
-                            [--server PATH] [--results DIR]
+    python bench/answers.py [--seconds 70] [--runs 20] [--minutes 10] [--only cpu p99] [--turns on off]
+                            [--disturbed] [--seed 1] [--server PATH] [--results DIR]
 
 cpu: a closed loop of 10 connections; a message costs 100 us of work, and 2, 5, 10 and 20% more. Asked for: throughput
 and CPU per message. p99: 5000 messages a second over 100 connections; two in a hundred wait 2 ms, and 10, 25 and 50%
@@ -211,6 +211,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="of each question and setting, at most")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--only", choices=tuple(PLANTED), nargs="+", default=list(PLANTED))
+    parser.add_argument("--turns", choices=TURNS, nargs="+", default=list(TURNS))
     parser.add_argument("--disturbed", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--server", type=Path, default=build_dir() / "bench" / "planted_server")
@@ -225,7 +226,7 @@ def main() -> None:
             if number == options.runs:
                 break
             for question in options.only:
-                for turns in TURNS if number % 2 == 0 else TURNS[::-1]:
+                for turns in options.turns if number % 2 == 0 else options.turns[::-1]:
                     began_s = time.monotonic()
                     experiment = make_experiment(question, turns, options.seconds, options.seed + number)
                     with disturbing(options.seed + number, wanted=options.disturbed):
