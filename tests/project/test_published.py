@@ -156,6 +156,11 @@ AT_A_TENTH = [  # of the source's rate, where the two libraries are taken to sta
     point._replace(scenario="echo, a tenth of the rate", figures={"p50": point.figures["p50"] / 100})
     for point in [*ECHO, Point("echo", ASIO, {"connections": 1000, "threads": 1}, {"p50": 70e6})]
 ]
+BY_TCPKALI = [  # the source's instrument: with one thread, at what it opens on two cores
+    point._replace(scenario="tcpkali", levels={"connections": point.levels["connections"]})
+    for point in ECHO
+    if point.levels["threads"] == 1 and point.levels["connections"] in (100, 200)
+]
 WEB = [  # a chart without figures: its two ratios
     Point(
         "requests", name, {"connections": 7000, "server.service-time": "0s"}, {"throughput": throughput, "mean": mean}
@@ -222,7 +227,7 @@ def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
             # nor how it is on one core or two, how often threads switched, or more of an answer's time than its mean
             | {"C1": "not_testable", "C4": "not_testable", "C5": "undecided", "C8": "undecided"},
         ),
-        ("asio-vs-folly", [*ECHO, *AT_A_TENTH], {"D1": "confirmed", "D2": "confirmed", "D3": "confirmed"}),
+        ("asio-vs-folly", [*ECHO, *AT_A_TENTH, *BY_TCPKALI], {"D1": "confirmed", "D2": "confirmed", "D3": "confirmed"}),
         ("sync-vs-async", WEB, {"E1": "confirmed", "E2": "confirmed"}),
     ],
     ids=["A-intel", "A-m4", "B", "C", "D", "E"],
