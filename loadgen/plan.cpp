@@ -78,11 +78,25 @@ struct RawPlan {
   std::chrono::nanoseconds look_every;
   std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
+  std::chrono::nanoseconds slow_request_time{0};
   HttpRequest http;
   std::string exchange_send, exchange_expect, exchange_until;
   std::size_t exchange_size = 0;
   std::optional<LengthField> exchange_length;
 };
+
+/// "0.01": one of a hundred.
+std::optional<double> parse_fraction(const std::string& text) {
+  double fraction = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, fraction);
+  if (read.ec != std::errc{} || read.ptr != end || !(fraction >= 0 && fraction < 1)) return std::nullopt;
+  return fraction;
+}
+
+std::int32_t microseconds_of(std::chrono::nanoseconds time) {
+  return static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
 
 /// "2/3": the second of three.
 std::optional<Share> parse_share(const std::string& text) {
@@ -236,6 +250,15 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
                   "chat: so many of the connections read 10 KiB a second and send nothing; the others are measured");
   add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
+  const auto read_slow = [&plan](const std::string& text) {
+    const auto fraction = parse_fraction(text);
+    if (!fraction) refuse_value("--slow-requests", fmt::format("'{}' is no share below 1; want e.g. 0.01", text));
+    plan.slow_requests = *fraction;
+  };
+  line.add_read("--slow-requests", read_slow,
+                "rpc: the share of requests that ask for --slow-request-time instead, the same ones for each server")
+      .type_name("SHARE");
+  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc: service time that these ask for");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
   const auto read_share = [&plan](const std::string& text) {
@@ -555,6 +578,10 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (auto why = share_contradiction(plan); !why.empty()) return why;
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
   if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
+  if (raw.slow_request_time > std::chrono::seconds{10}) return "--slow-request-time is at most 10s";
+  if (plan.slow_requests > 0 && plan.workload != Workload::rpc) return "--slow-requests is for --workload rpc";
+  if ((plan.slow_requests > 0) != (raw.slow_request_time.count() > 0))
+    return "--slow-requests and --slow-request-time go together";
   if (plan.slow_readers > 0 && plan.workload != Workload::chat) return "--slow-readers is for --workload chat";
   if (plan.slow_readers > 0 && (plan.tls.on || plan.websocket))
     return "--slow-readers is for tcp; leave it out over TLS and WebSocket";
@@ -669,8 +696,8 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   plan.look_every = raw.look_every.count();
   plan.linger = raw.linger.count();
   plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && line.given("--depth"));
-  plan.service_us =
-      static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());
+  plan.service_us = microseconds_of(raw.service_time);
+  plan.slow_request_us = microseconds_of(raw.slow_request_time);
   return plan;
 }
 

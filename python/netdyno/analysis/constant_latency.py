@@ -50,7 +50,7 @@ def constants(
 def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
     """Whether a time that load does not change is part of the question: a service time, or a way that takes time."""
     wanted = settings(scenario, levels)
-    return wanted.is_impaired or wanted.service_time_in_all_s > 0
+    return wanted.is_impaired or wanted.longest_service_time_s > 0
 
 
 def _is_constant(found: Sequence[CellFigures]) -> bool:

@@ -173,6 +173,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "client-hosts": (wanted.client_hosts, 1),
         "requests-per-connection": (wanted.requests_per_connection, None),
         "slow-readers": (wanted.slow_readers, 0),
+        "slow-requests": (wanted.slow_requests, 0),
         "start": (wanted.start, "together"),
     }
     if is_open:
@@ -203,6 +204,16 @@ def _check_processes(key: str, wanted: Settings) -> None:
         raise UserError(f"{key}: each process needs a connection, and there are {wanted.connections}")
 
 
+def _check_slow_requests(where: str, wanted: Settings) -> None:
+    if not wanted.slow_requests:
+        return
+    key = f"{where}: key 'slow-requests'"
+    if wanted.workload != "rpc":
+        raise UserError(f"{key}: a request of 'rpc' can ask for a time, {wanted.workload!r} cannot")
+    if not 0 < wanted.slow_request_time_s <= MOST_SERVICE_TIME_S:
+        raise UserError(f"{key}: what do they ask for? (slow-request-time, at most {MOST_SERVICE_TIME_S} s)")
+
+
 def _check_load(where: str, wanted: Settings) -> None:
     """What the generator would refuse in the middle of a run (loadgen/plan.cpp, contradiction)."""
     least = 29 if wanted.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
@@ -215,6 +226,7 @@ def _check_load(where: str, wanted: Settings) -> None:
     if wanted.service_time_s > MOST_SERVICE_TIME_S:
         asked = duration_words(wanted.service_time_s)
         raise UserError(f"{where}: key 'service-time': {asked} is above {MOST_SERVICE_TIME_S} s")
+    _check_slow_requests(where, wanted)
     if wanted.requests_per_connection is not None:
         key = f"{where}: key 'requests-per-connection'"
         if wanted.workload == "chat":

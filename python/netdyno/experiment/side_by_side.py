@@ -83,7 +83,7 @@ def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contes
         "some clients read slowly": wanted.slow_readers > 0,
         "clients speak while others connect": wanted.start == "at-once",
         "each connection's mean needs a whole window": scenario.metric == "connection-spread",
-        "a request takes too much of a slice": wanted.service_time_in_all_s > longest_s,
+        "a request takes too much of a slice": wanted.longest_service_time_s > longest_s,
         "a round takes too much of a slice": wanted.round_s > longest_s,
         "a slice has too few messages": rate is not None and rate * slice_s < FEWEST_MESSAGES,
         "there are too many connections": connections > MOST_CONNECTIONS,

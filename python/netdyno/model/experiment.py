@@ -148,6 +148,10 @@ class Conditions(Frozen, kw_only=True):
         WriteDue, Option(word(*get_args(WriteDue)), "joined: what is due on a connection leaves in one call.", "load")
     ] = "each"
     service_time_s: Annotated[Number, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
+    slow_requests: Annotated[
+        Number, Option(SHARE, "Of rpc: the share of requests that ask for the slow request time.", "load")
+    ] = 0
+    slow_request_time_s: Annotated[Number, Option(DURATION, "Of rpc: what the slow requests ask for.", "load")] = 0.0
     generator_threads: Annotated[
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
     ] = "cores"

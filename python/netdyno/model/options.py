@@ -157,9 +157,19 @@ class Settings(Conditions):
 
     @property
     def service_time_in_all_s(self) -> float:
-        """The server's own part and that which a request asks for (protocol/WIRE.md)."""
+        """The server's own part and that which a request asks for (protocol/WIRE.md); a slow request asks for more."""
+        return self.service_time_s + self._server_service_time_s
+
+    @property
+    def longest_service_time_s(self) -> float:
+        """The same of the slowest requests."""
+        slow_s = self.slow_request_time_s if self.slow_requests else 0.0
+        return max(self.service_time_s, slow_s) + self._server_service_time_s
+
+    @property
+    def _server_service_time_s(self) -> float:
         of_server = self.server.get("service-time")
-        return self.service_time_s + (read_duration(of_server) if of_server is not None else 0.0)
+        return read_duration(of_server) if of_server is not None else 0.0
 
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_s: float = 0.0) -> Settings:

@@ -110,6 +110,9 @@ def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     of_messages = transport is not None and transport.messages
     stream = () if of_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
     service = ("--service-time", format_duration(settings.service_time_s)) if settings.service_time_s > 0 else ()
+    if settings.slow_requests > 0:
+        slow_time = format_duration(settings.slow_request_time_s)
+        service = (*service, "--slow-requests", f"{settings.slow_requests:.9g}", "--slow-request-time", slow_time)
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),

@@ -11,6 +11,7 @@
 #include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
 #include "loadgen/stream_reader.hpp"
+#include "work.pb.h"
 
 namespace netdyno::load {
 namespace {
@@ -217,6 +218,40 @@ TEST(RpcCodec, RefusesAnswersThatAreNotComplete) {
   codec->make_decoder()->receive(reply, seen);
   EXPECT_EQ(seen.corrupted, 1U);
   EXPECT_TRUE(seen.stamps.empty());
+}
+
+/// The stamps, of a thousand of two clients, whose requests ask for the slow time.
+std::vector<Stamp> slow_stamps(std::uint64_t seed, double share) {
+  LoadPlan plan = plan_of(Workload::rpc, 40);
+  plan.seed = seed;
+  plan.service_us = 20;
+  plan.slow_requests = share;
+  plan.slow_request_us = 50'000;
+  const auto codec = make_codec(plan);
+  std::vector<Stamp> slow;
+  for (std::uint32_t client : {1U, 2U})
+    for (std::uint64_t sequence = 0; sequence < 500; ++sequence) {
+      std::string frame;
+      const std::size_t header = codec->encode({client, sequence}, frame);
+      wire::WorkMessage message;
+      EXPECT_TRUE(message.ParseFromString(frame.substr(header)));
+      if (message.request().workload() != 20) {
+        EXPECT_EQ(message.request().workload(), 50'000);
+        slow.push_back({client, sequence});
+      }
+    }
+  return slow;
+}
+
+TEST(RpcCodec, AsksTheSlowTimeOfTheSameShareOfRequestsWhicheverServerAnswers) {
+  const std::vector<Stamp> slow = slow_stamps(1, 0.1);
+  EXPECT_GT(slow.size(), 60U);
+  EXPECT_LT(slow.size(), 140U);
+  EXPECT_EQ(slow, slow_stamps(1, 0.1));
+  EXPECT_NE(slow, slow_stamps(2, 0.1));
+  EXPECT_GT(std::ranges::count(slow, 1U, &Stamp::client), 20);
+  EXPECT_GT(std::ranges::count(slow, 2U, &Stamp::client), 20);
+  EXPECT_TRUE(slow_stamps(1, 0).empty());
 }
 
 TEST(HttpCodec, CountsAnotherStatusAsCorrupt) {

@@ -97,6 +97,10 @@ TEST(LoadPlan, TakesEveryOption) {
                                "4",
                                "--round",
                                "50ms",
+                               "--slow-requests",
+                               "0.01",
+                               "--slow-request-time",
+                               "50ms",
                                "--linger",
                                "20ms",
                                "--size",
@@ -148,6 +152,8 @@ TEST(LoadPlan, TakesEveryOption) {
   EXPECT_EQ(plan.seed, 9U);
   EXPECT_EQ(plan.audience, Audience::all);
   EXPECT_EQ(plan.service_us, 5000);
+  EXPECT_EQ(plan.slow_requests, 0.01);
+  EXPECT_EQ(plan.slow_request_us, 50'000);
   EXPECT_TRUE(plan.turns);
   EXPECT_FALSE(plan.nodelay);
   EXPECT_EQ(plan.write_mode, WriteMode::split);
@@ -195,6 +201,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--connect-timeout", "9e18ns"}, "--connect-timeout: at most"},
         Mistake{{"--arrivals", "poisson"}, "needs --rate"},
         Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
+        Mistake{{"--slow-requests", "1%", "--workload", "rpc"}, "'1%' is no share below 1"},
+        Mistake{{"--slow-requests", "1", "--workload", "rpc"}, "'1' is no share below 1"},
+        Mistake{{"--slow-requests", "0.1", "--slow-request-time", "1ms"}, "--slow-requests is for --workload rpc"},
+        Mistake{{"--slow-requests", "0.1", "--workload", "rpc"}, "go together"},
+        Mistake{{"--slow-request-time", "1ms", "--workload", "rpc"}, "go together"},
+        Mistake{{"--slow-request-time", "11s", "--workload", "rpc"}, "at most 10s"},
         Mistake{{"--slow-readers", "1", "-c", "5"}, "--slow-readers is for --workload chat"},
         Mistake{{"--slow-readers", "5", "-c", "5", "--workload", "chat"}, "some clients must send"},
         Mistake{{"--slow-readers", "4", "-c", "5", "--workload", "chat"}, "at least twice"},

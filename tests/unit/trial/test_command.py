@@ -132,6 +132,11 @@ def test_the_load_gets_its_own_socket_options_and_service_time() -> None:
     plain = load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     assert (value(plain, "--nodelay"), value(plain, "--write-mode")) == ("on", "gathered")
     assert "--service-time" not in plain  # the generator knows it for rpc alone
+    rare = Scenario(name="s", workload="rpc", slow_requests=0.01, slow_request_time_s=0.05)
+    command = load_command(GENERATOR, URL, settings(rare, {}), 3)
+    assert (value(command, "--slow-requests"), value(command, "--slow-request-time")) == ("0.01", "50ms")
+    assert settings(rare, {}).longest_service_time_s == 0.05
+    assert "--slow-request-time" not in load_command(GENERATOR, URL, settings(rare, {"slow-requests": 0}), 3)
 
 
 def test_connections_can_be_opened_within_a_second_whatever_their_number() -> None:
