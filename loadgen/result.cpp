@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lib/measure/distribution.hpp"
+
 namespace netdyno::load {
 namespace {
 
@@ -173,12 +175,6 @@ Json audits_json(const std::vector<Audit>& audits) {
 }
 
 }  // namespace
-
-Json distribution(const Histogram& histogram) {
-  return {{"count", histogram.count()}, {"mean", histogram.mean()},       {"p50", histogram.at(50)},
-          {"p90", histogram.at(90)},    {"p99", histogram.at(99)},        {"p999", histogram.at(99.9)},
-          {"max", histogram.max()},     {"histogram", histogram.encode()}};
-}
 
 Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const Figures& figures = measurement.figures;

@@ -10,9 +10,6 @@
 
 namespace netdyno::load {
 
-/// A histogram with the figures read most often.
-nlohmann::ordered_json distribution(const Histogram& histogram);
-
 /// The result as protocol/load-result.md describes it; the order of the keys never changes.
 nlohmann::ordered_json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 /// Its text, on one line.

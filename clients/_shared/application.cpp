@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/cli/whole_file.hpp"
+#include "lib/measure/distribution.hpp"
 #include "loadgen/audits.hpp"
 #include "loadgen/result.hpp"
 #include "loadgen/run.hpp"
@@ -27,7 +28,7 @@ Json client_json(const Journal& journal, const Histogram& tick_lag) {
   for (std::size_t i = 0; i < failure_names.size(); ++i)
     json[failure_names[i]] = journal.failures(static_cast<Failure>(i));
   json["recovered"] = journal.recovered();
-  json["tick_lag_ns"] = load::distribution(tick_lag);
+  json["tick_lag_ns"] = distribution(tick_lag);
   return json;
 }
 
@@ -68,13 +69,13 @@ std::string client_summary(const Journal& journal, const Histogram& tick_lag) {
 }  // namespace
 
 Application::Application(const ClientPlan& plan, Journal& journal)
-    : plan_(plan), journal_(journal), display_(plan.load), tick_due_(now_ns() + tick_interval) {}
+    : plan_(plan), journal_(journal), display_(plan.load), ticks_(now_ns()) {}
 
-Nanos Application::due() const { return std::min({tick_due_, boundary_, progress_}); }
+Nanos Application::due() const { return std::min({ticks_.due(), boundary_, progress_}); }
 
 void Application::wake() {
   const Nanos now = now_ns();
-  tick(now);
+  ticks_.record(now);
   while (now >= boundary_) cross_boundary();
   if (now >= progress_) {
     display_.progress({journal_.completed(), journal_.answered(), progress_ - window_.start},
@@ -82,11 +83,6 @@ void Application::wake() {
     progress_ += progress_interval;
     if (progress_ >= window_.end) progress_ = never;
   }
-}
-
-/// Every tick that was due counts, also those that one long block has swallowed.
-void Application::tick(Nanos now) {
-  for (; tick_due_ <= now; tick_due_ += tick_interval) tick_lag_.record(now - tick_due_);
 }
 
 void Application::connected(std::uint64_t established) { display_.connected(established); }
@@ -130,12 +126,13 @@ int Application::finish() {
 
   const auto audits = audits_of(plan_, journal_, measured);
   Json json = load::to_json(plan_.load, measured, audits);
-  json["client"] = client_json(journal_, tick_lag_);
+  json["client"] = client_json(journal_, ticks_.lag());
   const std::string text = json.dump() + "\n";
   const bool json_to_stdout = plan_.load.json_file == "-";
   if (!plan_.load.json_file.empty() && !json_to_stdout) write_whole(plan_.load.json_file, text);
-  fmt::print("{}",
-             json_to_stdout ? text : load::summary(plan_.load, measured, audits) + client_summary(journal_, tick_lag_));
+  fmt::print("{}", json_to_stdout
+                       ? text
+                       : load::summary(plan_.load, measured, audits) + client_summary(journal_, ticks_.lag()));
   std::fflush(stdout);
 
   if (measured.figures.messages.received > 0) return 0;

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "clients/_shared/journal.hpp"
-#include "lib/measure/histogram.hpp"
 #include "lib/measure/process.hpp"
+#include "lib/measure/tick_lag.hpp"
 #include "loadgen/display.hpp"
 
 namespace netdyno::client {
@@ -14,8 +14,6 @@ namespace netdyno::client {
 /// Application's thread only.
 class Application {
  public:
-  static constexpr Nanos tick_interval = 10'000'000;
-
   /// What it takes from the journal before finish(), any thread may.
   Application(const ClientPlan& plan, Journal& journal);
 
@@ -33,15 +31,13 @@ class Application {
   int finish();
 
  private:
-  void tick(Nanos now);
   void cross_boundary();
   load::CpuTime cpu_since_start() const;
 
   const ClientPlan& plan_;
   Journal& journal_;
   load::Display display_;
-  Nanos tick_due_;
-  Histogram tick_lag_;
+  TickLag ticks_;
   load::Window window_;
   Nanos boundary_ = load::never;  // the next of window start, window end
   Nanos progress_ = load::never;
