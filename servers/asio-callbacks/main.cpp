@@ -1,6 +1,4 @@
 // Boost.Asio, callback style: one io_context, N threads in run(), a connection is a chain of handlers on its strand.
-#include <poll.h>
-
 #include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/dispatch.hpp>
@@ -16,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/application_tick.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/threads.hpp"
 #include "servers/_shared/boost/connection.hpp"
@@ -41,11 +40,8 @@ class Server {
     });
   }
 
-  /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.
-  bool finish_when_told(int stop) {
-    pollfd told_to_end{stop, POLLIN, 0};
-    while (poll(&told_to_end, 1, -1) < 0) {
-    }
+  /// Main thread. Waits for the threads to end their work; false when the grace ran out.
+  bool finish() {
     asio::post(acceptor_.get_executor(), [this] { end(); });
     const auto grace_ends = std::chrono::steady_clock::now() + shutdown_grace;
     return std::ranges::all_of(
@@ -123,7 +119,9 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  ApplicationTick tick;
+  const ServerOptions options =
+      parse_server_options(argc, argv, ThreadModel::any, "tcp", [&](CommandLine& line) { tick.add_option(line); });
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
@@ -131,7 +129,8 @@ int main(int argc, char** argv) {
   server.start();
   announce_ready(endpoint);
 
-  const bool all_gone = server.finish_when_told(stop.get());
-  print_totals(server.totals());
+  tick.run_until(stop.get());
+  const bool all_gone = server.finish();
+  tick.print_totals(server.totals());
   if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
 }

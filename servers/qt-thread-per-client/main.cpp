@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/application_tick.hpp"
 #include "lib/server/thread_sanitizer.hpp"
 #include "servers/_shared/qt/accept_gate.hpp"
 #include "servers/_shared/qt/application.hpp"
@@ -132,7 +133,9 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  ApplicationTick tick;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection, "tcp",
+                                                     [&](CommandLine& line) { tick.add_option(line); });
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
@@ -140,8 +143,8 @@ int main(int argc, char** argv) {
   Server server{options, std::move(listener)};
   announce_ready(endpoint);
 
-  application.run_until(stop.get());
+  application.run_until(stop.get(), tick);
   const bool all_gone = server.finish();
-  print_totals(server.totals());
+  tick.print_totals(server.totals());
   if (!all_gone) std::_Exit(0);  // a thread still works for its client, or is blocked in it; the totals are out
 }

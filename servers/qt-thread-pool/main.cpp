@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/server/application_tick.hpp"
 #include "lib/server/thread_sanitizer.hpp"
 #include "servers/_shared/qt/accept_gate.hpp"
 #include "servers/_shared/qt/application.hpp"
@@ -130,7 +131,9 @@ class Server : public QTcpServer {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  ApplicationTick tick;
+  const ServerOptions options =
+      parse_server_options(argc, argv, ThreadModel::any, "tcp", [&](CommandLine& line) { tick.add_option(line); });
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
@@ -139,8 +142,8 @@ int main(int argc, char** argv) {
   server.start_threads();
   announce_ready(endpoint);
 
-  application.run_until(stop.get());
+  application.run_until(stop.get(), tick);
   const bool all_gone = server.finish();
-  print_totals(server.totals());
+  tick.print_totals(server.totals());
   if (!all_gone) std::_Exit(0);  // a thread still works for its client, or is blocked in it; the totals are out
 }

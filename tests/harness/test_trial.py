@@ -73,6 +73,7 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
     assert trial.server is not None
     assert trial.server.totals["connections"] == 3  # two, and that of the closing check
     assert trial.server.connections_per_thread == (3, 0)
+    assert trial.server.tick_lag_ns is None
     assert trial.server.totals["bytes_in"] == 31 * (6 + 3)
     assert trial.server.rss_peak_bytes >= trial.server.rss_ready_bytes > 1 << 20
     assert trial.server.threads == 1

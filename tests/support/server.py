@@ -85,7 +85,8 @@ class Server:
         line = self._next_line()
         assert line, f"no line of totals; {self.how_it_ended()}"
         totals: dict[str, int] = json.loads(line)
-        shares: object = totals.pop("connections_per_thread", None)  # the only one that is no number
+        shares: object = totals.pop("connections_per_thread", None)
+        totals.pop("tick_lag_ns", None)  # the only ones that are no numbers
         wanted = TOTALS + (TOTALS_OF_PEERS if self.transport not in ("", "tcp") else ())
         missing = [key for key in wanted if not isinstance(totals.get(key), int)]
         assert not missing, f"the totals lack {missing}: {line}"

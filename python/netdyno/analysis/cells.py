@@ -56,7 +56,10 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
             seed,
         ),
         generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
-        tick_lag_p99_ns=_tick_lag(loads),
+        tick_lag_p99_ns=_tick_lag_p99([load.client.tick_lag_ns for load in loads if load.client is not None]),
+        server_tick_lag_p99_ns=_tick_lag_p99(
+            [lag for trial, _ in trials if trial.server is not None and (lag := trial.server.tick_lag_ns) is not None]
+        ),
         series=tuple(_series(trial.block, load) for trial, load in trials),
         loss=loss,
     )
@@ -120,9 +123,8 @@ def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
     return tuple(zip(percents, hdr.curve(histogram, percents), strict=True))
 
 
-def _tick_lag(loads: Sequence[LoadResult]) -> float | None:
-    lags = [hdr.decode(load.client.tick_lag_ns.histogram) for load in loads if load.client is not None]
-    return hdr.percentile(hdr.merge(lags), 99) if lags else None
+def _tick_lag_p99(lags: Sequence[Distribution]) -> float | None:
+    return hdr.percentile(hdr.merge([hdr.decode(lag.histogram) for lag in lags]), 99) if lags else None
 
 
 def _lag(distributions: Sequence[Distribution]) -> Lag:

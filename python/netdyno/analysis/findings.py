@@ -170,6 +170,8 @@ class CellFigures:
     generator_rss_bytes: int
     tick_lag_p99_ns: float | None
     """How late the event loop of a client contestant was, over its whole life; None for the generator."""
+    server_tick_lag_p99_ns: float | None
+    """The same of the server's main loop; None without the option `application-tick`."""
     series: tuple[Series, ...]
     loss: Loss | None
     """None over a stream, where a message that is lost strikes its trial out."""

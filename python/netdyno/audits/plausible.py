@@ -77,7 +77,7 @@ def plausible(load: LoadResult, server: ServerObservation | None, limits: Limits
     """The accounts agree and the limits hold; the detail names every figure that cannot be, or the nearest to one. Of a
     server whose process is not known there is nothing to hold."""
     try:
-        agreeing, held = list(accounts(load)), list(physical(load, server, limits))
+        agreeing, held = list(accounts(load, server)), list(physical(load, server, limits))
     except HistogramError as error:
         return Audit(name="plausible", passed=False, detail=f"a histogram cannot be read: {error}")
     broken = [
@@ -96,11 +96,13 @@ def _figure(value: float) -> str:
     return f"{value:.7g}" if abs(value) < 1e7 else f"{value:.0f}"
 
 
-def accounts(load: LoadResult) -> Iterator[Bound]:
+def accounts(load: LoadResult, server: ServerObservation | None = None) -> Iterator[Bound]:
     """What is counted twice, in different places."""
     yield from counts(load)
     yield from populations(load)
     yield from distributions(load)
+    if server is not None and server.tick_lag_ns is not None:
+        yield from _of_one("lag of the server's timer", server.tick_lag_ns)
 
 
 def physical(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[Bound]:

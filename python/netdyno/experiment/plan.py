@@ -17,7 +17,7 @@ from netdyno.base import quantities
 from netdyno.experiment.capacity import coordinates
 from netdyno.model import transports
 from netdyno.model.base import Frozen, type_level
-from netdyno.model.contestant import GENERATOR, Contestant, stands_already
+from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
 from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings, whose
@@ -124,7 +124,7 @@ def why_skip(
     elif wanted.client_processes > 1:
         return f"{GENERATOR} is one process, with threads; client-processes = {wanted.client_processes} is of clients"
     reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
-    reason = reason or _why_not_own(contestant, wanted, levels)
+    reason = reason or _why_not_own(contestant, wanted, levels) or _why_no_option(contestant, wanted)
     if reason:
         return reason
     manifest = contestant.manifest
@@ -165,6 +165,14 @@ def _why_not_own(contestant: Contestant, wanted: Settings, levels: Iterable[str]
     if stands_already(contestant) and wanted.is_apart:
         return f"{contestant.name} is already running, and cannot be put behind the link {wanted.link!r}"
     return ""
+
+
+def _why_no_option(contestant: Contestant, wanted: Settings) -> str:
+    """Return why a cell cannot have an option of its server that its manifest does not name; empty if it can."""
+    lacking = [name for name in MANIFEST_OPTIONS if name in wanted.server and name not in contestant.manifest.options]
+    if contestant.own is not None or not lacking:
+        return ""
+    return f"{contestant.name} does not have the option {quantities.listed(lacking)}"
 
 
 def _why_silent(contestant: Contestant, workload: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from netdyno.model.base import Frozen
 
 GENERATOR = "netdyno-load"
 """The name of the load generator where a client contestant could stand."""
+
+ManifestOption = Literal["application-tick"]
+MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
+"""The options that a server has only if its manifest names them."""
 
 
 class Manifest(Frozen):
@@ -21,7 +25,8 @@ class Manifest(Frozen):
     of one that is no contestant at all what it is instead (docs/adr/unranked.md), `instrument` of a client that is the
     load program of others what of a result it does not tell (docs/adr/instruments.md). `copies` says where the program
     itself copies the bytes of a message, as far as its source shows it. `loads` are patterns (glob) of the files that
-    its program loads beside what `run` names.
+    its program loads beside what `run` names. `options` are those that it takes beside what every server of its
+    transport takes.
     """
 
     kind: Literal["cmake", "cargo", "go", "java", "command"]
@@ -33,6 +38,7 @@ class Manifest(Frozen):
     threads: Literal["any", "one", "per-connection"] = "one"
     clients: Literal["any", "limited-by-threads"] = "any"
     descriptors_per_client: int = 1
+    options: tuple[ManifestOption, ...] = ()
     asynchronous: bool = True
     # What becomes of a new connection while a server has no descriptor for it.
     out_of_descriptors: Literal["waits", "closes"] = "waits"

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from netdyno.model.base import Frozen, Number, Span, Whole
+from netdyno.model.load_result import Distribution
 
 
 class ServerObservation(Frozen):
@@ -33,6 +34,9 @@ class ServerObservation(Frozen):
     connections_per_thread: tuple[Whole, ...] = ()
     """How many connections each thread got over the server's whole life, the closing check's among them; none where no
     connection belongs to a thread."""
+    tick_lag_ns: Distribution | None = None
+    """How late a 10 ms timer of the main thread's loop was, from its start to SIGTERM; None without the option
+    `application-tick`."""
 
     @property
     def cpu_s(self) -> float:

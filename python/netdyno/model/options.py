@@ -37,6 +37,7 @@ SERVER: Mapping[str, Option] = {
         _server("service-kind", word("wait", "cpu"), "Whether that is a wait or burns CPU: wait or cpu."),
         _server("max-frame", whole(1), "Bytes of the largest frame that is taken."),
         _server("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
+        _server("application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."),
         _server("peers", whole(1), "Without connections: clients that may be known at a time."),
         _server("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
         _server("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),
@@ -45,7 +46,7 @@ SERVER: Mapping[str, Option] = {
     )
 }
 """Options of servers, under the names the programs use. Every server has most of them; transports.py says which exist
-on one kind of transport only."""
+on one kind of transport only, a manifest which it has beside those."""
 
 SCENARIO = declared(Scenario)
 """All options of a scenario but those of its server, by name."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from netdyno.model import transports
 from netdyno.model.base import type_level
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
 from netdyno.model.options import MOST_THREADS, Settings, check_connections
 from netdyno.model.values import CORES
 
@@ -44,4 +44,6 @@ def all_options(of_cell: Mapping[str, type_level], added: Mapping[str, type_leve
 def _has(contestant: Contestant, option: str) -> bool:
     if option == "threads":
         return contestant.manifest.threads == "any"
+    if option in MANIFEST_OPTIONS:
+        return option in contestant.manifest.options
     return transports.has_option(transports.of(contestant), option)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from netdyno.base import quantities
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, whose
 
@@ -19,8 +19,14 @@ MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
 OWN_SENDING_OPTIONS = ("deliveries",)
 """Of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins as it likes."""
-SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *OWN_SENDING_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
-"""Options that exist over some transports only."""
+SOME_SERVERS_OPTIONS = (
+    *STREAM_SERVER_OPTIONS,
+    *OWN_SENDING_OPTIONS,
+    *MESSAGE_SERVER_OPTIONS,
+    *ZMQ_SERVER_OPTIONS,
+    *MANIFEST_OPTIONS,
+)
+"""Options that exist over some transports only, or in some servers."""
 STREAM_LOAD_OPTIONS = {
     "nodelay": "on",
     "write-mode": "gathered",

@@ -26,7 +26,7 @@ from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Scenario
-from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.load_result import Audit, Distribution, LoadResult
 from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, ServerObservation
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
@@ -327,8 +327,11 @@ def _observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerOb
 def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
     """Return what was read of the server, with what it said of itself. Raises TrialError where nothing was read."""
     totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
-    per_thread = read_connections_per_thread(farewell.line)
-    return msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
+    return msgspec.structs.replace(
+        watch.observation(totals),
+        connections_per_thread=read_connections_per_thread(farewell.line),
+        tick_lag_ns=read_tick_lag(farewell.line),
+    )
 
 
 def _of_observation(
@@ -461,6 +464,14 @@ def read_connections_per_thread(line: str) -> tuple[int, ...]:
         return msgspec.convert(_entries(line).get("connections_per_thread", ()), tuple[int, ...])
     except msgspec.ValidationError:
         return ()
+
+
+def read_tick_lag(line: str) -> Distribution | None:
+    """Return how late the ticks of the server's main loop were, by its line of totals; None if it does not say."""
+    try:
+        return msgspec.convert(_entries(line).get("tick_lag_ns"), Distribution | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def _entries(line: str) -> dict[str, object]:

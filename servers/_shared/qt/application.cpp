@@ -1,6 +1,8 @@
 #include "servers/_shared/qt/application.hpp"
 
 #include <QSocketNotifier>
+#include <QTimer>
+#include <chrono>
 
 namespace netdyno::qt {
 namespace {
@@ -15,10 +17,23 @@ int& with_utf8_locale(int& count) {
 
 Application::Application() : application_(with_utf8_locale(count_), arguments_) {}
 
-void Application::run_until(int stop) {
+void Application::run_until(int stop, ApplicationTick& tick) {
   QSocketNotifier told{stop, QSocketNotifier::Read};
   QObject::connect(&told, &QSocketNotifier::activated, &application_, &QCoreApplication::quit);
+  QTimer timer;
+  timer.setSingleShot(true);
+  timer.setTimerType(Qt::PreciseTimer);  // the default may be 5% off
+  const auto wait = [&] {
+    if (const auto left = tick.time_left()) timer.start(std::chrono::ceil<std::chrono::milliseconds>(*left));
+  };
+  QObject::connect(&timer, &QTimer::timeout, &timer, [&] {
+    tick.record();
+    wait();
+  });
+  tick.start();
+  wait();
   QCoreApplication::exec();
+  tick.record();
 }
 
 }  // namespace netdyno::qt

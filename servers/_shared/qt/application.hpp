@@ -2,6 +2,8 @@
 
 #include <QCoreApplication>
 
+#include "lib/server/application_tick.hpp"
+
 namespace netdyno::qt {
 
 /// Qt's application object. It sees none of the program's arguments: those are parsed, and Qt would take some away.
@@ -9,8 +11,8 @@ class Application {
  public:
   Application();
 
-  /// Main thread. Runs the event loop until the descriptor `stop` is readable.
-  void run_until(int stop);
+  /// Main thread. Runs the event loop, with the ticks in it, until the descriptor `stop` is readable.
+  void run_until(int stop, ApplicationTick& tick);
 
  private:
   int count_ = 1;

@@ -294,8 +294,9 @@ def paired_run() -> Run:
         elif client == CALLBACKS and (contestant == LOCK or (contestant, connections) == (CALLBACKS, 100)):
             audits = (Audit(name="verification", passed=False, detail="lost 3"), *trial.audits[1:])
             trial = _without_figures(trial, "struck_out", "verification: lost 3", audits=audits)
-        elif client == CALLBACKS and trial.load is not None:
-            trial = _without_figures(trial, "valid", "", load=_of_client(trial.load))
+        elif client == CALLBACKS and trial.load is not None and trial.server is not None:
+            server = msgspec.structs.replace(trial.server, tick_lag_ns=distribution(80_000, 0.5, 1000))
+            trial = _without_figures(trial, "valid", "", load=_of_client(trial.load), server=server)
         trials.append(trial)
     return Run(
         run_id="2025-01-01T12-00-00-pairs",

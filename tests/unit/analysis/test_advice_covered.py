@@ -34,6 +34,7 @@ def places(cores: int = 1, **fields: Any) -> list[Place]:
         {"server": {"threads": CORES}, "service_time_s": 0.0005},
         {"server": {**SERVED, "nodelay": "on", "audience": "all"}},
         {"server": {"service-time": "500us"}, "where_possible": {"threads": CORES}},
+        {"server": {**SERVED, "application-tick": "on"}},
         {"rate": None, "rate_per_connection": 100},
     ],
 )

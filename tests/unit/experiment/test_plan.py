@@ -224,6 +224,18 @@ def test_zeromq_has_no_choice_of_deliveries_and_runs_beside_those_that_have() ->
     assert "deliveries means nothing" in why_skip(zeromq, varied, {"deliveries": "single"})
 
 
+def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
+    with_ticks, other = contestant("a", options=("application-tick",)), contestant("b")
+    wished = Scenario(name="s", workload="echo", where_possible={"application-tick": "on"})
+    assert added_options(with_ticks, settings(wished, {}), cores=1) == {"application-tick": "on", "threads": 1}
+    assert added_options(other, settings(wished, {}), cores=1) == {"threads": 1}
+    asked = Scenario(name="s", workload="echo", server={"application-tick": "on"})
+    plain = Scenario(name="s", workload="echo")
+    assert why_skip(with_ticks, asked, {}) == why_skip(with_ticks, plain, {"application-tick": "on"}) == ""
+    assert why_skip(other, asked, {}) == "b does not have the option application-tick"
+    assert why_skip(other, plain, {"application-tick": "on"}) == "b does not have the option application-tick"
+
+
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
 def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
     scenario = Scenario(name="s", workload="echo", connections=10)

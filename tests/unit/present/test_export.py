@@ -94,6 +94,7 @@ OF_CELL = {
     "generator_cpu_us": "generator-cpu",
     "generator_rss_bytes": "generator-memory",
     "tick_lag_p99_ns": "tick-lag-p99",
+    "server_tick_lag_p99_ns": "server-tick-lag-p99",
     "loss": "lost",
     "cpu_user_us": "cpu-user",
     "cpu_system_us": "cpu-system",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from netdyno.trial.trial import read_connections_per_thread, read_totals
+from netdyno.trial.trial import read_connections_per_thread, read_tick_lag, read_totals
+from tests.support.builders.made_load import distribution
 
 
 def test_whole_numbers_are_totals_and_the_list_is_the_shares_of_threads() -> None:
@@ -18,3 +20,13 @@ def test_whole_numbers_are_totals_and_the_list_is_the_shares_of_threads() -> Non
 )
 def test_who_tells_no_shares_has_none(line: str) -> None:
     assert read_connections_per_thread(line) == ()
+
+
+def test_the_lag_of_the_main_loop_is_a_distribution() -> None:
+    lag = distribution(100, 1000)
+    assert read_tick_lag(f'{{"requests": 1, "tick_lag_ns": {msgspec.json.encode(lag).decode()}}}') == lag
+
+
+@pytest.mark.parametrize("line", ["", "{}", '{"tick_lag_ns": 3}', '{"tick_lag_ns": {"count": 1}}'])
+def test_without_a_whole_distribution_there_is_no_lag(line: str) -> None:
+    assert read_tick_lag(line) is None

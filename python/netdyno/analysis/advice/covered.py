@@ -16,7 +16,7 @@ from netdyno.model.run import Run
 from netdyno.model.values import CORES
 
 HOW_LONG = ("warmup_s", "duration_s", "timeout_s", "connect_timeout_s", "failed_connects")
-"""How it is measured, and not what."""
+"""How it is measured, and not what. So is the server's application-tick."""
 SERVER_DEFAULTS: Mapping[str, type_level] = {
     "threads": CORES,
     "nodelay": "on",
@@ -117,6 +117,7 @@ def _said(wanted: Settings, cores: int) -> dict[str, object]:
     if wanted.workload != "chat":
         del options["audience"]
         del options["deliveries"]
+    options.pop("application-tick", None)
     options["service-time"] = wanted.service_time_in_all_s
     if not wanted.service_time_in_all_s:
         del options["service-kind"]

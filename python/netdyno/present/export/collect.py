@@ -35,6 +35,7 @@ OF_CELLS: Mapping[str, Metric] = {
     "receive-lag-p99": _lower("how late the generator reads, 99th percentile", "ns"),
     "receive-lag-max": _lower("how late the generator reads, at most", "ns"),
     "tick-lag-p99": _lower("how late the event loop of a client is, 99th percentile", "ns"),
+    "server-tick-lag-p99": _lower("how late the main loop of the server is, 99th percentile", "ns"),
     "late": _lower("share of messages sent that came late", "share"),
     "duplicated": _lower("share of messages received that came twice", "share"),
     "reordered": _lower("share of messages received out of order", "share"),
@@ -111,6 +112,7 @@ def _of_load(one: ScenarioFindings, cell: CellFigures) -> Figures:
         "generator-cpu": _figure(cell.generator_cpu_us, 1e3),
         "generator-memory": _exactly(cell.generator_rss_bytes),
         "tick-lag-p99": _exactly(cell.tick_lag_p99_ns),
+        "server-tick-lag-p99": _exactly(cell.server_tick_lag_p99_ns),
     }
 
 

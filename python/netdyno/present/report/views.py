@@ -269,6 +269,7 @@ def _figures(findings: ScenarioFindings) -> Table:
     """Everything that is drawn, and what is not: the text alternative of the section's figures."""
     scheduled = findings.scenario.scheduled
     clients = any(cell.tick_lag_p99_ns is not None for cell in findings.cells)
+    ticks = any(cell.server_tick_lag_p99_ns is not None for cell in findings.cells)
     load = "client" if clients else "generator"
     headings = [
         "load",
@@ -293,17 +294,20 @@ def _figures(findings: ScenarioFindings) -> Table:
         "peak memory",
         "memory per connection",
         "threads",
+        *(("server loop lag p99",) if ticks else ()),
         f"{load} cores",
         f"{load} CPU per message",
         f"{load} peak memory",
         *(("client loop lag p99",) if clients else ()),
     ]
     labels = {level.key: level.label for level in findings.levels}
-    rows = (_figures_row(cell, labels[cell.level], findings, clients) for cell in findings.cells)
+    rows = (_figures_row(cell, labels[cell.level], findings, clients, ticks) for cell in findings.cells)
     return Table(tuple(headings), tuple(rows))
 
 
-def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool) -> tuple[str, ...]:
+def _figures_row(
+    cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool, ticks: bool
+) -> tuple[str, ...]:
     scheduled = findings.scenario.scheduled
     response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
     row = [label, cell.contestant, str(cell.trials)]
@@ -331,11 +335,17 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
             quantities.DASH if each is None else quantities.memory(each.value),
         ]
         row += [str(cost.threads)]
+    if ticks:
+        row += [_tick_lag(cell.server_tick_lag_p99_ns)]
     row += [quantities.three_digits(cell.generator_cores.value)]
     row += [f"{quantities.three_digits(cell.generator_cpu_us.value)} µs", quantities.memory(cell.generator_rss_bytes)]
     if clients:
-        row += [quantities.DASH if cell.tick_lag_p99_ns is None else quantities.duration(cell.tick_lag_p99_ns)]
+        row += [_tick_lag(cell.tick_lag_p99_ns)]
     return tuple(row)
+
+
+def _tick_lag(lag_ns: float | None) -> str:
+    return quantities.DASH if lag_ns is None else quantities.duration(lag_ns)
 
 
 def _loss_columns(cell: CellFigures) -> list[str]:
