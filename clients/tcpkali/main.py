@@ -16,11 +16,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
+from netdyno.base.child import die_with
 from netdyno.base.escape import harmless
 from netdyno.base.units import format_duration, parse_duration
 from netdyno.base.url import TcpUrl, parse_tcp_url
@@ -242,7 +244,7 @@ class Run:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=take_turns,
+            preexec_fn=partial(prepare_child, os.getpid()),
         )
         self._ended = os.pidfd_open(self._child.pid)
         self._peak = 0
@@ -317,9 +319,11 @@ class Run:
         return Used(user, system, self._peak)
 
 
-def take_turns() -> None:
-    """Have the kernel share the cores among its threads. Under SCHED_FIFO, which the harness starts a load with where
-    it may, the threads that send leave none to the one that ends them (sched(7))."""
+def prepare_child(parent: int) -> None:
+    """Let tcpkali end with this program, and have the kernel share the cores among its threads. Under SCHED_FIFO, which
+    the harness starts a load with where it may, the threads that send leave none to the one that ends them
+    (sched(7))."""
+    die_with(parent)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 

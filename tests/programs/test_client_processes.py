@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from netdyno.contestants.contestants import discover
@@ -12,7 +10,7 @@ from netdyno.trial import client_processes
 from tests.contract.golden import wire
 from tests.support.chosen import startable
 from tests.support.fake_server import Peer, fake_server, honest
-from tests.support.running_client import running
+from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
 CLIENTS = [one for one in discover(kind="client") if not one.manifest.instrument]
@@ -24,10 +22,6 @@ def client(request: pytest.FixtureRequest) -> Contestant:
     return startable(request.param, "client")
 
 
-def command(client: Contestant, processes: int) -> list[str]:
-    return [sys.executable, "-P", "-m", client_processes.__name__, str(processes), *client.command]
-
-
 def test_what_each_process_made_is_added_up(client: Contestant) -> None:
     asked: list[int] = []
 
@@ -35,7 +29,7 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
         asked.append(peer.client)
         return honest(peer, request)
 
-    with fake_server(serve) as fake, running(command(client, 3), fake.url, *OPTIONS) as runs:
+    with fake_server(serve) as fake, running(client_processes.command(client.command, 3), fake.url, *OPTIONS) as runs:
         assert runs.wait_event("connected")["established"] == 5
         runs.wait_event("window_start")
         runs.wait_event("window_end")
@@ -60,8 +54,14 @@ def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Co
         return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False
 
     options = ("-c", "3", "--warmup", "0", "--duration", "600ms", "--retry-delay", "20ms")
-    with fake_server(serve) as fake, running(command(client, 2), fake.url, *options) as runs:
+    with fake_server(serve) as fake, running(client_processes.command(client.command, 2), fake.url, *options) as runs:
         done = runs.wait()
     assert done.code == 0
     assert (done.failures, done.client.recovered) == ({"closed": 1}, 1)
     assert {"connections", "verification"} <= set(done.failed_audits)
+
+
+def test_its_processes_end_when_it_is_killed(client: Contestant) -> None:
+    with fake_server() as fake, running(client_processes.command(client.command, 2), fake.url, "-c", "2", *ENDLESS) as runs:
+        runs.wait_event("window_start")
+        runs.kill()

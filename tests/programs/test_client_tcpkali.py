@@ -131,6 +131,13 @@ def test_a_signal_ends_it_with_what_it_has(fake: tuple[str, ...]) -> None:
     assert done.result.plan.duration_s == pytest.approx(0.1)
 
 
+def test_tcpkali_ends_when_it_is_killed(fake: tuple[str, ...]) -> None:
+    options = ("-c", "25", "--connect-rate", "100", "--rate", "1000/conn", "--duration", "10m")
+    with running(fake, URL, *options) as runs:
+        runs.wait_event("window_start")
+        runs.kill()
+
+
 def test_without_figures_it_says_its_last_words_and_writes_no_result(fake: tuple[str, ...], tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     options = ("-c", "7", "--connect-rate", "100", "--rate", "10/conn", "--duration", "300ms", "--json", str(result))

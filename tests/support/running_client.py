@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -90,6 +90,20 @@ class RunningClient:
         self.starved_s = proc.run_queue_wait_s(self.pid)
         self.process.send_signal(how)
         return self.wait()
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL) and wait until the programs that it has started, at least one, have ended too."""
+        children = [os.pidfd_open(pid) for pid in proc.children(self.pid)]
+        assert children
+        self.process.kill()
+        try:
+            for child in children:
+                assert select.select([child], [], [], PATIENCE_S)[0], "a program that it has started goes on"
+        finally:
+            for child in children:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(child, signal.SIGKILL)
+                os.close(child)
 
     def wait(self) -> Outcome:
         """Wait until it ends by itself."""

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from netdyno.audits import of_trial as audits
+from netdyno.base.child import die_with
 from netdyno.base.paths import build_dir, canary_path, generator_path
-from netdyno.cluster.child import die_with
 from netdyno.cluster.requests import LoadEnded, LoadWanted
 from netdyno.machine import cpu_share
 from netdyno.machine.pinning import of_one_side, punctual

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from netdyno.base.child import die_with
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster import clocks
-from netdyno.cluster.child import die_with
 from netdyno.cluster.requests import (
     Ground,
     LoadMade,

@@ -2,7 +2,7 @@
 [options]`. To whoever starts it, it is one client: it takes the same options, writes the same events and one result.
 
 Each process has its share of the connections. All connections stand before one of them is used; then all processes
-begin at one moment, and so have one window. While that lasts, this program sleeps."""
+begin at one moment, and so have one window. While that lasts, this program sleeps. When it is killed, they are too."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from netdyno.base.child import die_with
 from netdyno.machine.process import LineReader
 from netdyno.trial.load import NOTHING_MEASURED
 from netdyno.trial.parts import Parts
 
 GO_AHEAD_NS = 100_000_000
 """How long before the common moment it is told: many times what a process takes to wake up."""
+
+
+def command(program: Sequence[str], processes: int) -> list[str]:
+    """Return the words that start a client contestant as so many processes."""
+    if processes == 1:
+        return list(program)
+    return [sys.executable, "-P", "-m", __name__, str(processes), *program]
 
 
 class Part:
@@ -33,7 +42,10 @@ class Part:
         self.result = result
         stack.callback(result.unlink, missing_ok=True)
         self.process = subprocess.Popen(
-            [*words, "--json", str(result), "--events-fd", str(writing)], stdin=subprocess.PIPE, pass_fds=[writing]
+            [*words, "--json", str(result), "--events-fd", str(writing)],
+            stdin=subprocess.PIPE,
+            pass_fds=[writing],
+            preexec_fn=partial(die_with, os.getpid()),
         )
         os.close(writing)
         stack.callback(self.process.wait)

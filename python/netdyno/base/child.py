@@ -1,4 +1,4 @@
-"""What every helper of a host does first."""
+"""A program that must not outlive the one that started it."""
 
 from __future__ import annotations
 
