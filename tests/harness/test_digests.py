@@ -108,6 +108,17 @@ def test_a_server_of_ones_own_is_digested_with_its_program(contestant: Contestan
     assert digest(server) != before
 
 
+def test_a_client_with_the_name_of_a_server_has_a_line_of_its_own(contestant: Contestant, tmp_path: Path) -> None:
+    program = tmp_path / "client"
+    program.write_text("one")
+    client = msgspec.structs.replace(contestant, command=(str(program),))
+    before = digests.digests(GENERATOR, [contestant], [client])
+    assert digests.digests(GENERATOR, [contestant]) == before[1:]
+    program.write_text("two")
+    after = digests.digests(GENERATOR, [contestant], [client])
+    assert [line.split()[0] for line in set(before) - set(after)] == ["client-fake"]
+
+
 def test_what_cannot_be_read_is_a_user_error(contestant: Contestant, tmp_path: Path) -> None:
     (tmp_path / "broken.jar").write_text("no jar")
     server = msgspec.structs.replace(contestant, loads=(str(tmp_path / "*.jar"),))

@@ -18,14 +18,18 @@ SHOWN = 12
 
 HARNESS = "python/"
 """Its name among programs."""
+CLIENT = "client-"
+"""Before the name of a client contestant there, as in the build (building.target)."""
 
 
-def digests(generator: Path, contestants: Sequence[Contestant]) -> list[str]:
+def digests(generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()) -> list[str]:
     """One line each, by name: the digest (SHA-256) of all that its program loads (loaded.py), and of how its manifest
     starts it. Who is not available has none, nor has a server that stands already: what was started for it is a
-    stand-in. Raises UserError where something of it cannot be read."""
+    stand-in. A client may have the name of a server, so its line begins with CLIENT. Raises UserError where something
+    of it cannot be read."""
     lines = {GENERATOR: _digest(loaded.program_files(generator))}
-    lines |= {one.name: _of_contestant(one) for one in _started(contestants)}
+    lines |= {server.name: _of_contestant(server) for server in _started(servers)}
+    lines |= {f"{CLIENT}{client.name}": _of_contestant(client) for client in _started(clients)}
     return [f"{name} {digest}" for name, digest in sorted(lines.items())]
 
 
@@ -36,10 +40,12 @@ def runtimes(contestants: Sequence[Contestant]) -> list[str]:
     return [f"{name}: {runtime.name} {runtime.version}, {runtime.program}" for name, runtime in sorted(found)]
 
 
-def of_host(generator: Path, canary: Path, contestants: Sequence[Contestant]) -> list[str]:
+def of_host(
+    generator: Path, canary: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()
+) -> list[str]:
     """The same with the canary, and the harness's own code: what hosts of one run have in common."""
     of_canary = _digest(loaded.program_files(canary))
-    return [*digests(generator, contestants), f"{canary.name} {of_canary}", f"{HARNESS} {harness()}"]
+    return [*digests(generator, servers, clients), f"{canary.name} {of_canary}", f"{HARNESS} {harness()}"]
 
 
 def harness(folder: Path = ROOT / HARNESS) -> str:

@@ -153,7 +153,7 @@ def set_up(
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
-    found |= {"programs": digests.digests(generator, [*servers, *clients])}
+    found |= {"programs": digests.digests(generator, servers, clients)}
     if interpreted := digests.runtimes([*servers, *clients]):
         found["runtimes"] = interpreted
     bench = Bench(
