@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,7 +20,17 @@ from netdyno.base.paths import canary_path, generator_path
 from netdyno.cluster import load_helper, trial_helper
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
-from netdyno.cluster.requests import Ground, LoadWanted, Prepare, Prepared, Reply, Request, TrialDone, TrialWanted
+from netdyno.cluster.requests import (
+    Ground,
+    LoadEnded,
+    LoadWanted,
+    Prepare,
+    Prepared,
+    Reply,
+    Request,
+    TrialDone,
+    TrialWanted,
+)
 from netdyno.cluster.stage import Stage
 from netdyno.commands.cli import main
 from netdyno.contestants import building
@@ -35,21 +49,34 @@ from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, Silent, permit
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
+from tests.support.fixtures import WriteProgram
 from tests.support.recorded_machine import unpack
 
 CONTESTANT = NAMES[0]
+CLIENT, MISSING = "qt-signals", "asio-callbacks"
+"""Client contestants: one that the build has made, where a test says so, and one that it has not."""
 
 
 @pytest.fixture
-def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Stage]:
+def prepared() -> list[tuple[str, Prepare]]:
+    """What hosts were to prepare, by their addresses."""
+    return []
+
+
+@pytest.fixture
+def stage(
+    prepared: list[tuple[str, Prepare]], fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int], Stage]:
     """A cluster with so many hosts of the load, all of which do what they are asked for."""
     servers = {one.name: one for one in discover(build=fake_build)}
 
     def perform(_: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
         assert limit_s > 0
         if isinstance(wanted, Prepare):
+            prepared.append((there.address, wanted))
+            clients = [one for one in discover(build=fake_build, kind="client") if one.name in wanted.clients]
             of_servers = [servers[name] for name in wanted.servers]
-            programs = digests.of_host(generator_path(fake_build), canary_path(fake_build), of_servers)
+            programs = digests.of_host(generator_path(fake_build), canary_path(fake_build), of_servers, clients)
             return Prepared(environment=commit(), programs=tuple(programs), why_not={})
         assert isinstance(wanted, TrialWanted)
         assert there.description.role == "server"
@@ -73,8 +100,15 @@ def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     return of
 
 
-def asked(factors: dict[str, tuple[type_level, ...]]) -> Experiment:
-    scenario = Scenario(name="echo", workload="echo", factors=factors)
+@pytest.fixture
+def client(fake_build: Path, write_program: WriteProgram) -> str:
+    """A client contestant that the build has made, the only one of its kind."""
+    write_program(fake_build / "clients" / CLIENT, "load.py")
+    return CLIENT
+
+
+def asked(factors: dict[str, tuple[type_level, ...]], workload: str = "echo") -> Experiment:
+    scenario = Scenario(name=workload, workload=workload, factors=factors)
     return Experiment(name="hosts", question="?", scenarios=(scenario,)).with_each(contestants=(CONTESTANT,), blocks=1)
 
 
@@ -82,7 +116,7 @@ def run(wanted: Experiment, results: Path, build: Path, stage: Stage) -> dict[st
     """Its trials by their levels."""
     clients = [one for one in discover(build=build, kind="client") if one.name in experiment.clients(wanted)]
     servers = [one for one in discover(build=build) if one.name in wanted.scenarios[0].contestants]
-    ready = needed.make(wanted, servers, clients, build, on_hosts=True)
+    ready = needed.make(wanted, servers, clients, build)
     return {level_key(trial.levels): trial for trial in executed(wanted, ready, results, build, stage)}
 
 
@@ -108,27 +142,55 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return targets
 
 
-def test_client_contestants_and_links_of_one_machine_are_skipped_and_the_rest_is_run(
-    stage: Callable[[int], Stage], built: list[str], tmp_path: Path, fake_build: Path
+def test_links_of_one_machine_and_clients_that_are_not_there_are_skipped_and_the_rest_is_run(
+    stage: Callable[[int], Stage], built: list[str], client: str, tmp_path: Path, fake_build: Path
 ) -> None:
-    wanted = asked({"client": ("netdyno-load", "qt-signals"), "link": ("loopback", "lan")})
+    wanted = asked({"client": ("netdyno-load", client, MISSING), "link": ("loopback", "lan")}, "rpc")
     found = run(wanted, tmp_path / "results", fake_build, stage(1))
-    assert {level: (trial.status, trial.reason) for level, trial in found.items()} == {
+    lan = "the link lan lies within one machine, and this run has several"
+    missing = f"client {MISSING}: not built: {fake_build / 'clients' / MISSING} is missing"
+    assert {level: (trial.status, trial.reason.partition(" (")[0]) for level, trial in found.items()} == {
         "client=netdyno-load, link=loopback": ("valid", ""),
-        "client=netdyno-load, link=lan": ("skipped", "the link lan lies within one machine, and this run has several"),
-        **{
-            f"client=qt-signals, link={link}": ("skipped", f"client qt-signals: {needed.ON_HOSTS}")
-            for link in ("loopback", "lan")
-        },
+        "client=netdyno-load, link=lan": ("skipped", lan),
+        f"client={client}, link=loopback": ("valid", ""),
+        f"client={client}, link=lan": ("skipped", lan),
+        f"client={MISSING}, link=loopback": ("skipped", missing),
+        f"client={MISSING}, link=lan": ("skipped", missing),
     }
-    assert built == [building.GENERATOR, building.CANARY, CONTESTANT]
+    assert built == [building.GENERATOR, building.CANARY, CONTESTANT, f"client-{MISSING}", f"client-{client}"]
+
+
+@pytest.mark.usefixtures("built")
+def test_of_several_hosts_of_the_load_the_first_starts_the_client_contestants(
+    stage: Callable[[int], Stage],
+    prepared: list[tuple[str, Prepare]],
+    client: str,
+    tmp_path: Path,
+    fake_build: Path,
+) -> None:
+    wanted = asked({"client": (client, MISSING)}, "rpc")
+    both = asked({"client-hosts": (2,)})
+    wanted = replace(wanted, scenarios=(*wanted.scenarios, *both.scenarios))
+    run(wanted, tmp_path / "results", fake_build, stage(2))
+    assert [(address, request.clients) for address, request in prepared] == [
+        ("tls://server:8787", ()),
+        ("tls://10.0.0.3:8787", (client,)),
+        ("tls://10.0.0.4:8787", ()),
+    ]
+    (folder,) = (tmp_path / "results").iterdir()
+    environment = read.load(folder / schema.FILE_NAME).environment
+    assert "client contestants on tls://10.0.0.3:8787;" in str(environment["pinning.note"])
+    programs = cast(list[str], environment["programs"])
+    assert sorted(line.split()[0] for line in programs) == sorted(
+        [CONTESTANT, f"client-{client}", "netdyno-canary", "netdyno-load", digests.HARNESS]
+    )
 
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     ("factors", "reason"),
     [
-        ({"client": ("qt-signals",)}, f"client qt-signals: {needed.ON_HOSTS}"),
+        ({"client": (MISSING,)}, f"client {MISSING}: not built: "),
         ({"link": ("lan",)}, "the link lan lies within one machine"),
         ({"client-hosts": (2, 4)}, "2 client hosts make this load, and this run has one"),
     ],
@@ -222,7 +284,9 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     monkeypatch.setattr(load_helper, "Canary", place)
     monkeypatch.setattr(trial_helper, "Canary", place)
     monkeypatch.setattr(topology, "ROOT", unpack("ryzen-5800x-smt-off", tmp_path / "machine"))
-    load = LoadWanted(words=(), events=True, cores=(5, 6, 7), realtime=True, foreign_load="count")
+    load = LoadWanted(
+        program="netdyno-load", words=(), events=True, cores=(5, 6, 7), realtime=True, foreign_load="count"
+    )
     with pytest.raises(PlacedError) as placed:
         load_helper.run(load, tmp_path)
     assert placed.value.args == ((5,), (6, 7), True)
@@ -237,9 +301,22 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("changed", ["canary/netdyno-canary", "loadgen/netdyno-load"])
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ("canary/netdyno-canary", "netdyno-canary"),
+        ("loadgen/netdyno-load", "netdyno-load"),
+        (f"clients/{CLIENT}", f"client-{CLIENT}"),
+    ],
+)
 def test_a_program_that_a_host_has_otherwise_is_named(
-    changed: str, stage: Callable[[int], Stage], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
+    changed: str,
+    named: str,
+    stage: Callable[[int], Stage],
+    client: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    fake_build: Path,
 ) -> None:
     """Of both sides of a trial, committed or not."""
     joined, perform = stage(1), Stage._perform
@@ -251,8 +328,18 @@ def test_a_program_that_a_host_has_otherwise_is_named(
         return reply
 
     monkeypatch.setattr(Stage, "_perform", differs)
-    with pytest.raises(UserError, match=f"has other programs than this machine: {Path(changed).name}$"):
-        run(asked({}), tmp_path / "results", fake_build, joined)
+    with pytest.raises(UserError, match=f"has other programs than this machine: {named}$"):
+        run(asked({"client": (client,)}, "rpc"), tmp_path / "results", fake_build, joined)
+
+
+def test_a_host_of_the_load_starts_no_program_but_those_of_its_own_copy(tmp_path: Path) -> None:
+    load = LoadWanted(program="/bin/true", words=(), events=False, cores=(), realtime=False, foreign_load="count")
+    load = replace(load, parent=os.getpid(), folder=str(tmp_path))
+    helper = [sys.executable, "-P", "-m", load_helper.__name__]
+    done = subprocess.run(helper, input=msgspec.json.encode(load) + b"\n", stdout=subprocess.PIPE, check=True)
+    ended = msgspec.json.decode(done.stdout, type=LoadEnded)
+    assert (ended.code, ended.result) == (1, None)
+    assert ended.said.startswith("unknown client '/bin/true'")
 
 
 def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Co
 
 
 def test_its_processes_end_when_it_is_killed(client: Contestant) -> None:
-    with fake_server() as fake, running(client_processes.command(client.command, 2), fake.url, "-c", "2", *ENDLESS) as runs:
+    with (
+        fake_server() as fake,
+        running(client_processes.command(client.command, 2), fake.url, "-c", "2", *ENDLESS) as runs,
+    ):
         runs.wait_event("window_start")
         runs.kill()

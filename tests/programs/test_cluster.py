@@ -19,10 +19,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from netdyno.cluster import authority, described
+from netdyno.cluster import authority, described, load_helper
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
-from netdyno.run import needed
 from netdyno.store import read, schema
 from tests.support.builders.made_load import named
 from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
@@ -278,26 +277,81 @@ def test_two_hosts_are_in_one_room(shared: Run, audience: str) -> None:
     assert totals.passed, totals.detail
 
 
-def test_what_hosts_cannot_have_is_skipped_and_the_rest_is_run(cluster: Cluster, tmp_path: Path) -> None:
-    text = (SHARED + ECHO).replace('arrivals = "constant"\n', "").replace("rate = 1000\n", "")
-    text = text.replace("client-hosts = [1, 2]", f'client = ["{GENERATOR}", "asyncio"]')
-    some = written(tmp_path / "some.toml", text)
-    none = written(tmp_path / "none.toml", text.replace(f'"{GENERATOR}", ', ""))
-    skipped = f"client asyncio: {needed.ON_HOSTS}"
+CLIENT = "asyncio"
+"""A client contestant that needs nothing but Python."""
+WITH_CLIENTS = (
+    SHARED
+    + f"""
+[[scenario]]
+name = "rpc"
+workload = "rpc"
+connections = 2
+
+[scenario.factors]
+client = ["{GENERATOR}", "{CLIENT}"]
+client-processes = [1, 2]
+link = ["loopback", "lan"]
+"""
+)
+
+
+def cores_of_clients(worker: subprocess.Popen[str], run: subprocess.Popen[str]) -> set[int]:
+    """The cores on which client contestants may run below the worker of a host, looked at while a run lasts."""
+    program = f"clients/{CLIENT}/main.py".encode()
+    cores: set[int] = set()
+    while run.poll() is None:
+        for pid in server_proc.family(worker.pid)[1:]:
+            with suppress(OSError):  # it has just ended
+                if program in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    cores |= os.sched_getaffinity(pid)
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(0.05)
+    return cores
+
+
+def test_clients_run_on_the_host_of_the_load_and_what_hosts_cannot_have_is_skipped(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    lan = "the link lan lies within one machine, and this run has several"
+    several = f"{GENERATOR} is one process, with threads; client-processes = 2 is of clients"
+    some = written(tmp_path / "some.toml", WITH_CLIENTS)
+    none = written(tmp_path / "none.toml", WITH_CLIENTS.replace('"loopback", ', ""))
 
     def look(results: Path) -> str:
-        code, said = ended(cluster.start(results, *some))
+        run = cluster.start(results, *some)
+        cores = cores_of_clients(cluster.client, run)
+        code, said = ended(run)
         if code not in (0, 1):
             assert HELD_UP.search(said), said
             return said
         trials = stored(results).trials
-        assert {trial.reason for trial in trials if trial.status == "skipped"} == {skipped}
-        assert {trial.levels["client"] for trial in trials if trial.status != "skipped"} == {GENERATOR}
+        assert {trial.reason for trial in trials if trial.status == "skipped"} == {lan, several}
+        # The last try of each cell: the machine may have wanted another.
+        made = {
+            (trial.levels["client"], trial.levels["client-processes"]): trial
+            for trial in trials
+            if trial.status != "skipped"
+        }
+        assert made.keys() == {(GENERATOR, 1), (CLIENT, 1), (CLIENT, 2)}
+        if wrong := [f"{trial.status}: {trial.reason}" for trial in made.values() if trial.status != "valid"]:
+            return "; ".join(wrong)
+        for (client, processes), trial in made.items():
+            of_client = client == CLIENT
+            assert trial.load is not None
+            assert (trial.load.client is not None) == of_client
+            assert trial.load.plan.url.startswith(f"tcp://{cluster.hosts['server'].address}:")
+            assert len(trial.load.generator.threads) == processes
+            assert [one.host for one in trial.canaries] == [address(cluster, "client")]
+            audits = {audit.name: audit for audit in trial.audits}
+            assert ("the client is what is compared" in audits["generator"].detail) == of_client
+            assert audits["server_totals"].passed
+            assert "foreign_load" in [audit.name for audit in trial.audits if load_helper.WHERE in audit.detail]
+        assert cores == {sorted(os.sched_getaffinity(0))[-1]}  # as `joined` gives them
         return ""
 
     in_some_try(look, tmp_path / "results")
     code, said = ended(cluster.start(tmp_path / "nothing", *none))
-    assert (code, f"no contestant of 'none' can run on these hosts: {skipped}" in said) == (2, True), said
+    assert (code, f"no contestant of 'none' can run on these hosts: {lan}" in said) == (2, True), said
     assert not (tmp_path / "nothing").exists()
 
 

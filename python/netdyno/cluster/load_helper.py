@@ -1,6 +1,7 @@
-"""Runs the load generator on a host of the load, for a trial elsewhere: `python -m netdyno.cluster.load_helper`.
+"""Runs the load generator or a client contestant on a host of the load, for a trial elsewhere: `python -m
+netdyno.cluster.load_helper`.
 
-Its first line on stdin is a LoadWanted; what follows is for a generator that awaits it. What the generator announces
+Its first line on stdin is a LoadWanted; what follows is for a generator that awaits it. What the program announces
 goes out as it comes, a line of JSON each; the last line is a LoadEnded. When stdin ends, all is over. It has one
 thread, as machine/process.py wants it."""
 
@@ -18,13 +19,17 @@ import msgspec
 
 from netdyno.audits import of_trial as audits
 from netdyno.base.child import die_with
+from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster.requests import LoadEnded, LoadWanted
+from netdyno.contestants import contestants
 from netdyno.machine import cpu_share
 from netdyno.machine.pinning import of_one_side, punctual
-from netdyno.machine.process import LineReader, Process
+from netdyno.machine.process import LineReader, Process, TrialError
+from netdyno.model.contestant import GENERATOR
 from netdyno.model.load_result import Audit
 from netdyno.model.observation import ForeignLoad
+from netdyno.trial import client_processes
 from netdyno.trial.canary import Canary
 
 WHERE = "on the host of the load"
@@ -58,13 +63,18 @@ class Cores:
 def main() -> None:
     wanted = msgspec.json.decode(sys.stdin.buffer.readline(), type=LoadWanted)
     die_with(wanted.parent)
-    _say(msgspec.json.encode(run(wanted, Path(wanted.folder))))
+    try:
+        ended = run(wanted, Path(wanted.folder))
+    except (UserError, TrialError) as failure:
+        ended = LoadEnded(code=1, said=f"{failure}\n", result=None)
+    _say(msgspec.json.encode(ended))
 
 
 def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
-    """Until the generator has ended, or stdin."""
+    """Until the program of the load has ended, or stdin. Raises UserError where this host does not have it, TrialError
+    where it cannot be started."""
     result, log = scratch / "result.json", scratch / "log"
-    words = [str(generator_path(build_dir())), *wanted.words, "--json", str(result)]
+    words = [*_program(wanted), *wanted.words, "--json", str(result)]
     reading, writing = os.pipe()
     cores = Cores()
     beside = of_one_side(wanted.cores, is_load=True, realtime=wanted.realtime)
@@ -77,7 +87,7 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
             [*words, "--events-fd", str(writing)] if wanted.events else words,
             wanted.cores,
             output,
-            name="generator",
+            name=wanted.program,
             realtime=wanted.realtime and wanted.events,
             pass_fds=[writing],
             stdin=orders if awaits else subprocess.DEVNULL,
@@ -95,6 +105,17 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
         text = _with_audits(text, cores.audits(wanted.foreign_load))
     said = log.read_text(encoding="utf-8", errors="replace")
     return LoadEnded(code=code, said=said, result=text, canary=canary.end(begun) if begun else None)
+
+
+def _program(wanted: LoadWanted) -> list[str]:
+    """The words that start the program on this host. Raises UserError where there is no such contestant, or it cannot
+    be started."""
+    if wanted.program == GENERATOR:
+        return [str(generator_path(build_dir()))]
+    client = contestants.by_name(contestants.discover(kind="client"), wanted.program, "client")
+    if not client.available:
+        raise UserError(f"{client.name} cannot be started here: {client.why_not}")
+    return client_processes.command(client.command, wanted.processes)
 
 
 def _follow(generator: Process, events: LineReader, order: int, cores: Cores) -> None:

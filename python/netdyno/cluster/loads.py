@@ -250,11 +250,13 @@ def wanted(asked: LoadAsked) -> list[LoadWanted]:
 
 def _of(asked: LoadAsked, host: LoadHost, words: tuple[str, ...]) -> LoadWanted:
     return LoadWanted(
+        program=asked.program,
         words=words,
         events=asked.events,
         cores=host.cores,
         realtime=host.realtime,
         foreign_load=asked.foreign_load,
+        processes=asked.processes,
     )
 
 

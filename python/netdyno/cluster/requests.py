@@ -16,13 +16,14 @@ from netdyno.model.trial import Trial, Warmup
 
 
 class Prepare(Frozen, tag=True):
-    """Build and describe what a host is to start: these servers, or none on a host of the load."""
+    """Build and describe what a host is to start: these servers, or on a host of the load these client contestants."""
 
     servers: tuple[str, ...]
+    clients: tuple[str, ...] = ()
 
 
 class Prepared(Frozen, tag=True):
-    """`programs`: their digests, a line each. `why_not`: of servers that cannot be started here, by name."""
+    """`programs`: their digests, a line each. `why_not`: of contestants that cannot be started here, by name."""
 
     environment: Environment
     programs: tuple[str, ...]
@@ -107,19 +108,24 @@ class LoadAsked(Frozen):
 
     hosts: tuple[LoadHost, ...]
     foreign_load: ForeignLoad
+    program: str
     words: tuple[str, ...]
     events: bool
+    processes: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class LoadWanted(Frozen):
-    """The words of a load program after its own name, but those that say where its result and its events go. The worker
+    """The name of a load program, the generator's or that of a client contestant of the host's own copy, and the words
+    after it, but those that say where its result and its events go. `processes`: of a client contestant. The worker
     that has it made adds its own process id, and a folder for it."""
 
+    program: str
     words: tuple[str, ...]
     events: bool
     cores: tuple[int, ...]
     realtime: bool
     foreign_load: ForeignLoad
+    processes: Annotated[int, msgspec.Meta(ge=1)] = 1
     parent: int = 0
     folder: str = ""
 

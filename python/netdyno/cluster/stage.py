@@ -101,17 +101,18 @@ class Stage:
         experiment: Experiment,
         servers: Sequence[Contestant],
         *,
+        clients: Sequence[Contestant],
         build: Path,
         folder: Path,
         progress: Callable[[int, float], None],
         foreign_load: ForeignLoad,
     ) -> tuple[Bench, Environment]:
-        """Every host that is needed builds and describes itself. Raises UserError where a host has other programs, or
-        another commit, than this machine."""
+        """Every host that is needed builds and describes itself. The first host of the load starts the client
+        contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
         wanted = {_client_hosts(one, levels) for one in experiment.scenarios for levels in combinations(one)}
         most = max((count for count in wanted if count <= len(self._clients)), default=1)
         self._clients = _first(self._clients, most)
-        pinning = _pinning(self._server, self._clients)
+        pinning = _pinning(self._server, self._clients, starts_clients=any(client.available for client in clients))
         loads = tuple(
             LoadHost(address=one.address, cores=cores, realtime=pinning.realtime)
             for one, cores in zip(self._clients, _cores(self._clients), strict=True)
@@ -119,11 +120,14 @@ class Stage:
         names = tuple(server.name for server in servers if server.available)
         generator, canary = generator_path(build), canary_path(build)
         commit = environment.commit().get("git_commit")
-        of_servers = self._prepared(self._server, names)
+        of_servers = self._prepared(self._server, Prepare(servers=names))
         _check(self._server, of_servers, digests.of_host(generator, canary, servers), commit)
-        of_loads = [self._prepared(host, ()) for host in self._clients]
-        for host, prepared in zip(self._clients, of_loads, strict=True):
-            _check(host, prepared, digests.of_host(generator, canary, ()), commit)
+        of_loads: list[Prepared] = []
+        for number, host in enumerate(self._clients):
+            started = [client for client in clients if client.available] if number == 0 else []
+            request = Prepare(servers=(), clients=tuple(client.name for client in started))
+            of_loads.append(self._prepared(host, request))
+            _check(host, of_loads[-1], digests.of_host(generator, canary, (), started), commit)
         self._ground = msgspec.structs.replace(
             self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
         )
@@ -133,10 +137,12 @@ class Stage:
             generator=(str(generator),),
             pinning=pinning,
             folder=folder,
+            clients={client.name: client for client in clients},
             foreign_load=foreign_load,
         )
         found = of_servers.environment | environment.of_run(experiment, bench.pinning)
-        found |= {"foreign_load": foreign_load, "programs": list(of_servers.programs)}
+        programs = {line for prepared in (of_servers, *of_loads) for line in prepared.programs}
+        found |= {"foreign_load": foreign_load, "programs": sorted(programs)}
         found |= {
             "link": BETWEEN_HOSTS,
             OF_CLUSTER: _said(self._server),
@@ -206,9 +212,9 @@ class Stage:
             if not self._control.answers(host.address):
                 raise GoneError(f"the host {host.address} does not answer")
 
-    def _prepared(self, host: Host, servers: tuple[str, ...]) -> Prepared:
+    def _prepared(self, host: Host, request: Prepare) -> Prepared:
         try:
-            done = self._perform(host, Prepare(servers=servers), PREPARE_S)
+            done = self._perform(host, request, PREPARE_S)
         except HostLostError as lost:
             raise UserError(str(lost)) from lost
         assert isinstance(done, Prepared)
@@ -278,14 +284,15 @@ def _cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
     return [host.description.cores[:fewest] for host in clients]
 
 
-def _pinning(server: Host, clients: Sequence[Host]) -> Pinning:
+def _pinning(server: Host, clients: Sequence[Host], *, starts_clients: bool = False) -> Pinning:
     realtime = all(host.description.realtime for host in (server, *clients))
     how = "at real-time priority" if realtime else "at normal priority"
     where = quantities.listed([host.address for host in clients])
+    of_clients = f", client contestants on {clients[0].address}" if starts_clients and len(clients) > 1 else ""
     return Pinning(
         server=server.description.cores,
         generator=_cores(clients)[0],
-        note=f"server on {server.address}, generator on {where} {how}; workers are not pinned",
+        note=f"server on {server.address}, generator on {where} {how}{of_clients}; workers are not pinned",
         realtime=realtime,
     )
 

@@ -4,6 +4,7 @@ PARENT`. The folder has the request; the reply is written beside it. What it say
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,9 +31,10 @@ from netdyno.experiment.plan import Kind
 from netdyno.machine import digests, environment
 from netdyno.machine.links.network import Network
 from netdyno.machine.pinning import of_one_side
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import HostCanary
+from netdyno.model.options import settings
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, decode_load, key
@@ -67,22 +69,25 @@ def perform(request: Request, folder: Path) -> Reply:
 
 def _prepare(request: Prepare) -> Prepared:
     build = build_dir()
-    servers = _servers(request.servers)
+    servers, clients = _named(request.servers, "server"), _named(request.clients, "client")
     targets = [target for server in servers for target in building.target(server, "server")]
+    targets += [target for client in clients for target in building.target(client, "client")]
     building.make((building.GENERATOR, building.CANARY, *targets), build)
-    ready = [contestants.prepare(server, build=build) for server in servers]
-    interpreted = digests.runtimes(ready)
+    servers = [contestants.prepare(server, build=build) for server in servers]
+    clients = [contestants.prepare(client, build=build, kind="client") for client in clients]
+    interpreted = digests.runtimes([*servers, *clients])
     return Prepared(
         environment=environment.of_machine(build) | ({"runtimes": interpreted} if interpreted else {}),
-        programs=tuple(digests.of_host(generator_path(build), canary_path(build), ready)),
-        why_not={server.name: server.why_not for server in ready if not server.available},
+        programs=tuple(digests.of_host(generator_path(build), canary_path(build), servers, clients)),
+        why_not={one.name: one.why_not for one in (*servers, *clients) if not one.available},
     )
 
 
 def _trial(request: TrialWanted, folder: Path) -> TrialDone:
-    (server,) = _servers([request.cell.contestant])
+    (server,) = _named([request.cell.contestant], "server")
     heard = Heard()
-    bench = _bench(request.ground, folder)._replace(decode=heard.decode)
+    clients = [settings(request.scenario, request.cell.levels).client]
+    bench = _bench(request.ground, folder, clients)._replace(decode=heard.decode)
     if request.warmup is not None:
         bench = bench._replace(warmups={key(request.cell): request.warmup})
     ground = request.ground.pinning
@@ -96,27 +101,38 @@ def _trial(request: TrialWanted, folder: Path) -> TrialDone:
 
 def _warm_ups(request: WarmupsWanted, folder: Path) -> WarmupsDone:
     kinds = [Kind(*kind) for kind in request.kinds]
-    servers = {server.name: server for server in _servers(sorted({kind.contestant for kind in kinds}))}
+    servers = {server.name: server for server in _named(sorted({kind.contestant for kind in kinds}), "server")}
     scenarios = {scenario.name: scenario for scenario in request.scenarios}
-    found = warm_up.measure(kinds, scenarios, servers, _bench(request.ground, folder))
+    clients = [settings(scenarios[kind.scenario], kind.levels).client for kind in kinds]
+    found = warm_up.measure(kinds, scenarios, servers, _bench(request.ground, folder, clients))
     return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in found))
 
 
-def _servers(names: tuple[str, ...] | list[str]) -> list[Contestant]:
-    everyone = contestants.discover()
-    return [contestants.by_name(everyone, name) for name in names]
+def _named(names: Sequence[str], kind: contestants.Kind) -> list[Contestant]:
+    if not names:
+        return []
+    everyone = contestants.discover(kind=kind)
+    return [contestants.by_name(everyone, name, kind) for name in names]
 
 
-def _bench(ground: Ground, folder: Path) -> Bench:
-    """That of a run on one machine, but for the load, which is elsewhere."""
+def _clients(names: Iterable[str]) -> dict[str, Contestant]:
+    """Client contestants by name. A host of the load starts them, which knows them by that, and this one may lack what
+    they need."""
+    found = _named(sorted({*names} - {GENERATOR}), "client")
+    return {one.name: msgspec.structs.replace(one, command=(one.name,), available=True, why_not="") for one in found}
+
+
+def _bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
+    """That of a run on one machine, but for the load, which is elsewhere. `clients` are the programs that make it."""
     pinning = ground.pinning
     known = msgspec.json.encode({"hosts": ground.loads, "foreign_load": ground.foreign_load}).decode()
     way = (sys.executable, "-I", "-S", str(STAND_IN), str(folder / WAY), known)
     return Bench(
         seed=ground.seed,
-        generator=(str(generator_path(build_dir())),),
+        generator=(GENERATOR,),
         pinning=pinning,
         folder=folder,
+        clients=_clients(clients),
         progress=_tell,
         foreign_load=ground.foreign_load,
         network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads)),

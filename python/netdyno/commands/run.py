@@ -101,7 +101,7 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     asked = adapt(_experiment(wishes, everyone, servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
-    ready = needed.make(asked, chosen, clients, build, on_hosts=wishes.cluster is not None)
+    ready = needed.make(asked, chosen, clients, build)
     console, display = _screen(wishes.as_json)
     if wishes.cluster and wishes.profile:
         raise UserError("--profile looks at servers of this machine, and with --cluster they run on another")

@@ -6,17 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from netdyno.contestants import building, contestants
 from netdyno.contestants.contestants import Kind
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
 from netdyno.model.options import settings
-
-ON_HOSTS = "client contestants run on one machine only, and this run has several"
-"""Why none of them is started on hosts of a cluster."""
 
 
 class Ready(NamedTuple):
@@ -26,21 +21,9 @@ class Ready(NamedTuple):
     clients: tuple[Contestant, ...]
 
 
-def make(
-    experiment: Experiment,
-    servers: Sequence[Contestant],
-    clients: Sequence[Contestant],
-    build: Path,
-    *,
-    on_hosts: bool = False,
-) -> Ready:
-    """Build what its cells start and nothing else. `servers` and `clients` are those that its cells name; `on_hosts` of
-    a cluster no client is started. Raises UserError where the build fails; a contestant that lacks something is no
-    failure."""
-    if on_hosts:
-        building.make(programs(experiment, servers, ()), build)
-        none = tuple(msgspec.structs.replace(one, available=False, why_not=ON_HOSTS) for one in clients)
-        return Ready(_prepared(servers, build, "server"), none)
+def make(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path) -> Ready:
+    """Build what its cells start and nothing else. `servers` and `clients` are those that its cells name. Raises
+    UserError where the build fails; a contestant that lacks something is no failure."""
     building.make(programs(experiment, servers, clients), build)
     return Ready(_prepared(servers, build, "server"), _prepared(clients, build, "client"))
 

@@ -65,7 +65,7 @@ def resume(
         cells = read.load_cells(path)
         _check_options(asked, cells)
         permit(run)
-        servers, clients = _ready(run, build, on_hosts=stage is not None)
+        servers, clients = _ready(run, build)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
             asked,
@@ -116,7 +116,7 @@ def _with_line(run: Run, differ: Sequence[str]) -> Environment:
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _ready(run: Run, build: Path, *, on_hosts: bool) -> needed.Ready:
+def _ready(run: Run, build: Path) -> needed.Ready:
     asked = run.experiment
     servers = (*contestants.discover(build=build), *own.of_run(run.about))
     clients = contestants.discover(build=build, kind="client")
@@ -126,7 +126,6 @@ def _ready(run: Run, build: Path, *, on_hosts: bool) -> needed.Ready:
         [contestants.by_name(servers, name) for name in names],
         [contestants.by_name(clients, name, "client") for name in experiment.clients(asked)],
         build,
-        on_hosts=on_hosts,
     )
 
 

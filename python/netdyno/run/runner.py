@@ -145,10 +145,15 @@ def set_up(
     """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
     here, or the hosts of a `stage` are asked."""
     if stage is not None:
-        bench, found = stage.set_up(
-            experiment, servers, build=build, folder=folder, progress=progress, foreign_load=foreign_load
+        return stage.set_up(
+            experiment,
+            servers,
+            clients=clients,
+            build=build,
+            folder=folder,
+            progress=progress,
+            foreign_load=foreign_load,
         )
-        return bench._replace(clients={client.name: client for client in clients}), found
     generator = generator_path(build)
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)

@@ -5,7 +5,6 @@ Whatever goes wrong is a result with its reason and its log; only an interruptio
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -358,8 +357,10 @@ def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tu
         return "generator", load_command(bench.generator, ready.endpoint, wanted, seed, cores=cores)
     client = bench.clients[wanted.client]
     command = client_command(client.command, ready.endpoint, wanted, seed)
-    if wanted.client_processes > 1:
-        command = [sys.executable, "-P", "-m", client_processes.__name__, str(wanted.client_processes), *command]
+    if not bench.is_load_elsewhere:
+        command = client_processes.command(command, wanted.client_processes)
+    elif wanted.client_processes > 1:  # the host that makes the load starts them
+        command += ["--client-processes", str(wanted.client_processes)]
     return f"client {client.name}", command
 
 

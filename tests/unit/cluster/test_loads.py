@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from netdyno.cluster import engine, loads
@@ -22,7 +23,7 @@ HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), r
 
 
 def asked(*words: str) -> LoadAsked:
-    return LoadAsked(hosts=HOSTS, foreign_load="count", words=words, events=True)
+    return LoadAsked(hosts=HOSTS, foreign_load="count", program="netdyno-load", words=words, events=True)
 
 
 def said(parts: Parts, part: int, event: str, **more: float) -> dict[str, float]:
@@ -35,6 +36,12 @@ def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_asked_for() -> N
     (only,) = wanted(asked("tcp://10.0.0.2:7000", "-c", "5"))
     assert only.words == ("tcp://10.0.0.2:7000", "-c", "5")
     assert only.cores == (3,)
+
+
+def test_the_first_host_makes_the_load_of_a_client_contestant() -> None:
+    clients = msgspec.structs.replace(asked("tcp://10.0.0.2:7000"), program="asyncio", processes=4)
+    (only,) = wanted(clients)
+    assert (only.program, only.processes, only.cores) == ("asyncio", 4, (3,))
 
 
 def test_each_host_makes_its_part_and_awaits_the_common_moment() -> None:

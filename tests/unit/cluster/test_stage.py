@@ -76,6 +76,15 @@ def test_the_load_runs_before_all_else_only_where_both_hosts_allow_it() -> None:
     assert not pinned[False].realtime
 
 
+def test_of_several_hosts_the_first_starts_the_client_contestants_and_the_note_names_it() -> None:
+    hosts = [host("client", f"tls://10.0.0.{number}:8787") for number in (3, 4)]
+    on_both = "generator on tls://10.0.0.3:8787 and tls://10.0.0.4:8787 at real-time priority"
+    note = _pinning(host("server"), hosts, starts_clients=True).note
+    assert f"{on_both}, client contestants on tls://10.0.0.3:8787; workers" in note
+    assert f"{on_both}; workers" in _pinning(host("server"), hosts).note
+    assert "contestants" not in _pinning(host("server"), hosts[:1], starts_clients=True).note
+
+
 def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> None:
     hosts = [msgspec.structs.replace(host("client"), address=f"tls://10.0.0.{number}:8787") for number in (4, 3, 5)]
     found = _first(_clients([host("server"), *hosts]), 2)
