@@ -389,7 +389,7 @@ class MadeAgain:
     p: float | None
     given_up: int
     slices_by_contestant: Mapping[Name, tuple[int, int]]
-    slices_again: Mapping[str, int]
+    slices_again: Mapping[Name, int]
     slices_p: float | None
 
     @property

@@ -387,7 +387,11 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ('workload = "rpc"', 'workload = "echo"', "key 'service-time': a request of 'rpc' can ask for one"),
         ('"1ms"', '"11s"', "key 'service-time': 11s is above 10 s"),
         ('"1ms"', '"1ms"\nslow-requests = 0.01', "key 'slow-requests': what do they ask for? (slow-request-time"),
-        ('"1ms"', '"1ms"\nslow-requests = 1\nslow-request-time = "2ms"', "key 'slow-requests': 1 is not a share from 0 to below 1"),
+        (
+            '"1ms"',
+            '"1ms"\nslow-requests = 1\nslow-request-time = "2ms"',
+            "key 'slow-requests': 1 is not a share from 0 to below 1",
+        ),
         (
             'nodelay = "off"',
             'arrivals = "poisson"\nrate-per-connection = 5',
