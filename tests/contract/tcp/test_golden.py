@@ -12,15 +12,15 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.golden.sessions import Options, Outcome, serve
 from tests.contract.golden.vectors import Case, cases
-from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.conftest import Served, threads_for
 from tests.support.client import Client
 from tests.support.golden import undated
 from tests.support.server import Server, serving
 
 LONGEST_SERVICE_NS = 50_000_000
-OF_LOOPS: tuple[dict[str, str], ...] = ({}, {"service-time": "5ms", "service-kind": "cpu"})
-"""Options with which a loop carries out every effect that there is. What others change is decided by the session, or
-tested of every loop elsewhere (test_options.py)."""
+OF_LOOPS: dict[str, str] = {}
+"""The options with which each loop plays the streams. What others change is decided by the session, or tested of every
+loop elsewhere: test_shutdown.py has the service that burns CPU, test_options.py what is seen from outside."""
 SPLIT = {"write-mode": "split"}
 """Of which nothing is seen in the bytes of a stream: test_options.py counts the segments."""
 
@@ -40,13 +40,23 @@ def _service_ns(case: Case) -> int:
     return sum(int(str(effect.get("wait", 0))) + int(str(effect.get("burn", 0))) for effect in outcome(case).effects)
 
 
-def test_golden_streams(contestant: Contestant, workload: str) -> None:
-    play(contestant, workload, [case for case in of_workload(workload) if case.options in OF_LOOPS])
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_golden_streams(served: Served) -> None:
+    """Against the server that other tests use. That each loop counts what is malformed is in test_shutdown.py."""
+    for case in of_workload(served.workload):
+        if case.options == OF_LOOPS:
+            converse(served.server, case)
+
+
+@pytest.mark.workloads("chat")
+def test_golden_streams_of_chat(contestant: Contestant, workload: str) -> None:
+    """Against a server of their own: another test's listener may hear the end of them, and knows stamps alone."""
+    play(contestant, workload, [case for case in of_workload(workload) if case.options == OF_LOOPS])
 
 
 @pytest.mark.once_a_language
 def test_golden_streams_with_other_options(contestant: Contestant, workload: str) -> None:
-    play(contestant, workload, [case for case in of_workload(workload) if case.options not in (*OF_LOOPS, SPLIT)])
+    play(contestant, workload, [case for case in of_workload(workload) if case.options not in (OF_LOOPS, SPLIT)])
 
 
 def play(contestant: Contestant, workload: str, chosen: list[Case]) -> None:

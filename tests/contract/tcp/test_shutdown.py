@@ -18,11 +18,11 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for, threads_for
-from tests.contract.tcp.talk import Talk, expect_reply, joined
+from tests.contract.tcp.talk import expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client, ClosedError
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.server import TOTALS, Server, launched, serving
+from tests.support.server import TOTALS, Server, serving
 
 GRACE_S = 2.0
 # What a busy machine may add to the grace before a server counts as one that does not keep it.
@@ -38,50 +38,58 @@ def stop_within(server: Server, limit_s: float, how: signal.Signals = signal.SIG
     return totals
 
 
+MALFORMED = {"rpc": wire.header(0xFFFF_FFFF), "http": b"nonsense\r\n\r\n"}
+"""After which a server closes; http answers before."""
+
+
+def expect_said_no_more(server: Server) -> None:
+    """One that has ended has printed a ready line and a line of totals, and nothing else."""
+    assert len(server.lines) == 2, server.lines  # stop() has checked what the second one holds
+    assert server.stderr() == ""
+
+
 @pytest.mark.quick
-def test_an_idle_server_ends_at_once(contestant: Contestant) -> None:
-    """Nothing is in flight, so it does not wait for its grace to run out. It has printed a ready line and a line of
-    totals, and nothing else."""
-    workload = contestant.manifest.workloads[0]
-    with launched(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
-        server.wait_ready()
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -> None:
+    """Up to a SIGINT, at which a server ends as it does at a SIGTERM (below): at once, for clients that have spoken and
+    are silent now have nothing in flight."""
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
         assert server.address[0] == "127.0.0.1"
         assert server.address[1] > 0
         assert Path(f"/proc/{server.pid}").exists()
-        for _ in range(10):  # clients that have spoken and are silent now
-            stack.enter_context(Talk(server, workload)).check()
-        totals = stop_within(server, GRACE_S)
-        assert totals["connections"] == 10 * (2 if workload == "chat" else 1)
-        assert len(server.lines) == 2, server.lines  # stop() has checked what the second one holds
-        assert server.stderr() == ""
-
-
-@pytest.mark.workloads("echo", "lines", "rpc", "http")
-def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -> None:
-    """Up to a SIGINT, at which a server ends as it does at a SIGTERM (above)."""
-    sent = received = 0
-    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
-        for _ in range(3):
-            with Client(server.address) as client:
-                for _ in range(5):
-                    number = client.next_number()
-                    said = message(workload, client.identity, number)
-                    client.send(said)
-                    expect_reply(workload, client, number)
-                    sent += len(said)
-                client.half_close()
-                assert client.rest() == b""
-                received += client.taken
+        crowd = [stack.enter_context(Client(server.address)) for _ in range(10)]
+        sent = sum(_converse(workload, client, times=5) for client in crowd)
+        for client in crowd[:3]:
+            client.half_close()
+            assert client.rest() == b""
+        if malformed := MALFORMED.get(workload):
+            crowd.append(stack.enter_context(Client(server.address)))
+            crowd[-1].send(malformed)
+            crowd[-1].rest_until_closed()
+            sent += len(malformed)
         totals = stop_within(server, GRACE_S, signal.SIGINT)
+        expect_said_no_more(server)
     counted = {key: totals[key] for key in TOTALS}  # a contestant may count more
     assert counted == {
-        "requests": 15,
+        "requests": 50,
         "bytes_in": sent,
-        "bytes_out": received,
-        "connections": 3,
-        "protocol_errors": 0,
+        "bytes_out": sum(client.taken for client in crowd),
+        "connections": len(crowd),
+        "protocol_errors": int(workload in MALFORMED),
         "slow_closed": 0,
     }
+
+
+def _converse(workload: str, client: Client, times: int) -> int:
+    """Say something so often, and have it answered. Bytes sent."""
+    sent = 0
+    for _ in range(times):
+        number = client.next_number()
+        said = message(workload, client.identity, number)
+        client.send(said)
+        expect_reply(workload, client, number)
+        sent += len(said)
+    return sent
 
 
 @pytest.mark.workloads("chat")
@@ -95,7 +103,8 @@ def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
         for client in crowd[1:]:
             while wire.read_stamp(client.frame()) != (crowd[0].identity, 1):
                 pass
-        totals = server.stop()
+        totals = stop_within(server, GRACE_S)
+        expect_said_no_more(server)
         for client in crowd[1:]:
             client.rest()  # members may have been passed on after what was said, which another connection brought
         taken = sum(client.taken for client in crowd)
@@ -222,8 +231,10 @@ def _send_until_stuck(client: Client, said: bytes, times: int) -> None:
 
 
 def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) -> Begun:
-    """Where a server waits, there is also a client that reads none of its replies."""
-    options = ("--workload", "rpc", "--service-kind", kind, *room_for(contestant, 4))
+    """Where a server waits, there is also a client that reads none of its replies; where it burns CPU, it does so for
+    each request."""
+    times = () if kind == "wait" else ("--service-time", "5ms")
+    options = ("--workload", "rpc", "--service-kind", kind, *times, *room_for(contestant, 4))
     server = stack.enter_context(serving(contestant.command, *options))
     if kind == "wait":
         stuck = stack.enter_context(Client(server.address, receive_buffer=4096))
