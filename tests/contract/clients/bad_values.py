@@ -1,4 +1,4 @@
-"""What no option of a client may be, whatever language it is written in (protocol/client.md)."""
+"""What no client takes, whatever language it is written in (protocol/client.md)."""
 
 BAD_VALUES = {
     "--workload": ("", "ech", "echo", "http"),
@@ -16,3 +16,16 @@ BAD_VALUES = {
     "--seed": ("", "-1", "x"),
     "--events-fd": ("", "-1", "999"),
 }
+NOT_FOR_CLIENTS = (
+    "--rate",
+    "--arrivals",
+    "--depth",
+    "--threads",
+    "--connect-rate",
+    "--source-ips",
+    "--audience",
+    "--hdr",
+    "--no-such-option",
+)
+"""Options of the load generator, and none. One that speaks chat has a depth there, and refuses it of rpc."""
+BAD_URLS = ("", "127.0.0.1:9", "udp://127.0.0.1:9", "tcp://127.0.0.1", "tcp://127.0.0.1:0")

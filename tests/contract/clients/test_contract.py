@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover
 from netdyno.model.contestant import Contestant
-from tests.contract.clients.bad_values import BAD_VALUES
+from tests.contract.clients.bad_values import BAD_URLS, BAD_VALUES, NOT_FOR_CLIENTS
 from tests.contract.golden import wire
 from tests.support.fake_server import Peer, bound, fake_server, honest
 from tests.support.patience import eventually
@@ -21,16 +22,7 @@ from tests.support.server import run, serving
 pytestmark = pytest.mark.quick
 
 ANYWHERE = "tcp://127.0.0.1:9"
-NOT_FOR_CLIENTS = (
-    "--rate",
-    "--arrivals",
-    "--depth",
-    "--threads",
-    "--connect-rate",
-    "--source-ips",
-    "--audience",
-    "--hdr",
-)
+Words = TypeVar("Words")
 
 
 def test_every_folder_is_a_client() -> None:
@@ -40,25 +32,28 @@ def test_every_folder_is_a_client() -> None:
 
 
 @pytest.mark.once_a_language
-@pytest.mark.parametrize("option", BAD_VALUES)
-def test_a_bad_value_is_refused(client: Contestant, option: str) -> None:
-    """All of them by programs in C++; a start of an interpreter is for one, as tests/unit/netdyno_client has the rest
-    without."""
-    for value in BAD_VALUES[option][0 if client.manifest.kind == "cmake" else -1 :]:
+def test_a_bad_value_is_refused(client: Contestant) -> None:
+    mistakes = [(option, value) for option, values in BAD_VALUES.items() for value in values]
+    for option, value in started_for(client, mistakes):
         _expect_refused(client, option, ANYWHERE, option, value)
 
 
 @pytest.mark.once_a_language
-@pytest.mark.parametrize("option", [*NOT_FOR_CLIENTS, "--no-such-option"])
-def test_an_option_that_clients_do_not_have_is_refused(client: Contestant, option: str) -> None:
-    """One that speaks chat has a depth there, and refuses it of rpc."""
-    _expect_refused(client, option, ANYWHERE, option, "2")
+def test_an_option_that_clients_do_not_have_is_refused(client: Contestant) -> None:
+    for option in started_for(client, NOT_FOR_CLIENTS):
+        _expect_refused(client, option, ANYWHERE, option, "2")
 
 
 @pytest.mark.once_a_language
-@pytest.mark.parametrize("url", ["", "127.0.0.1:9", "udp://127.0.0.1:9", "tcp://127.0.0.1", "tcp://127.0.0.1:0"])
-def test_a_bad_url_is_refused(client: Contestant, url: str) -> None:
-    _expect_refused(client, "", url)
+def test_a_bad_url_is_refused(client: Contestant) -> None:
+    for url in started_for(client, BAD_URLS):
+        _expect_refused(client, "", url)
+
+
+def started_for(client: Contestant, mistakes: Sequence[Words]) -> Sequence[Words]:
+    """All of them for a program in C++. An interpreter starts for the last one: tests/unit/netdyno_client has the rest
+    without a start."""
+    return mistakes if client.manifest.kind == "cmake" else mistakes[-1:]
 
 
 def test_without_a_url_it_is_refused(client: Contestant) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from netdyno.base.url import TcpUrl
 from netdyno_client.plan import parse_client_plan
-from tests.contract.clients.bad_values import BAD_VALUES
+from tests.contract.clients.bad_values import BAD_URLS, BAD_VALUES, NOT_FOR_CLIENTS
 
 URL = "tcp://127.0.0.1:9"
 
@@ -87,9 +87,13 @@ def test_what_cannot_be_meant_is_one_harmless_line_and_exit_2(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [(option, value) for option in BAD_VALUES for value in BAD_VALUES[option]]
+    ("option", "value"),
+    [
+        *((option, value) for option in BAD_VALUES for value in BAD_VALUES[option]),
+        *((option, "2") for option in NOT_FOR_CLIENTS),
+    ],
 )
-def test_a_bad_value_is_one_line_that_names_its_option(
+def test_what_no_client_takes_is_one_line_that_names_its_option(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -97,6 +101,14 @@ def test_a_bad_value_is_one_line_that_names_its_option(
     out, err = capsys.readouterr()
     assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
     assert option.lstrip("-") in err
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_a_bad_url_is_one_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_client_plan("client", [url])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
 
 
 def test_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
