@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,13 @@ pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")
 MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
+    "calm: mostly it waits for moments that a full machine lets pass; it runs beside others that are marked so",
     "long: its group takes a minute or more, and is begun first, so that it does not end alone after all others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
     *chosen.MARKS,
 )
+APART = ("quiet", "calm")
+"""The marks of tests that do not run beside all others."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,9 +57,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--machine",
-        choices=("shared", "quiet"),
-        help="only tests that others may run beside, or only those marked quiet (default: both)",
+        choices=("shared", *APART),
+        help="only tests that all others may run beside, or only those marked calm or quiet (default: all)",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For a calm or quiet machine load only the files that write this mark out, which are few, and those that were
+    named: to collect every test takes as long as a dozen of them."""
+    mark = config.getoption("--machine")
+    if mark not in APART or not collection_path.match("test_*.py"):
+        return None
+    if any(argument.partition("::")[0].endswith(collection_path.name) for argument in config.args):
+        return None
+    return None if _writes(collection_path, mark) else True
+
+
+def _writes(file: Path, mark: str) -> bool:
+    return f"mark.{mark}" in file.read_text(encoding="utf-8")
+
+
+def _expect_written(mark: str, items: list[pytest.Item]) -> None:
+    files = {item.path for item in items if item.get_closest_marker(mark) is not None}
+    if unseen := [str(file) for file in sorted(files) if not _writes(file, mark)]:
+        raise pytest.UsageError(f"the file of a test marked {mark} must have the words 'mark.{mark}': {unseen}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,13 +89,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     do those of one contestant, which their suite has marked. Groups are begun in the order of their tests, the long
     ones first. First, for pytest-xdist reads the marks in this hook."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for mark in APART:
+        _expect_written(mark, items)
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     if (machine := config.getoption("--machine")) is not None:
-        quiet: list[pytest.Item] = []
-        shared: list[pytest.Item] = []
+        kept: list[pytest.Item] = []
+        left_out: list[pytest.Item] = []
         for item in items:
-            (shared if item.get_closest_marker("quiet") is None else quiet).append(item)
-        items[:], left_out = (quiet, shared) if machine == "quiet" else (shared, quiet)
+            (kept if _machine_of(item) == machine else left_out).append(item)
+        items[:] = kept
         config.hook.pytest_deselected(items=left_out)
+
+
+def _machine_of(item: pytest.Item) -> str:
+    return next((mark for mark in APART if item.get_closest_marker(mark) is not None), "shared")

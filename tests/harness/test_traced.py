@@ -122,7 +122,7 @@ def per_message(found: Traced) -> dict[str, float]:
     return {one.name: one.calls / found.messages for one in found.calls}
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
     experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
@@ -141,7 +141,7 @@ def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
     assert 0.5 < plain.window_s < 20
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_what_a_server_does_before_and_after_the_window_is_no_messages_work(
     experiment: Experiment, contestant: Contestant, bench: Bench

@@ -798,7 +798,7 @@ def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
     assert result.passed
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_what_wrk_says_is_read() -> None:

@@ -123,7 +123,7 @@ def test_a_seed_gives_the_same_delays_again() -> None:
     assert drawn() != drawn("--seed", "2")
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_exponential_delays_have_their_mean() -> None:
     """1000 draws with a fixed seed: the mean's deviation is known, and would be 3% by chance."""
     with serving(COMMAND, "--workload", "lines", "--delay", "exponential:100us") as server:
@@ -161,7 +161,7 @@ def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
         expect_counted(done(server))
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
     with (
         serving(COMMAND, "--workload", "lines", "--stall", "at=100ms,for=1500ms") as server,
@@ -184,7 +184,7 @@ def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
     assert stall.connection is None
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_a_stalled_connection_holds_up_no_other() -> None:
     with (
         serving(COMMAND, "--workload", "lines", "--stall", "at=0ms,for=2s,connection=2") as server,
@@ -206,7 +206,7 @@ def test_a_stalled_connection_holds_up_no_other() -> None:
     assert (stall.connection, stall.programmed_ns, stall.actual_ns) == (2, 2000 * MS, 2000 * MS)
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_a_stall_does_not_hold_up_the_end() -> None:
     with (
         serving(COMMAND, "--workload", "lines", "--stall", "at=0ms,for=1m") as server,
@@ -229,7 +229,7 @@ def test_it_tells_when_requests_came() -> None:
     assert told.arrivals_ns[0] == 0 < told.arrivals_ns[1] < told.arrivals_ns[2] < told.arrivals_span_ns
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_a_witness_sees_when_nothing_runs() -> None:
     """As when the machine lets nothing run: the whole process is stopped."""
     core = min(os.sched_getaffinity(0))

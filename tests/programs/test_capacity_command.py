@@ -193,7 +193,7 @@ def test_a_mistake_is_one_line_and_exit_2(
     assert list(tmp_path.glob(f"*/{schema.FILE_NAME}")) == []
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request burns 2 ms on the only thread, so that 500 a second are the most; a busy machine finds less, or

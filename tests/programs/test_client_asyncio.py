@@ -68,7 +68,7 @@ def test_its_result_has_the_keys_of_the_generator_in_their_order(server: str) ->
     assert list(report)[-2:] == ["recovered", "tick_lag_ns"]
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_what_it_measures_is_believed(server: str, tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     done = client(server, "-c", "5", "--size", "100", "--json", str(file), *QUICK)

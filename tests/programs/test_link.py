@@ -283,7 +283,7 @@ def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
         assert dict(zip(*udp, strict=True))["NoPorts"] == "1"
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +297,7 @@ def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
     assert (plain.status, plain.reason.partition(":")[0]) == ("struck_out", "foreign_load")
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_a_rate_holds_what_the_generator_measures_below_it(bench: Bench) -> None:
     """Not a matter of time: a load that fills the link many times over is held, and without the rate it is not."""

@@ -141,7 +141,7 @@ def test_each_different_wan_is_measured_once(
     assert found.environment["pinning.relay"] == "not pinned"
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_a_real_link_is_measured_and_its_log_kept(experiment: Experiment, tmp_path: Path) -> None:
     try:

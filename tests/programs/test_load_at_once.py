@@ -21,7 +21,7 @@ from tests.support.foreign import MEASURED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 SIZE, FRAME = 28, 32
 CONNECTIONS = 5
@@ -102,6 +102,7 @@ def failed(result: LoadResult, *names: str) -> Sequence[str]:
     return [audit.detail for audit in result.audits if audit.name in names and not audit.passed]
 
 
+@pytest.mark.calm
 @pytest.mark.parametrize("start", ["together", "at-once"])
 def test_who_is_connected_speaks_before_the_last_one_connects(start: str) -> None:
     with room() as made:
@@ -114,6 +115,7 @@ def test_who_is_connected_speaks_before_the_last_one_connects(start: str) -> Non
         assert made.said_before(CONNECTIONS - 1) > DEPTH * CONNECTIONS, "and the others go on as they are heard"
 
 
+@pytest.mark.calm
 @pytest.mark.parametrize("audience", ["others", "all"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_said_before_the_load_is_in_its_bytes_and_in_no_figure(audience: str, threads: int) -> None:
@@ -133,6 +135,7 @@ def test_what_is_said_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
     assert (totals["bytes_in"], totals["bytes_out"]) == (result.bytes.sent, result.bytes.received)
 
 
+@pytest.mark.calm
 def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     with room() as made:
         command = [str(generator_path(build_dir())), made.url, *CHAT, "-c", "2", "--start", "at-once", *SHORT[:4]]
@@ -156,6 +159,7 @@ def share_connected(server: str) -> float:
         return float(connections["established"] / connections["attempted"])
 
 
+@pytest.mark.quiet
 def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> None:
     """Whoever accepts waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
     servers = ("threads-global-lock", "threads-snapshot")

@@ -269,7 +269,7 @@ def test_slow_readers_say_nothing_and_only_the_others_are_measured() -> None:
     assert [audit.detail for audit in told if not audit.passed] == []
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 def test_a_slow_reader_that_the_server_closes_is_no_error() -> None:
     """A megabyte for each of twenty messages in a window, which no socket between them holds."""
     with room() as (url, process):

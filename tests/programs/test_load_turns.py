@@ -28,7 +28,7 @@ from tests.support.patience import eventually
 from tests.support.server import Server, launched, serving
 from tests.support.websocket import agree, frame, frames
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = [pytest.mark.needs_build, pytest.mark.calm]
 
 AHEAD_NS = 20_000_000
 """From where a slice is told to where it begins."""

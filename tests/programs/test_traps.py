@@ -13,7 +13,7 @@ from netdyno.experiment import experiment
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.server import run, serving
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.calm
 
 PAGE = (ROOT / "docs" / "traps.md").read_text()
 NAGLE = ("--nodelay", "off")

@@ -107,7 +107,7 @@ def accounted(one: Relayed) -> int:
 # --- what it gives --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog) -> None:
     asked = Terms(delay_s=0.02, loss=0.1)
@@ -130,7 +130,7 @@ def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog
     assert totals.cpu_user_s + totals.cpu_system_s > 0
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_without_loss_nothing_is_lost(log: TrialLog) -> None:
     asked = Terms(delay_s=0.003)
@@ -347,7 +347,7 @@ def counts(end: Namespace) -> list[int]:
 # --- trials over it -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_trial_over_it_keeps_what_its_relay_says(transport: str, contestant: Contestant, bench: Bench) -> None:
@@ -371,7 +371,7 @@ def only_late(trial: Trial) -> None:
     assert set(failed) <= {"link"}, trial.reason
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(bench: Bench) -> None:
     generator = generator_path(build_dir())

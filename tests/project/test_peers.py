@@ -220,7 +220,7 @@ def test_without_programs_it_says_how_to_get_them(tmp_path: Path) -> None:
     assert done.stderr.endswith("nothing to compare\n")
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.needs_build
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_it_runs_each_program_over_each_case() -> None:

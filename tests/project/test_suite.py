@@ -1,5 +1,5 @@
-"""Every test is in one step of `netdyno test`: those marked quiet in the last, all others in the one before it, where
-those of one file stay together."""
+"""Every test is in one step of `netdyno test`: those marked quiet in the last, those marked calm in the one before it,
+all others in one before that. Where several run at a time, those of one file stay together."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ from tests.support.patience import SLOWER, slowness
 
 pytestmark = pytest.mark.quick
 
-SOME = ("tests/harness/test_process.py", "tests/harness/test_pinning.py", "tests/unit/base/test_paths.py")
-"""Of the first some are marked, of the second all, of the third none."""
+SOME = (
+    "tests/harness/test_process.py",
+    "tests/harness/test_pinning.py",
+    "tests/unit/base/test_paths.py",
+    "tests/programs/test_load_at_once.py",
+)
+"""Of the first some are marked quiet, of the second all, of the third none; of the fourth most are marked calm."""
 
 ONE_FILE = "tests/unit/base/test_units.py"
 LONG_FILE = "tests/programs/test_built.py"
@@ -35,14 +40,37 @@ def collected(*options: str, files: Sequence[str] = SOME) -> list[str]:
     return [line for line in said.splitlines() if "::" in line]
 
 
-def test_each_test_is_either_beside_others_or_alone() -> None:
-    every, beside, alone = collected(), collected("--machine", "shared"), collected("--machine", "quiet")
-    assert sorted(beside + alone) == sorted(every)
+def test_each_test_is_beside_all_others_or_beside_few_or_alone() -> None:
+    every, beside, calm, alone = collected(), *(collected("--machine", name) for name in ("shared", "calm", "quiet"))
+    assert sorted(beside + calm + alone) == sorted(every)
     assert [name for name in alone if "test_process.py" in name] == [
         "tests/harness/test_process.py::test_kill_9_of_the_harness_takes_its_children_along"
     ]
     assert not [name for name in beside if "test_pinning.py" in name]
     assert [name for name in every if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
+    assert [name.partition("::")[2] for name in alone if "test_load_at_once.py" in name] == [
+        "test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out"
+    ]
+    assert len(calm) > 1
+
+
+def test_for_a_quiet_machine_only_files_with_the_mark_are_loaded(tmp_path: Path) -> None:
+    """And a mark that does not stand in its file is an error, for such a test would be nowhere."""
+    (tmp_path / "test_plain.py").write_text("raise SystemExit('it is loaded')")
+    (tmp_path / "test_marked.py").write_text("import pytest\n@pytest.mark.quiet\ndef test_it():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(ROOT / "pyproject.toml"), "."]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    assert "1 passed" in (done := run("--machine", "quiet")).stdout, done
+    (tmp_path / "test_plain.py").write_text(
+        "import pytest\npytestmark = getattr(pytest.mark, 'qui' + 'et')\ndef test_it():\n    pass\n"
+    )
+    assert "must have the words 'mark.quiet'" in (done := run()).stderr, done
 
 
 def test_a_long_group_is_begun_before_others() -> None:

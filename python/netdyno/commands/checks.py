@@ -59,7 +59,8 @@ Stage = tuple[Step, ...]
 
 def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """Everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one at a
-    time; which those are is marked in the tests, so that each test is in one of the two steps."""
+    time, and before them those that need most of it, a few at a time; which those are is marked in the tests, so that
+    each test is in one of the three steps."""
     return [
         (_cpp_tests(build), _collection(), *_lint(root)),
         (
@@ -67,6 +68,14 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
                 "Python, conformance and browser tests",
                 ("--machine", "shared", *pytest_arguments),
                 beside=_beside(3 * _cores()),
+                alone=_beside(1),
+            ),
+        ),
+        (
+            _tried_again(
+                "tests of a calm machine",
+                ("--machine", "calm", *pytest_arguments),
+                beside=_beside(_cores() + 1),
                 alone=_beside(1),
             ),
         ),

@@ -44,7 +44,7 @@ def own_message_ms(private: Namespace, server: tuple[str, ...], generator: str, 
     return response["p50"] / 1e6, response["p99"] / 1e6
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.usefixtures("descriptors")
 def test_multicast_takes_no_constant_of_seconds(server: tuple[str, ...], generator: str, private: Namespace) -> None:
     """A busy machine can make either time longer, so the best of a few attempts counts."""

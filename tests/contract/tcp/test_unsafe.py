@@ -40,14 +40,14 @@ def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> 
     return {name: messages[name] for name in ("corrupt", "lost")} | {"streams": result["errors"]["protocol"]}
 
 
-@pytest.mark.quiet
+@pytest.mark.calm
 @pytest.mark.unsafe(True)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", LOADS)
 def test_what_is_said_to_be_unsafe_mixes_frames(contestant: Contestant, workload: str, mode: str) -> None:
     seen = []
     for clients in MORE_AND_MORE:
-        seen.append(verified(contestant, mode, clients, patience="3s"))
+        seen.append(verified(contestant, mode, clients, patience="1s"))
         if seen[-1]["corrupt"] > 0:
             assert seen[-1]["lost"] > 0, "what is corrupt is lost as well"
             return

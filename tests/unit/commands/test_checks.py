@@ -46,13 +46,16 @@ def test_every_kind_of_check_is_there() -> None:
 
 
 def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() -> None:
-    """Which test is in which of the two steps is tested in tests/project/test_suite.py."""
-    planned = stages(Path("/b"), ["-k", "x"])
-    beside, quiet = (stage[0].command[3:] for stage in planned[-2:])
-    assert (beside[-4:-2], quiet[:3]) == (("--machine", "shared"), ("tests", "--machine", "quiet"))
-    assert beside[-2:] == quiet[-2:] == ("-k", "x")
-    assert ("--numprocesses" in beside, "--numprocesses" in quiet) == (True, False)
-    assert [len(stage) for stage in planned[-2:]] == [1, 1]
+    """Which test is in which of the three steps is tested in tests/project/test_suite.py."""
+    planned = stages(Path("/b"), ["-k", "x"])[-3:]
+    commands = [stage[0].command[3:] for stage in planned]
+    assert [command[-4:] for command in commands] == [
+        ("--machine", machine, "-k", "x") for machine in ("shared", "calm", "quiet")
+    ]
+    shared, calm = (int(command[command.index("--numprocesses") + 1]) for command in commands[:2])
+    assert 1 < calm < shared
+    assert "--numprocesses" not in commands[2]
+    assert [len(stage) for stage in planned] == [1, 1, 1]
 
 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
@@ -133,14 +136,13 @@ def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
     assert second_try([(lint, 1)]) == [(lint, 1)]
 
 
-@pytest.mark.parametrize("machine", ["shared", "quiet"])
+@pytest.mark.parametrize("machine", ["shared", "calm", "quiet"])
 def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tmp_path: Path) -> None:
     """Of two tests, of which one fails the first time. They have a group, as all of the project's do."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TWO_TESTS)
-    *_, (beside,), (quiet,) = stages(Path("/b"), [])
-    step = beside if machine == "shared" else quiet
-    assert ("--machine", machine) in itertools.pairwise(step.alone)
+    steps = (stage[0] for stage in stages(Path("/b"), []))
+    (step,) = (step for step in steps if ("--machine", machine) in itertools.pairwise(step.alone))
     first, second = ([word for word in one if word not in ("tests", "--machine", machine)] for one in step[1:])
     assert subprocess.run(first, cwd=tmp_path, check=False).returncode == PYTEST_FAILED
     assert subprocess.run(second, cwd=tmp_path, check=False).returncode == 0
