@@ -64,6 +64,14 @@ def test_without_the_kernel_only_what_it_computes_is_looked_at(tmp_path: Path) -
     assert perf.on_cpu(found.kernel, 99)[1] == "cpu-clock:u"
 
 
+def test_what_perf_may_is_tried_once_for_all_servers_of_a_run(tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    program = tool(tmp_path, f"echo >>{tried}")
+    for _ in range(2):
+        assert perf.rights(program, tmp_path).kernel
+    assert tried.read_text() == "\n"
+
+
 def test_a_perf_that_does_not_begin_is_no_profile(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.support.fakes import faulty
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 BLOCKS = 3
-WARMUP_S, DURATION_S, STALL_S = 0.2, 0.7, 0.3
+WARMUP_S, DURATION_S, STALL_S = 0.1, 0.6, 0.3
 FAULT_AFTER_S = WARMUP_S + (DURATION_S - STALL_S) / 2
 """After the first request, so that a stall lies in the middle of the window."""
 ANSWERS = {"verification", "bytes", "connections", "server_alive", "server_totals"}
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         blocks=BLOCKS,
         warmup_s=WARMUP_S,
         duration_s=DURATION_S,
-        timeout_s=5.0,
+        timeout_s=1.0,
         connections=8,
         turns="off",  # the faults come at a moment of a window without pauses
     )

@@ -50,7 +50,7 @@ def in_function(stacks: dict[Stack, int], name: str) -> int:
 def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 1.0}
+    asked = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
     commands = (f"{program} {{port}}", f"{program} {{port}} planted")
     wishes = profile.Wishes((), commands, ("plain", "planted"), asked, tmp_path, as_json=True)
     assert profile.run(wishes) == 0

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,8 +99,10 @@ def program() -> str | None:
     return shutil.which(NAME)
 
 
+@cache
 def rights(tool: str, folder: Path) -> Rights:
-    """What perf may record here: found by trying, for a container may give root without the capability."""
+    """What perf may record here: found by trying, for a container may give root without the capability. Tried once for
+    all servers of a run, as it takes a second."""
     if not _refused(tool, "cpu-clock:k", folder):
         return Rights(user=True, kernel=True)
     why = _refused(tool, "cpu-clock:u", folder)
