@@ -11,7 +11,7 @@ import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,6 +39,7 @@ USED = {"Cargo.toml": re.compile(r'\bpath\s*=\s*"(\.\./[^"]+)"'), "go.mod": re.c
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
 SHARED = "servers._shared."
+Includes = Callable[[Path, Path], list[Path]]
 
 
 def measure(files: Iterable[Path]) -> CodeSize:
@@ -112,12 +113,13 @@ def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     that this file names, and theirs in turn."""
     found: dict[str, tuple[str, ...]] = {}
     used: dict[str, set[str]] = {}
+    includes = functools.cache(_includes)  # they include the same headers, and nobody changes these meanwhile
     for folder in sorted(home.glob("[!._]*")):
         files = sources(folder)
         if any((folder / name).is_file() for name in USED):
             found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in used_folders(folder)))
         elif cpp := [path for path in files if path.suffix in CPP_SUFFIXES]:
-            used[folder.name] = included_folders(cpp, root)
+            used[folder.name] = included_folders(cpp, root, includes)
         elif any(path.suffix == ".py" for path in files):
             shared = {path.parent for path in imported(files, root) if _is_for_some(path.parent, root)}
             found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in shared))
@@ -146,10 +148,10 @@ def language(files: Iterable[Path]) -> str:
     return written.most_common(1)[0][0] if written else ""
 
 
-def included_folders(files: Iterable[Path], root: Path) -> set[str]:
+def included_folders(files: Iterable[Path], root: Path, includes: Includes) -> set[str]:
     """The folders that some share and of which C++ files include something, relative to the root. Such a folder counts
     whole, so what any of its files includes is included as well."""
-    found: set[str] = set()
+    found: set[Path] = set()
     seen: set[Path] = set()
     waiting = list(files)
     while waiting:
@@ -157,11 +159,11 @@ def included_folders(files: Iterable[Path], root: Path) -> set[str]:
         if path in seen:
             continue
         seen.add(path)
-        waiting += _includes(path, root)
-        if _is_for_some(path.parent, root):
-            found.add(str(path.parent.relative_to(root)))
+        waiting += includes(path, root)
+        if _is_for_some(path.parent, root) and path.parent not in found:
+            found.add(path.parent)
             waiting += sources(path.parent, deep=False)
-    return found
+    return {str(folder.relative_to(root)) for folder in found}
 
 
 def taken_in(files: Sequence[Path], home: Path) -> list[Path]:
@@ -177,6 +179,7 @@ def taken_in(files: Sequence[Path], home: Path) -> list[Path]:
     return found
 
 
+@functools.cache
 def _is_for_some(folder: Path, root: Path) -> bool:
     """Whether what lies there is shared by those who include it: servers/_shared/epoll, lib/net/epoll. A room of lib/
     itself is for everybody."""
