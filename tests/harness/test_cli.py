@@ -191,6 +191,7 @@ def test_a_run_prints_a_table_and_says_where_its_report_is(toml: str, tmp_path: 
     assert SERVER in Path(where[1]).read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: Command) -> None:
     first, other, *_ = (one.name for one in discover())
     named = tmp_path / "named.toml"
@@ -210,6 +211,7 @@ def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_pa
     assert "(did you mean 'netdyno-load'?)" in done.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path, command: Command) -> None:
     results = tmp_path / "results"
     done = command(*run_tiny(toml, results, "--json", "--blocks", "2"))
@@ -219,10 +221,12 @@ def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: 
     others = dict.fromkeys(("struck_out", "faulty", "failed", "skipped", "made_again"), 0)
     assert said["trials"] == {"valid": 4, **others}
     assert Path(said["report"]) == results / said["run_id"] / "report.html"
+    assert Path(said["report"]).is_file()
     listed = json.loads(command("list", "runs", "--json", "--results", str(results)).stdout)
     assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, command: Command) -> None:
     results = tmp_path / "results"
     said = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
@@ -235,6 +239,7 @@ def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, c
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_without_a_valid_trial_ends_with_1(
     toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
@@ -264,6 +269,7 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: st
     assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_is_resumed_to_its_end(
     toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
@@ -287,6 +293,7 @@ def test_an_interrupted_run_is_resumed_to_its_end(
     assert "; nothing is left to do\n" in again.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path, command: Command) -> None:
     results = tmp_path / "results"
     more = ("--precision", "5%", "--most-blocks", "2", "--time-budget", "10m", "--json")
@@ -421,6 +428,7 @@ def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> 
     assert [line.split()[0] for line in lines if UNSAFE.manifest.unsafe in line] == [UNSAFE.name]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: Command) -> None:
     Path(toml).write_text(TINY.replace("[1, 2]", "[1]"))
     kin = f"{UNSAFE.name.partition('-')[0]}-*"

@@ -62,6 +62,7 @@ def gate(
     return code, list(read.load(stored).trials)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_equal_servers_pass_at_the_look_that_shows_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.015)
     assert code == 0
@@ -84,6 +85,7 @@ def test_a_slower_one_fails_and_both_files_say_so(
     assert "<failure" in xml.read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_who_has_used_its_time_says_that_nothing_is_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, trials = gate(monkeypatch, tmp_path / "results", 1.05, 0.1, "--time-budget", "40s")
     assert code == 3
@@ -91,6 +93,7 @@ def test_who_has_used_its_time_says_that_nothing_is_decided(monkeypatch: pytest.
     assert sum(map(plan.seconds_of, trials)) <= 40
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_time_for_a_trial_decides_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.01, "--time-budget", "1ms")
     assert (code, trials) == (3, [])

@@ -108,6 +108,13 @@ def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resume, "Canary", SteadyCanary)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reports of this process's commands are empty files: to draw one takes as long as some ten trials of fakes,
+    and belongs to tests that look at it."""
+    monkeypatch.setattr("netdyno.present.report.write_page", lambda _analysis, path, *_: path.touch())
+
+
 @pytest.fixture(params=["root", "anybody"])
 def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whose rights the harness has where it makes namespaces: root's, or none but a user namespace."""
