@@ -206,7 +206,7 @@ def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monke
     nothing. A single trial that holds is enough to be found to do too much."""
     monkeypatch.setenv("NETDYNO_BUILD", str(REAL_BUILD))
     words = ["epoll-reactor", "--workload", "rpc", "--service-time", "2ms", "--service-kind", "cpu", "-c", "10"]
-    load = ["--slo", "mean<20ms", "--arrivals", "constant", "--start", "100", "--most", "5000", "--duration", "400ms"]
+    load = ["--slo", "mean<20ms", "--arrivals", "constant", "--start", "300", "--most", "5000", "--duration", "400ms"]
     code = cli.main(
         ["capacity", *words, *load, "--resolution", "0.2", "--needed", "1", "--results", str(tmp_path), *OPTIONS[-2:]]
     )
