@@ -16,6 +16,7 @@ from netdyno.audits.neighbour import DOZEN, TAKES_CORES
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment
+from netdyno.machine import cpu_share
 from netdyno.model import outcomes
 from netdyno.present.prose import company
 from netdyno.present.terminal.display import PlainDisplay
@@ -38,8 +39,9 @@ CONTESTANTS = ("epoll-coroutines", "threads-global-lock")
 
 
 @pytest.fixture
-def _neighbour() -> Iterator[None]:
-    """At nice 10 on every core: it takes what others leave."""
+def _neighbour(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """At nice 10 on every core: it takes what others leave. This process has started it, and does not count it as its
+    own."""
     started = [
         subprocess.Popen([sys.executable, "-c", NEVER_RESTS.format(core=core)], stdout=subprocess.PIPE)
         for core in os.sched_getaffinity(0)
@@ -48,6 +50,10 @@ def _neighbour() -> Iterator[None]:
         for process in started:
             assert process.stdout is not None
             assert process.stdout.readline() == b"\n"
+        own_processes, others = cpu_share.own_processes, {process.pid for process in started}
+        monkeypatch.setattr(
+            cpu_share, "own_processes", lambda: tuple(pid for pid in own_processes() if pid not in others)
+        )
         yield
     finally:
         for process in started:
