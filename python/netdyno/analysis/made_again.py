@@ -28,16 +28,21 @@ def of_trials(trials: Sequence[Trial], seed: int) -> MadeAgain:
     causes = Counter(audit.name for tries in disturbed for trial in tries for audit in outcomes.disturbances(trial))
     by_contestant: dict[str, list[int]] = {}
     groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
-    slices: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
+    slices_of_groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
+    slices: dict[str, tuple[int, int]] = {}
+    programs: Counter[str] = Counter()
     for tries in places.values():
         first, again = tries[0], max(trial.attempt for trial in tries) - 1
         if first.status != "skipped":
             by_contestant.setdefault(first.contestant, []).append(again)
             group = (first.block, first.scenario, level_key(first.levels))
             groups.setdefault(group, []).append((first.contestant, again))
-            slices.setdefault(group, []).append((first.contestant, sum(len(_slices_again(trial)) for trial in tries)))
+            disturbed_slices = [part for trial in tries for part in _slices_again(trial)]
+            slices_of_groups.setdefault(group, []).append((first.contestant, len(disturbed_slices)))
+            programs.update(part.foreign_program for part in disturbed_slices)
+            before, of = slices.get(first.contestant, (0, 0))
+            slices[first.contestant] = before + len(disturbed_slices), of + sum(len(trial.slices) for trial in tries)
     cells = {name: len(each) for name, each in by_contestant.items()}
-    programs = Counter(one.foreign_program for trial in trials for one in _slices_again(trial))
     return MadeAgain(
         tries=sum(map(sum, by_contestant.values())),
         cells=len(places),
@@ -45,20 +50,15 @@ def of_trials(trials: Sequence[Trial], seed: int) -> MadeAgain:
         causes=dict(causes.most_common()),
         p=_chance(list(groups.values()), cells, seed),
         given_up=sum(outcomes.is_disturbed(tries[-1]) for tries in places.values()),
-        slices_by_contestant={name: _count_slices(trials, name) for name in sorted(by_contestant)},
+        slices_by_contestant=dict(sorted(slices.items())),
         slices_again=dict(programs.most_common()),
-        slices_p=_chance(list(slices.values()), cells, seed),
+        slices_p=_chance(list(slices_of_groups.values()), cells, seed),
     )
-
-
-def _count_slices(trials: Sequence[Trial], contestant: str) -> tuple[int, int]:
-    own = [trial for trial in trials if trial.contestant == contestant]
-    return sum(len(_slices_again(trial)) for trial in own), sum(len(trial.slices) for trial in own)
 
 
 def _slices_again(trial: Trial) -> list[Slice]:
     """Return the slices of a trial after which it took one more in the same turn."""
-    return [one for one, following in itertools.pairwise(trial.slices) if one.turn == following.turn]
+    return [part for part, following in itertools.pairwise(trial.slices) if part.turn == following.turn]
 
 
 def _chance(groups: Collection[Sequence[tuple[str, int]]], cells: Mapping[str, int], seed: int) -> float | None:

@@ -40,11 +40,11 @@ def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
     before = cpu_share.take(())
     began_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S
     began_s = time.monotonic()
-    first = dict(_processes())
+    first = dict(read_processes())
     last = dict(first)
     for number in range(1, READINGS + 1):
         time.sleep(max(0.0, began_s + seconds * number / READINGS - time.monotonic()))
-        last.update(_processes())
+        last.update(read_processes())
     seen = cpu_share.observation(before, cpu_share.take(()), cores)
     took_s = time.monotonic() - began_s
     used = shares(first, last, cores, took_s, began_ticks)
@@ -71,8 +71,8 @@ def shares(
     return tuple(sorted(found, key=lambda one: (-one.cores, one.name)))
 
 
-def _processes() -> Iterator[tuple[int, ProcessTime]]:
-    """All that can be seen but this one."""
+def read_processes() -> Iterator[tuple[int, ProcessTime]]:
+    """Read all that can be seen but this one."""
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in pids:

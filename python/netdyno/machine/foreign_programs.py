@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from netdyno.machine import server_proc
-from netdyno.machine.cpu_users import parse_process
+from netdyno.machine.cpu_users import parse_process, read_processes
 
 _SEEN_S = 0.0001
 """Less is not looked up: the program did not stay long enough to matter."""
@@ -33,20 +33,18 @@ class ForeignPrograms:
 
     def __init__(self, own: Collection[int], cores: Collection[int]) -> None:
         self._cores = frozenset(cores)
-        with os.scandir("/proc") as entries:
-            pids = {int(entry.name) for entry in entries if entry.name.isdigit()}
-        self._clocks = {
-            pid: server_proc.cpu_clock(pid)
-            for pid in pids - {*own, os.getpid()}
-            if not _read_name(pid).startswith(_WORKS_FOR_ALL)
+        self._names = {
+            pid: process.name
+            for pid, process in read_processes()
+            if pid not in own and not process.name.startswith(_WORKS_FOR_ALL)
         }
 
     def read(self) -> dict[int, int]:
         """Return the nanoseconds that each has used so far, by process; those that have ended are left out."""
         used: dict[int, int] = {}
-        for pid, clock in self._clocks.items():
+        for pid in self._names:
             with suppress(OSError):
-                used[pid] = time.clock_gettime_ns(clock)
+                used[pid] = time.clock_gettime_ns(server_proc.cpu_clock(pid))
         return used
 
     def find_longest(self, before: Mapping[int, int], after: Mapping[int, int]) -> ForeignTime:
@@ -57,15 +55,8 @@ class ForeignPrograms:
             if spent[pid] < _SEEN_S:
                 break
             if self._cores & _read_cores(pid):
-                return ForeignTime(_read_name(pid), spent[pid])
+                return ForeignTime(self._names[pid], spent[pid])
         return ForeignTime()
-
-
-def _read_name(pid: int) -> str:
-    """Return a program's name; empty where it has ended, or is hidden."""
-    with suppress(OSError):
-        return parse_process(server_proc.read_file(f"/proc/{pid}/stat")).name
-    return ""
 
 
 def _read_cores(pid: int) -> set[int]:
