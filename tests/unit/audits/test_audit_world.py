@@ -14,7 +14,7 @@ from tests.support import audit_names
 ROOT = audit_names.ROOT
 CASES = sorted(path.stem for path in (Path(__file__).parent / "cases").glob("[a-z]*.py"))
 DOCUMENT = ROOT / "docs" / "measuring.md"
-SECTION = "## What strikes a trial out"
+SECTION = "## Audits"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,7 +17,7 @@ from tests.support.recorded_machine import unpack
 
 class Row(NamedTuple):
     """What is chosen on a recorded machine; `taskset`: the processors that it leaves, by default those of the record.
-    docs/measuring.md prints it."""
+    tests/support/machines/README.md prints it."""
 
     machine: str
     server: str
@@ -111,7 +111,7 @@ def test_no_physical_core_is_on_two_sides_and_no_sibling_is_left(row: Row, tmp_p
 
 
 def test_the_page_prints_what_is_chosen() -> None:
-    page = (ROOT / "docs/measuring.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests/support/machines/README.md").read_text(encoding="utf-8")
     table = page.partition("| machine | server |")[2].partition("\n\n")[0]
     assert table.splitlines()[2:] == [row.as_line for row in ROWS]
 
