@@ -351,21 +351,41 @@ def of_our_server(results: Results) -> list[str]:
     return table(heads, rows)
 
 
-def of_others_servers(results: Results) -> list[str]:
-    """This program beside the one that got most of each, round by round."""
+@dataclass(frozen=True)
+class Race:
+    """The rates of this program and of the one that got most requests of a server, and the ratio in each round."""
+
+    ours: list[float]
+    best: str
+    theirs: list[float]
+    ratios: list[float]
+
+
+def race(results: Results, case: str) -> Race | None:
+    """Return nothing where this program or all others have no figures."""
+    found = {name: {one.round: one.rate for one in runs if one.rate} for name, runs in results.of(case).items()}
+    ours = found.pop(OURS.name, {})
+    others = {name: runs for name, runs in found.items() if runs}
+    if not ours or not others:
+        return None
+    best, theirs = max(others.items(), key=lambda one: statistics.median(one[1].values()))
+    ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
+    return Race(list(ours.values()), best, list(theirs.values()), ratios)
+
+
+def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list[str]:
+    """Return a row for each server, and in the last column the median ratios that earlier commands measured."""
     rows = []
     for case in (server.name for server in SERVERS if server.name in results.cases):
-        found = {name: {one.round: one.rate for one in runs if one.rate} for name, runs in results.of(case).items()}
-        ours = found.pop(OURS.name, {})
-        others = {name: runs for name, runs in found.items() if runs}
-        if not ours or not others:
+        if (found := race(results, case)) is None:
             continue
-        best, theirs = max(others.items(), key=lambda one: statistics.median(one[1].values()))
-        ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
-        mine, its = (spread(list(runs.values()), rate) for runs in (ours, theirs))
-        rows.append((case, mine, f"`{best}`", its, spread(ratios, "{:.2f}".format)))
-    heads = ("", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio")
-    return table(heads, rows)
+        before = [past.ratios for one in earlier if (past := race(one, case)) and past.ratios]
+        cells = [case, spread(found.ours, rate), f"`{found.best}`", spread(found.theirs, rate)]
+        cells += [spread(found.ratios, "{:.2f}".format)]
+        rows.append([*cells, ", ".join(f"{statistics.median(ratios):.2f}" for ratios in before)])
+    heads = ["", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio", "before"]
+    columns = slice(None) if any(row[-1] for row in rows) else slice(-1)
+    return table(heads[columns], [row[columns] for row in rows])
 
 
 def middle(shares: Sequence[float]) -> str:
@@ -376,20 +396,36 @@ def page(kept: Sequence[Results]) -> str:
     """Return the page of the measurements: for each command what it measured, the table of our http server or of other
     people's servers, and what failed."""
     about = (
-        "[The generator alone](../load.md) beside the load programs that a person can install. Server and load have a "
-        "core each; each program met each case in every round, in random order. Median (quartiles). CPU is that of the "
-        "whole process over the requests that it counts; in the stall the server stands still for a tenth of the "
-        "window. Of other people's servers: a closed loop, beside the program that got most requests, with the ratio "
-        f"of runs of one round. Every run, with p99 and the other rates, is in `{STORE.relative_to(ROOT)}`."
+        "[The generator alone](../load.md) beside load programs that a person can install. Server and load have a core "
+        "each. In every round each program met each case, in random order. Median (quartiles). CPU: the whole process "
+        "over its counted requests. Stall: the server stands still for a tenth of the window. Other people's servers "
+        "have a closed loop, beside the program that got most requests; the ratio is of runs of one round, `before` "
+        "has the medians of earlier commands. Each case is that of the latest command; "
+        f"`{STORE.relative_to(ROOT)}` has every run of all commands, with p99 and the other rates."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
-    for results in kept:
+    for number, results in enumerate(latest(kept)):
+        if not results.cases:
+            continue
         tables = [of_our_server(results)] if CLOSED in results.cases else []
-        tables += [of_others_servers(results)] if any(server.name in results.cases for server in SERVERS) else []
+        if any(server.name in results.cases for server in SERVERS):
+            tables.append(of_others_servers(results, kept[:number]))
         lines += ["", *part(results), *(line for one in tables for line in ["", *one])]
         if failed := notes(results):
             lines += ["", *failed]
     return "\n".join(lines) + "\n"
+
+
+def latest(kept: Sequence[Results]) -> list[Results]:
+    """Return each command with the cases that no later command has measured."""
+
+    def of_later(number: int) -> set[str]:
+        return {case for one in kept[number + 1 :] for case in one.cases}
+
+    return [
+        replace(one, cases=[case for case in one.cases if case not in of_later(number)])
+        for number, one in enumerate(kept)
+    ]
 
 
 def notes(results: Results) -> list[str]:
@@ -411,12 +447,14 @@ def part(results: Results) -> list[str]:
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
     absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items())
     count = quantities.plural(results.rounds, "round")
+    has_others_servers = any(server.name in results.cases for server in SERVERS)
+    length_s = results.server_seconds if has_others_servers else results.seconds
     about = (
         f"on {results.machine}. {results.connections} connections, {results.seconds} s a run; with a stall "
         f"{results.stall_seconds} s, and other people's servers {results.server_seconds} s."
     )
     return [
-        f"## {count}, {quantities.plural(len(results.versions), 'program')}, {results.server_seconds} s",
+        f"## {count}, {quantities.plural(len(results.versions), 'program')}, {length_s} s",
         "",
         "```text",
         *wrapped(results.command),

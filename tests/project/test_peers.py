@@ -182,6 +182,19 @@ def test_the_page_has_every_command(peers: ModuleType) -> None:
     assert text.endswith("\n| redis, GET | 100 | `redis-benchmark` | 100 | 1.00 |\n")
 
 
+def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType) -> None:
+    def at_redis(ours: float) -> Any:
+        found = results(peers)
+        found.command, found.cases = f"bench/peers.py --seconds {ours:.0f}", ["redis, GET"]
+        rates = {"netdyno-load": ours, "redis-benchmark": 100.0}
+        found.runs = [peers.Run("redis, GET", name, 1, value) for name, value in rates.items()]
+        return found
+
+    text = peers.page([at_redis(150), results(peers), at_redis(120)])
+    assert "--seconds 150" not in text
+    assert text.endswith("\n| redis, GET | 120 | `redis-benchmark` | 100 | 1.20 | 1.50 |\n")
+
+
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
     found = results(peers)
     found.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
