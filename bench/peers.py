@@ -305,8 +305,11 @@ def values(runs: Iterable[Run], name: str) -> list[float]:
     return [value for one in runs if one.rate and (value := getattr(one, name)) is not None]
 
 
-def rate(value: float) -> str:
-    return f"{value:,.0f}"
+def rate(found: Sequence[float]) -> str:
+    """Return rates in thousands where their median has five digits: a line has 120 columns."""
+    if found and statistics.median(found) >= 1e4:
+        return spread([value / 1e3 for value in found], quantities.three_digits, "k")
+    return spread(found, "{:,.0f}".format)
 
 
 def seconds(value: float) -> str:
@@ -374,15 +377,16 @@ def race(results: Results, case: str) -> Race | None:
 
 
 def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list[str]:
-    """Return a row for each server, and in the last column the median ratios that earlier commands measured."""
+    """Return a row for each server, and in the last column between which medians the ratios of earlier commands lay."""
     rows = []
     for case in (server.name for server in SERVERS if server.name in results.cases):
         if (found := race(results, case)) is None:
             continue
-        before = [past.ratios for one in earlier if (past := race(one, case)) and past.ratios]
-        cells = [case, spread(found.ours, rate), f"`{found.best}`", spread(found.theirs, rate)]
+        before = [statistics.median(past.ratios) for one in earlier if (past := race(one, case)) and past.ratios]
+        cells = [case, rate(found.ours), f"`{found.best}`", rate(found.theirs)]
         cells += [spread(found.ratios, "{:.2f}".format)]
-        rows.append([*cells, ", ".join(f"{statistics.median(ratios):.2f}" for ratios in before)])
+        ends = sorted({f"{ratio:.2f}" for ratio in (min(before), max(before))}) if before else []
+        rows.append([*cells, quantities.DASH.join(ends)])
     heads = ["", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio", "before"]
     columns = slice(None) if any(row[-1] for row in rows) else slice(-1)
     return table(heads[columns], [row[columns] for row in rows])
@@ -400,7 +404,7 @@ def page(kept: Sequence[Results]) -> str:
         "each. In every round each program met each case, in random order. Median (quartiles). CPU: the whole process "
         "over its counted requests. Stall: the server stands still for a tenth of the window. Other people's servers "
         "have a closed loop, beside the program that got most requests; the ratio is of runs of one round, `before` "
-        "has the medians of earlier commands. Each case is that of the latest command; "
+        "has the range of their medians in earlier commands. Each case is that of the latest command; "
         f"`{STORE.relative_to(ROOT)}` has every run of all commands, with p99 and the other rates."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
