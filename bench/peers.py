@@ -400,21 +400,23 @@ def page(kept: Sequence[Results]) -> str:
     """Return the page of the measurements: for each command what it measured, the table of our http server or of other
     people's servers, and what failed."""
     about = (
-        "[The generator alone](../load.md) beside load programs that a person can install. Server and load have a core "
-        "each. In every round each program met each case, in random order. Median (quartiles). CPU: the whole process "
-        "over its counted requests. Stall: the server stands still for a tenth of the window. Other people's servers "
-        "have a closed loop, beside the program that got most requests; the ratio is of runs of one round, `before` "
-        "has the range of their medians in earlier commands. Each case is that of the latest command; "
-        f"`{STORE.relative_to(ROOT)}` has every run of all commands, with p99 and the other rates."
+        "[The generator alone](../load.md) beside others, each on a core beside the server's. In every round each "
+        "program met each case, in random order. Median (quartiles). CPU: the whole process over its counted requests. "
+        "Stall: the server stands still for a tenth of the window. Other people's servers have a closed loop, beside "
+        "the program that got most requests; the ratio is of runs of one round, `before` has the range of its medians "
+        "in earlier commands. Each case is the latest command's; "
+        f"`{STORE.relative_to(ROOT)}` has every run, with p99 and the other rates."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
+    above: Results | None = None
     for number, results in enumerate(latest(kept)):
         if not results.cases:
             continue
         tables = [of_our_server(results)] if CLOSED in results.cases else []
         if any(server.name in results.cases for server in SERVERS):
             tables.append(of_others_servers(results, kept[:number]))
-        lines += ["", *part(results), *(line for one in tables for line in ["", *one])]
+        lines += ["", *part(results, above), *(line for one in tables for line in ["", *one])]
+        above = results
         if failed := notes(results):
             lines += ["", *failed]
     return "\n".join(lines) + "\n"
@@ -446,17 +448,23 @@ def notes(results: Results) -> list[str]:
     return lines
 
 
-def part(results: Results) -> list[str]:
-    """How one command has measured."""
+def part(results: Results, above: Results | None) -> list[str]:
+    """Return how a command has measured; machine and versions only where they are not those of the part above."""
+    known = above.versions.items() if above else ()
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
+    programs = "as above" if results.versions.items() <= set(known) else versions
+    machine = "the same machine" if above and results.machine == above.machine else results.machine
     absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items())
+    missing = f" Absent: {absent}." if absent else ""
     count = quantities.plural(results.rounds, "round")
-    has_others_servers = any(server.name in results.cases for server in SERVERS)
-    length_s = results.server_seconds if has_others_servers else results.seconds
-    about = (
-        f"on {results.machine}. {results.connections} connections, {results.seconds} s a run; with a stall "
-        f"{results.stall_seconds} s, and other people's servers {results.server_seconds} s."
-    )
+    others_cases = {server.name for server in SERVERS}.intersection(results.cases)
+    length_s = results.server_seconds if others_cases else results.seconds
+    lengths = []
+    if others_cases < set(results.cases):
+        lengths.append(f"{results.seconds} s a run, with a stall {results.stall_seconds} s")
+    if others_cases:
+        lengths.append(f"other people's servers {results.server_seconds} s")
+    about = f"on {machine}. {results.connections} connections; {', '.join(lengths)}. Programs {programs}.{missing}"
     return [
         f"## {count}, {quantities.plural(len(results.versions), 'program')}, {length_s} s",
         "",
@@ -465,8 +473,6 @@ def part(results: Results) -> list[str]:
         "```",
         "",
         *wrapped(about),
-        "",
-        *wrapped(f"Programs: {versions}.{f' Absent: {absent}.' if absent else ''}"),
     ]
 
 
