@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "lib/measure/witness.hpp"
 #include "lib/server/grace.hpp"
 #include "servers/_shared/calibration/delays.hpp"
 #include "servers/_shared/calibration/programme.hpp"
 #include "servers/_shared/calibration/record.hpp"
 #include "servers/_shared/calibration/standstill.hpp"
-#include "servers/_shared/calibration/witness.hpp"
 #include "servers/_shared/datagram/client.hpp"
 #include "servers/_shared/datagram/peer_table.hpp"
 #include "servers/_shared/datagram/receiver.hpp"
@@ -84,7 +84,7 @@ class Server final : private Watched {
     while (sender_.waiting() && !grace_.over()) turn();
   }
 
-  void print_totals(std::vector<Witness::Pause> pauses) {
+  void print_totals(std::vector<load::Witness::Pause> pauses) {
     record_.witnessed(std::move(pauses));
     print_totals_with_peers(counters_.totals(), "calibration", record_.json());
   }
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   UniqueFd socket = bind_udp(settings.server);
   const Url endpoint = local_endpoint(socket.get(), "udp");
   calibration::Server server{settings, std::move(socket), std::move(signals)};
-  calibration::Witness witness{settings.programme.to_witness};
+  load::Witness witness{settings.programme.to_witness};
   announce_ready(endpoint);
 
   server.run();

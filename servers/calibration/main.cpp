@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client.hpp"
+#include "lib/measure/witness.hpp"
 #include "servers/_shared/calibration/standstill.hpp"
-#include "servers/_shared/calibration/witness.hpp"
 
 namespace netdyno::calibration {
 namespace {
@@ -38,7 +38,7 @@ class Server {
     shared_.clients.clear();
   }
 
-  void print_totals(std::vector<Witness::Pause> pauses) {
+  void print_totals(std::vector<load::Witness::Pause> pauses) {
     shared_.record.witnessed(std::move(pauses));
     record_stalls_of_connections();
     netdyno::print_totals(shared_.counters.totals(), "calibration", shared_.record.json());
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   calibration::limit_receive_buffer(listener.get(), settings.programme.receive_buffer);
   const Url endpoint = local_endpoint(listener.get());
   calibration::Server server{settings, std::move(listener), std::move(signals)};
-  calibration::Witness witness{settings.programme.to_witness};
+  load::Witness witness{settings.programme.to_witness};
   announce_ready(endpoint);
 
   server.run();

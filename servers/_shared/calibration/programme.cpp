@@ -42,7 +42,7 @@ std::optional<Stall> parse_stall(std::string_view text) {
 }
 
 /// "generator=1"; nothing where it cannot be meant.
-std::optional<WatchedCore> parse_core(std::string_view text) {
+std::optional<load::WatchedCore> parse_core(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) return std::nullopt;
   const auto number = text.substr(equals + 1);
@@ -50,7 +50,7 @@ std::optional<WatchedCore> parse_core(std::string_view text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), core);
   if (error != std::errc{} || end != number.data() + number.size() || core < 0 || core >= load::core_numbers)
     return std::nullopt;
-  return WatchedCore{std::string{text.substr(0, equals)}, core};
+  return load::WatchedCore{std::string{text.substr(0, equals)}, core};
 }
 
 /// An option that may be repeated, each text of which `parse` understands or not; `wanted` says what it should be.

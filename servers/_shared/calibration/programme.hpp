@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/measure/witness.hpp"
 #include "lib/server/options.hpp"
-#include "servers/_shared/calibration/witness.hpp"
 
 /// What the server is told to do to its answers, beside giving them.
 namespace netdyno::calibration {
@@ -42,9 +42,9 @@ struct Programme {
   std::uint64_t record_arrivals = 0;  // how many of the first arrivals the totals tell
   std::uint64_t warm_up = 0;          // the first answers, whose delays the totals leave out
   std::chrono::nanoseconds look_out = std::chrono::microseconds{100};
-  bool arrival_times = false;           // ask the kernel when requests arrived
-  std::size_t receive_buffer = 0;       // SO_RCVBUF of each connection; 0: as the system has it
-  std::vector<WatchedCore> to_witness;  // cores
+  bool arrival_times = false;                 // ask the kernel when requests arrived
+  std::size_t receive_buffer = 0;             // SO_RCVBUF of each connection; 0: as the system has it
+  std::vector<load::WatchedCore> to_witness;  // cores
 };
 
 struct Settings {

@@ -51,7 +51,7 @@ std::string Record::json() const {
     stalls.back()["connection"] = done.stall.connection ? Json(*done.stall.connection) : Json();
   }
   Json pauses = Json::array();
-  for (const Witness::Pause& pause : pauses_)
+  for (const load::Witness::Pause& pause : pauses_)
     pauses.push_back(
         {{"core", pause.name}, {"began_ns", since_first(pause.from)}, {"ns", (pause.to - pause.from).count()}});
   return Json{{"arrived", arrived_},
@@ -66,7 +66,7 @@ std::string Record::json() const {
               {"read_lag_ns", distribution(read_lag_)},
               {"stalls", stalls},
               {"pauses", pauses},
-              {"look_ns", Witness::period.count()}}
+              {"look_ns", load::Witness::period.count()}}
       .dump();
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/measure/histogram.hpp"
+#include "lib/measure/witness.hpp"
 #include "servers/_shared/calibration/programme.hpp"
-#include "servers/_shared/calibration/witness.hpp"
 
 namespace netdyno::calibration {
 
@@ -31,7 +31,7 @@ class Record {
   void held_for_order() { ++held_for_order_; }
   void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
   /// What the machine did meanwhile.
-  void witnessed(std::vector<Witness::Pause> pauses) { pauses_ = std::move(pauses); }
+  void witnessed(std::vector<load::Witness::Pause> pauses) { pauses_ = std::move(pauses); }
 
   /// As one JSON object (README.md).
   std::string json() const;
@@ -57,7 +57,7 @@ class Record {
   Histogram actual_;
   Histogram read_lag_;
   std::vector<StallDone> stalls_;
-  std::vector<Witness::Pause> pauses_;
+  std::vector<load::Witness::Pause> pauses_;
 };
 
 }  // namespace netdyno::calibration

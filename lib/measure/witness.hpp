@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace netdyno::calibration {
+namespace netdyno::load {
 
 /// A core that is watched, and what it is called in the totals.
 struct WatchedCore {
@@ -47,4 +47,4 @@ class Witness {
   std::vector<Look> looks_;
 };
 
-}  // namespace netdyno::calibration
+}  // namespace netdyno::load

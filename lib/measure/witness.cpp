@@ -1,4 +1,4 @@
-#include "servers/_shared/calibration/witness.hpp"
+#include "lib/measure/witness.hpp"
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -13,14 +13,14 @@
 #include "lib/cli/die.hpp"
 #include "lib/measure/process.hpp"
 
-namespace netdyno::calibration {
+namespace netdyno::load {
 namespace {
 
 using Clock = Witness::Clock;
 
 /// sched_setaffinity(2): a thread may leave the cores that its process was started on, but not those of its container.
 void run_on(int core) {
-  if (!load::bind_to_cores({core})) die("--witness: core " + std::to_string(core) + ": " + std::strerror(errno));
+  if (!bind_to_cores({core})) die("--witness: core " + std::to_string(core) + ": " + std::strerror(errno));
 }
 
 /// One above what this process was started with, if that is a real-time priority (sched(7)). Where RLIMIT_RTPRIO allows
@@ -72,4 +72,4 @@ std::vector<Witness::Pause> Witness::stop() {
   return all;
 }
 
-}  // namespace netdyno::calibration
+}  // namespace netdyno::load
