@@ -714,7 +714,7 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 /// chat, whose answers are many, nor with looks, whose interval is meant to be in the times, and says so.
 bool LoadPlan::ends_times_with_stamps() const {
   constexpr double most_hz =
-      20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/receive-lag.md)
+      20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/kernel-clock.md)
   if (!rate_hz || workload == Workload::chat || look_every > 0) return false;
   return (steps.empty() ? *rate_hz : fastest_hz(steps)) <= most_hz * threads * share.count;
 }

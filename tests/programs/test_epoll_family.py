@@ -1,5 +1,5 @@
-"""What docs/adr/epoll-family.md promises: callbacks and coroutines over one loop ask the kernel for the same. And what
-only the system calls of the pool show: which thread serves whom."""
+"""What docs/adr/one-work-function.md promises: callbacks and coroutines over one loop ask the kernel for the same. And
+what only the system calls of the pool show: which thread serves which client."""
 
 from __future__ import annotations
 

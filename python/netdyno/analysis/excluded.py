@@ -1,6 +1,5 @@
-"""Servers that are in no ranking or claim. Those that give wrong answers on purpose stand apart with what
-verification found (docs/adr/unsafe.md); one that is no contestant is only named (docs/adr/unranked.md). Pure
-functions."""
+"""Servers that are in no ranking or claim (docs/adr/unranked.md). Those that give wrong answers on purpose stand apart
+with what verification found; a server that is no contestant is only named. Pure functions."""
 
 from __future__ import annotations
 

@@ -457,7 +457,7 @@ class Pair:
 @dataclass(frozen=True)
 class Unsafe:
     """What verification found of an unsafe contestant at one level, over all its trials with figures, whatever their
-    status: none of them enters anything else (docs/adr/unsafe.md)."""
+    status: none of them enters anything else (docs/adr/unranked.md)."""
 
     contestant: Name
     why: Quoted

@@ -2,7 +2,7 @@
 order, and of a look at the machine between two of them (machine/cpu_users.py). No figure of a load is looked at.
 
 A burst is waited for: what it disturbed is made again. Who stays would leave no trial at all, so that the run measures
-beside it (docs/adr/neighbour.md)."""
+beside it (docs/adr/foreign-load.md)."""
 
 from __future__ import annotations
 

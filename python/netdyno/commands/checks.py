@@ -185,8 +185,10 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
 
 
 def second_try(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
-    """What failed beside others is tried once more, alone (docs/adr/second-try.md). If all of it passes then, the step
-    has not failed, and says so in its name."""
+    """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has not
+    failed, and its name says so. The suite starts some ten thousand servers, six side by side on two cores, where
+    a test may fail for a pause that nothing bounds. A fault that shows only beside others may pass; `--attack` looks
+    for those and has no second try."""
     return [_second_try(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
 
 

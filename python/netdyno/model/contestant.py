@@ -21,9 +21,9 @@ class Manifest(Frozen):
 
     `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
     `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
-    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md), `unranked`
-    of one that is no contestant at all what it is instead (docs/adr/unranked.md), `instrument` of a client that is the
-    load program of others what of a result it does not tell (docs/adr/instruments.md). `copies` says where the program
+    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it, `unranked` of a server that is
+    no contestant what it is instead (docs/adr/unranked.md), `instrument` of a client that is the load program of others
+    what of a result it does not report (docs/adr/instruments.md). `copies` says where the program
     itself copies the bytes of a message, as far as its source shows it. `loads` are patterns (glob) of the files that
     its program loads beside what `run` names. `options` are those that it takes beside what every server of its
     transport takes.

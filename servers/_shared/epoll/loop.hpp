@@ -15,7 +15,7 @@
 namespace netdyno {
 
 /// What goes on when a wait is over: a coroutine, or a callback. Copied freely, called once; false when there is none.
-/// It is the one thing that the contestants over this loop differ in (docs/adr/epoll-family.md).
+/// It is the one thing that the contestants over this loop differ in (docs/adr/one-work-function.md).
 template <typename T>
 concept Continuation = std::default_initializable<T> && std::copyable<T> && requires(T go_on) {
   go_on();

@@ -13,7 +13,7 @@ only where it needs other options or looks at the end, for to start a server of 
 most tests. Mark a test with `workloads(...)` when it concerns only those, with `one_workload` when every one of them
 shows the same, with `asynchronous(True or False)` when it concerns only
 models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and
-with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
+with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unranked.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Frames of several senders to one reader: a contestant that says it is unsafe must be seen to mix them, and its safe
-siblings, under the same load, must not. So neither can err about itself (docs/adr/unsafe.md)."""
+siblings, under the same load, must not. So neither can err about itself (docs/adr/unranked.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 It may be looked at after some numbers of blocks that are fixed beforehand, and when its time is used. Each look has an
 equal share of the level, so that the intervals hold together whoever was left out on the way and whatever ended the
-blocks (docs/adr/advice.md)."""
+blocks (docs/adr/gate.md)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Counted = tuple[Trial, LoadResult]
 
 def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
     """In the order of the figures. Who is unsafe is drawn where the experiment names it, and marked
-    (docs/adr/unsafe.md)."""
+    (docs/adr/unranked.md)."""
     by_name = {part.scenario.name: part for part in parts}
     return tuple(
         _chart(figure, {cells.scenario: by_name[cells.scenario] for cells in figure.cells}) for figure in figures
