@@ -283,7 +283,9 @@ void Display::window_end() {
   view_.draw({"waiting for the last answers ..."});
 }
 
-void Display::slice(std::uint64_t sent) { event(fmt::format(R"({{"event":"slice","sent":{}}})", sent)); }
+void Display::slice(std::uint64_t sent, Nanos paused) {
+  event(fmt::format(R"({{"event":"slice","sent":{},"paused_ns":{}}})", sent, paused));
+}
 
 void Display::missed_slice() { event(R"({"event":"missed"})"); }
 

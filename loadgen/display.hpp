@@ -27,7 +27,7 @@ class Display final : public Observer {
   void progress(const Progress& progress, const Timeline::Slot& latest) override;
   void window_end() override;
   void sent(std::uint64_t messages) override;
-  void slice(std::uint64_t sent) override;
+  void slice(std::uint64_t sent, Nanos paused) override;
   void missed_slice() override;
   void finished() override { view_.wipe(); }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/cli/option_values.hpp"
+#include "lib/measure/process.hpp"
 #include "lib/measure/stamp.hpp"
 #include "lib/net/multicast.hpp"
 #include "lib/protocol/framing.hpp"
@@ -275,6 +276,17 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--turns", plan.turns,
                 "when all connections stand, make warm-up and window again and again, at each moment that a line on "
                 "stdin names as for --await-go; 'drop' makes the last not count, and 'end' ends it");
+  const auto read_core = [&plan](const std::string& text) {
+    int core = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
+    if (error != std::errc{} || end != text.data() + text.size() || core < 0 || core >= core_numbers)
+      refuse_value("--witness", fmt::format("'{}' is no core; want e.g. 1", text));
+    plan.witnessed.push_back({"", core});
+  };
+  line.add_read_each(
+          "--witness", read_core,
+          "with --turns: tell of each slice for how long the machine let nothing run on this core (repeatable)")
+      .type_name("CORE");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
@@ -508,7 +520,7 @@ std::string share_contradiction(const LoadPlan& plan) {
 /// What cannot be made slice by slice; empty when the plan is not, or can be.
 std::string turns_contradiction(const RawPlan& raw) {
   const LoadPlan& plan = raw.plan;
-  if (!plan.turns) return {};
+  if (!plan.turns) return plan.witnessed.empty() ? "" : "--witness is for --turns";
   if (plan.await_go || plan.share.count > 1) return "--turns: leave --await-go and --share out";
   if (plan.count > 0) return "--turns: leave --count out; a slice is as long as --duration";
   if (length_of(raw.rates.steps) > 0) return "--turns: every slice has one rate; leave the steps of --rate out";

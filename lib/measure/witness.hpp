@@ -13,16 +13,16 @@ struct WatchedCore {
   int core;
 };
 
-/// Sees when the machine lets nothing run on a core: a thread there sleeps for half a millisecond at a time and notes
-/// when it woke up late. It does nothing else and runs before server and generator where this user may, so what it
-/// notes is no doing of theirs: another program in the kernel, which is not interrupted there (CONFIG_PREEMPT_NONE), or
-/// a hypervisor that has taken the core away.
+/// Sees when the machine lets nothing run on a core: a thread there sleeps for a moment at a time and notes when it
+/// woke up late. It does nothing else and runs before server and generator where this user may, so what it notes is no
+/// doing of theirs: another program in the kernel, which is not interrupted there (CONFIG_PREEMPT_NONE), or a
+/// hypervisor that has taken the core away.
 class Witness {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// How often it looks. What began between two looks may have begun right after the first.
-  static constexpr std::chrono::nanoseconds period = std::chrono::microseconds{500};
+  /// A shorter pause is none.
+  static constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds{500};
 
   /// Nothing ran on the core from when it should have, until it did.
   struct Pause {
@@ -31,10 +31,11 @@ class Witness {
     Clock::time_point to;
   };
 
-  /// Dies where this process may not run on one of the cores.
-  explicit Witness(const std::vector<WatchedCore>& cores);
+  /// Looks this often at each core: a pause is seen if a look is due at least `shortest` before its end, and counts
+  /// from there. A look takes 2 to 30 us of the core. Dies where this process may not run on one of the cores.
+  explicit Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every = shortest);
 
-  /// Ends looking. Every pause of at least one period, core by core.
+  /// Ends looking. Returns every pause, core by core.
   std::vector<Pause> stop();
 
  private:

@@ -17,6 +17,7 @@ from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell
 from netdyno.machine import cpu_share, server_proc
 from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
+from netdyno.machine.pinning import may_run_realtime
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -30,7 +31,7 @@ from netdyno.store import read, schema
 from netdyno.trial import load as generate
 from netdyno.trial.setup import Bench
 from netdyno.trial.trial import skipped
-from netdyno.trial.turns import Stand, add_observations, judge_together, run_in_turns
+from netdyno.trial.turns import PAUSE, Stand, add_observations, judge_together, run_in_turns
 from tests.support.builders.made_blocks import Silent
 from tests.support.fixtures import FAKES, PYTHON
 from tests.support.patience import PATIENCE_S
@@ -178,6 +179,50 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.sentence(found)
 
 
+def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
+    """In place of the machine's own: pauses of a core in the first slices that are measured, and none after them."""
+    left, take_slice = list(seconds), Stand.take_slice
+
+    def take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+        taken = take_slice(stand, turn, place, beside)
+        stand.pause = ForeignTime(PAUSE, left.pop(0) if left else 0.0)
+        return taken
+
+    monkeypatch.setattr(Stand, "take_slice", take)
+
+
+def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda _: False)
+    meet(monkeypatch, [0.1 * LIMIT_S] * 2)
+    pause(monkeypatch, [1.1 * LIMIT_S, 0.9 * LIMIT_S])
+    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    first, second = sorted(trials, key=lambda trial: len(trial.slices), reverse=True)
+    assert [(part.turn, part.kept, part.foreign_program) for part in first.slices[:2]] == [
+        (0, False, PAUSE),
+        (0, True, PAUSE),
+    ]
+    assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
+    assert made_again.of_trials(trials, 1).slices_again == {PAUSE: 1}
+
+
+@pytest.mark.parametrize("realtime", [True, False])
+def test_cores_are_witnessed_where_a_witness_may_run_before_server_and_generator(
+    realtime: bool, contestant: Contestant, bench: Bench
+) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    pinning = msgspec.structs.replace(
+        bench.pinning, server=(cores[0],), generator=(cores[-1],), realtime=realtime and may_run_realtime()
+    )
+    (trial,) = run(contestant, bench._replace(pinning=pinning), "good")
+    assert trial.status == "valid"
+    (log,) = (bench.folder / "logs").iterdir()
+    witnessed = f"--witness {cores[0]} --witness {cores[-1]}" in log.read_text()
+    assert witnessed == pinning.realtime
+
+
 def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +230,7 @@ def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
     trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
-    assert sum(len(trial.slices) for trial in trials) == 2 * 2 * WANTED, "twice the slices, and no more"
+    assert sum(len(trial.slices) for trial in trials) == 3 * 2 * WANTED, "twice as many again, and no more"
     assert [one.turn for one in trials[0].slices if one.kept] == list(range(WANTED))
 
 

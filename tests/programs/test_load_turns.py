@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ import pytest
 
 from netdyno.audits.plausible import populations
 from netdyno.base.paths import build_dir, generator_path
+from netdyno.machine.pinning import may_run_realtime
 from netdyno.model.load_result import LoadResult
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.certificates import make_authority
@@ -73,6 +75,14 @@ class Turns:
             if event["event"] == "slice":
                 sent.append(int(event["sent"]))
         return sent
+
+    def paused_s(self) -> float:
+        """Make a slice; how long its witnesses saw nothing run, in seconds."""
+        self.go()
+        return self.read_paused_s()
+
+    def read_paused_s(self) -> float:
+        return int(self.event()["paused_ns"]) / 1e9
 
     def ended(self, how: set[int] = MEASURED) -> LoadResult:
         """The result, when it has ended by itself, whose parts come to their wholes."""
@@ -315,6 +325,41 @@ def test_an_interrupt_within_a_slice_ends_it_and_the_program(tmp_path: Path) -> 
         result = generator.ended()
     assert 0.05 < result.plan.duration_s < 15
     assert result.messages.lost == 0
+
+
+PAUSED_S = 0.02
+"""How long nothing else runs on the core, from 10 ms after a slice's beginning on."""
+TAKES_A_CORE = f"""
+import os, sys, time
+os.sched_setaffinity(0, [int(sys.argv[1])])
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
+for line in sys.stdin:
+    while time.monotonic_ns() < int(line) + 10_000_000: time.sleep(0.001)
+    until = time.monotonic() + {PAUSED_S}
+    while time.monotonic() < until: pass
+"""
+
+
+def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) -> None:
+    if not may_run_realtime(90):
+        pytest.skip("this user may run nothing at real-time priority (CAP_SYS_NICE)")
+    core = max(os.sched_getaffinity(0))
+    with (
+        server_of("threads-global-lock") as server,
+        turns(server.endpoint, tmp_path / "result", "-c", "2", "--witness", str(core)) as generator,
+        subprocess.Popen([sys.executable, "-c", TAKES_A_CORE, str(core)], stdin=subprocess.PIPE, text=True) as other,
+    ):
+        assert other.stdin is not None
+        paused_s = []
+        for _ in range(3):  # the machine has pauses of its own, so the shortest of each is looked at
+            paused_s.append(generator.paused_s())
+            print(begins := generator.go(), file=other.stdin, flush=True)
+            assert begins
+            paused_s.append(generator.read_paused_s())
+        other.stdin.close()
+        generator.end()
+    assert min(paused_s[::2]) < 0.5 * PAUSED_S
+    assert min(paused_s[1::2]) > 0.7 * PAUSED_S
 
 
 def test_who_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:

@@ -49,12 +49,13 @@ MOST_RESULT = 64 << 20
 
 class Event(msgspec.Struct, frozen=True):
     """A line of --events-fd (protocol/load-result.md). `completed` counts from the start of the window, `sent` from
-    that of the slice."""
+    that of the slice; `paused_ns` is how long nothing ran on the witnessed cores within it."""
 
     event: str
     completed: int = 0
     seconds: float = 0.0
     sent: int = 0
+    paused_ns: int = 0
 
 
 class Watch(Protocol):

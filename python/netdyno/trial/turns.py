@@ -3,7 +3,7 @@ warm, and take slices of their windows one after the other (docs/adr/turns.md).
 
 Within a slice nothing of the harness runs. Between two slices all servers are idle, so that what a server used in its
 slice can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in
-which one program ran on the server's cores for a moment is made again at once."""
+which one program, or nothing at all, ran on the server's cores for a moment is made again at once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ AHEAD_NS = 3_000_000
 """How long before its beginning a slice is announced."""
 MOST_LOST = 2
 """So many times the turns of a window may be dropped, before the group is given up and made again."""
-MOST_TRIES = 4
+PAUSE = "pauses of a core"
+"""What a slice names where no program, but the hypervisor or the kernel, took a core."""
+MOST_TRIES = 10
 """Of a slice. A program that never rests is left to the audit of the whole turn."""
 
 
@@ -210,6 +212,8 @@ class Stand:
         self.slices: list[Slice] = []
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
+        self.pause = ForeignTime()
+        """How long the machine let nothing run on a core in the last slice."""
         self._running = ExitStack()
         self._readings: list[SliceReading] = []
         """Of each slice."""
@@ -250,7 +254,7 @@ class Stand:
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(wanted, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, self._ready, bench)
-        self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns"]))
+        self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns", *self._witnesses()]))
         self.load.wait_event(self.server, generate.connect_limit_s(wanted) + bench.slack_s)
         self.watch.connected()
         self._pids = server_proc.family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
@@ -280,6 +284,7 @@ class Stand:
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
         cpu_s = used_s(before, self.read_server_cpu())
+        self.pause = ForeignTime(PAUSE, event.paused_ns / 1e9)
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -360,6 +365,14 @@ class Stand:
         """What was read in the slices that were kept."""
         return [reading for reading, one in zip(self._readings, self.slices, strict=True) if one.kept]
 
+    def _witnesses(self) -> list[str]:
+        """Return the option for each core, of both sides, where the generator may run before the server: a witness runs
+        before both, and would else wait for them."""
+        pinning = self.prepared.bench.pinning
+        if not pinning.realtime:
+            return []
+        return [word for core in (*pinning.server, *pinning.generator) for word in ("--witness", str(core))]
+
     def _make_slice(self) -> generate.Event:
         _, wanted, _, bench, _, _ = self.prepared
         self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
@@ -428,7 +441,7 @@ class Turns:
         self._stands = stands
         self._bench = bench
         self._wanted = stands[0].division.turns
-        self._slices_again = self._wanted * len(stands)
+        self._slices_again = 2 * self._wanted * len(stands)
         """So many more slices may be made again."""
         self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.punctual)
         self.kept = 0
@@ -489,7 +502,7 @@ class Turns:
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
-            longest = foreign.find_longest(before, foreign.read())
+            longest = max(foreign.find_longest(before, foreign.read()), stand.pause, key=lambda time: time.seconds)
             stand.note_foreign(longest)
             if not left or not self._is_made_again(longest, stand.division.length_s):
                 break

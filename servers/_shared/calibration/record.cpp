@@ -66,7 +66,7 @@ std::string Record::json() const {
               {"read_lag_ns", distribution(read_lag_)},
               {"stalls", stalls},
               {"pauses", pauses},
-              {"look_ns", load::Witness::period.count()}}
+              {"look_ns", load::Witness::shortest.count()}}
       .dump();
 }
 

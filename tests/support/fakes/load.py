@@ -55,6 +55,7 @@ else:
     texts += ["arrivals", "connect-rate", "audience", "rate"]
     numbers |= {"depth": 1, "threads": 1}
     parser.add_argument("--turns", action="store_true")
+    parser.add_argument("--witness", action="append", default=[])
 for name in texts:
     parser.add_argument(f"--{name}")
 for name, default in numbers.items():

@@ -36,8 +36,8 @@ def _of_slices(found: MadeAgain) -> str:
     spread = _spread(found.slices_p, found.slices_by_contestant)
     named += ["others"] if len(found.slices_again) > MOST_NAMED else []
     return (
-        f"Of {quantities.plural(slices, 'slice')} {again} were measured again at once, because a program of the "
-        f"machine ran on the server's cores ({quantities.listed(named)}). {spread}"
+        f"Of {quantities.plural(slices, 'slice')} {again} were measured again at once, because other programs "
+        f"or pauses of the machine took a core ({quantities.listed(named)}). {spread}"
     ).strip()
 
 
