@@ -379,8 +379,8 @@ class MadeAgain:
     """Trials that the machine disturbed, and that were made again in their block. `by_contestant`: how often, and of
     how many cells; `causes` by audit. `p`: how often chance alone spreads them so unevenly over the contestants of a
     block, None where nothing was made again. `given_up`: cells that no try filled. `slices_by_contestant`: how
-    many slices of its trials in turns were made again, and of how many; `slices_again`: the same by the program that
-    ran on the server's cores, the most frequent first; `slices_p` is their `p`."""
+    many slices of its trials in turns were made again, and of how many; `slices_again`: the same by what took a core
+    (`foreign_program` of model/trial.py), the most frequent first; `slices_p` is their `p`."""
 
     tries: int
     cells: int

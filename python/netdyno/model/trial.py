@@ -40,8 +40,8 @@ class Slice(Frozen):
     """One slice of a trial that was made in turns: in which `turn`, at which `place` of it, the messages that were
     `sent` in it, the CPU seconds that the server used and those that the other contestants used meanwhile. The turn
     was `kept`, or dropped for all contestants alike. `foreign_s` is how long `foreign_program`, of all that are not the
-    run's, ran on the server's cores meanwhile: the longest. Where that was too long the slice was made again, and the
-    later one of the turn counts."""
+    run's, ran on the server's cores meanwhile, or for how long the machine let nothing run on a core ("pauses of a
+    core"): the longest. Where that was too long the slice was made again, and the later one of the turn counts."""
 
     turn: Whole
     place: Whole
