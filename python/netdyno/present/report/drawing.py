@@ -9,14 +9,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from html import escape
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
@@ -27,6 +28,11 @@ from netdyno.present.report import theme
 PANEL_INCHES = (4.5, 3.0)
 SVG_DPI = 72
 """In which matplotlib writes SVG, and so must lay out."""
+PAD = 3.0
+"""Points around the labels of each axes."""
+FIRST_LEFT, FIRST_RIGHT = 0.3, 0.98
+"""Shares of the width between which axes stand while their labels are measured. They become no narrower, so a label
+inside them that sticks out has enough room."""
 DEEPEST_GROUPS = 3
 """Groups within groups that matplotlib writes around a single line."""
 LABEL_SHARE = 0.09
@@ -75,7 +81,8 @@ def panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
 def stack(heights: Sequence[float]) -> Iterator[tuple[Axes, ...]]:
     """The same with several axes, one below the other over the same x. Heights are in inches, labels included."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(PANEL_INCHES[0], sum(heights)), layout="constrained")
+        figure = Figure(figsize=(PANEL_INCHES[0], sum(heights)), dpi=SVG_DPI)
+        figure.subplots_adjust(left=FIRST_LEFT, right=FIRST_RIGHT)
         FigureCanvasSVG(figure)
         figure.patch.set_visible(False)
         rows = figure.subplots(len(heights), 1, squeeze=False, sharex=True, height_ratios=list(heights))[:, 0]
@@ -89,16 +96,38 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
     out = io.StringIO()
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
-    layout, canvas = figure.get_layout_engine(), figure.canvas
-    assert layout is not None
+    canvas = figure.canvas
     assert isinstance(canvas, FigureCanvasSVG)
-    figure.dpi = SVG_DPI
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a name that these fonts lack, or that leaves no room for more
-        layout.execute(figure)  # savefig would draw it whole for that, and then again
-        figure.set_layout_engine("none")
+        _make_room(figure)
         canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return Panel(title, inline(out.getvalue(), alt, name), alt)
+
+
+def _make_room(figure: Figure) -> None:
+    """Place a column of axes so that their labels fit, as matplotlib's constrained layout does, which measures every
+    text twice: the widest labels decide the sides, and the heights keep their ratio."""
+    width, height = figure.bbox.size
+    inner = np.array([axes.bbox.extents for axes in figure.axes])
+    boxes = [axes.get_tightbbox(_ruler(), for_layout_only=True) or axes.bbox for axes in figure.axes]
+    outer = np.array([box.extents for box in boxes])
+    left, below, right, above = (PAD + np.abs(outer - inner)).T
+    shares = inner[:, 3] - inner[:, 1]
+    heights = (height - (below + above).sum()) * shares / shares.sum()
+    across = width - left.max() - right.max()
+    if min(across, *heights) <= 0:
+        return
+    top = height
+    for axes, tall, over, under in zip(figure.axes, heights, above, below, strict=True):
+        axes.set_position((left.max() / width, (top - over - tall) / height, across / width, tall / height))
+        top -= over + tall + under
+
+
+@cache
+def _ruler() -> RendererSVG:
+    """The renderer that measures: matplotlib keeps the sizes of texts by renderer, and figures have many in common."""
+    return RendererSVG(*PANEL_INCHES, io.StringIO())  # type: ignore[no-untyped-call]
 
 
 def inline(svg: str, alt: str, name: str) -> str:
