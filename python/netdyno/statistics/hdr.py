@@ -23,7 +23,9 @@ from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE
 COOKIE_BASE_MASK = 0xFFFFFF0F
 _MOST_BUCKETS = 1 << 23
 """Of 64 bits with five digits."""
-_MOST_BYTES = 9 * _MOST_BUCKETS
+_MOST_OCTETS = 9
+"""Of a number."""
+_MOST_BYTES = _MOST_OCTETS * _MOST_BUCKETS
 
 
 @dataclass(frozen=True)
@@ -64,29 +66,33 @@ def decode(text: str) -> Histogram:
 
 def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Indices and counts of the non-empty buckets."""
-    indices: list[int] = []
-    counts: list[int] = []
-    position = value = shift = 0
-    for byte in payload:
-        # The ninth byte of a number carries eight bits, so that 64 fit (HdrHistogram's ZigZagEncoding).
-        value |= (byte if shift == 56 else byte & 0x7F) << shift
-        if byte & 0x80 and shift < 56:
-            shift += 7
-            continue
-        number = (value >> 1) ^ -(value & 1)
-        value = shift = 0
-        if number < 0:
-            position -= number
-            if position > _MOST_BUCKETS:
-                raise HistogramError("there are more buckets than values")
-            continue
-        if number:
-            indices.append(position)
-            counts.append(number)
-        position += 1
-    if shift:
+    numbers = _numbers(payload)
+    ends = np.cumsum(np.where(numbers < 0, -np.maximum(numbers, -_MOST_BUCKETS - 1), 1))
+    if ends.max(initial=0) > _MOST_BUCKETS:
+        raise HistogramError("there are more buckets than values")
+    counted = numbers > 0
+    return ends[counted] - 1, numbers[counted].astype(np.float64)
+
+
+def _numbers(payload: bytes) -> NDArray[np.int64]:
+    """The numbers of ZigZag LEB128."""
+    octets = np.frombuffer(payload, dtype=np.uint8)
+    is_last = octets < 0x80
+    if np.count_nonzero(is_last) > _MOST_BUCKETS:
+        raise HistogramError("there are more buckets than values")
+    last = np.flatnonzero(is_last)
+    if (last[-1] if len(last) else -1) != len(octets) - 1:
         raise HistogramError("the counts end inside a number")
-    return np.array(indices, dtype=np.int64), np.array(counts, dtype=np.float64)
+    lengths = np.diff(last, prepend=-1)
+    first = last - lengths + 1
+    # HdrHistogram's ninth byte carries eight bits, of which only a count of 2^62 needs the last.
+    if (lengths > _MOST_OCTETS).any():
+        raise HistogramError("a count has more than nine bytes")
+    values = np.zeros(len(last), dtype=np.int64)
+    for place in range(lengths.max(initial=0)):
+        has = lengths > place
+        values[has] |= (octets[first[has] + place].astype(np.int64) & 0x7F) << (7 * place)
+    return (values >> 1) ^ -(values & 1)
 
 
 def _highest_equivalent(index: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
