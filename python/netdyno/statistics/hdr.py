@@ -144,9 +144,10 @@ def percentiles(
     shares = np.asarray(percents)[:, np.newaxis] / 100
     rank = np.minimum(np.maximum(np.floor(shares * totals + 0.5), 1), totals)  # of an empty merge 0, which is reached
     low, high = (np.repeat(bound, len(times), axis=1) for bound in _bounds(cumulative, shares))
+    by_bucket = np.ascontiguousarray(cumulative.T)
     while (low < high).any():
         middle = (low + high) // 2
-        reached = np.einsum("ij,jpi->pi", times, cumulative[:, middle]) >= rank
+        reached = np.einsum("ij,pij->pi", times, by_bucket[middle]) >= rank
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return np.where(totals > 0, highest[low].astype(np.float64), np.nan)
 
