@@ -5,22 +5,19 @@ It really connects, sends a few messages and gets them back, so that the server'
 Over UDP it says hello first, and again after each message: what does not come back before that is answered is lost.
 "steady" sends before its window, too, and all through it, and says how far it is; "hangs_after:FILE" hangs after so
 many windows as the file says. With --turns it sends its messages in each slice that it is told of, and its result
-counts those of the slices that were kept."""
+counts those of the slices that were kept. It is started some thousand times: to load argparse, json, pathlib, and the
+Python halves of signal and socket would be most of its CPU time."""
 
-import argparse
-import base64
+import _signal
+import _socket
+import binascii
 import fcntl
-import json
 import os
-import re
-import signal
-import socket
 import struct
 import sys
 import termios
 import time
 import zlib
-from pathlib import Path
 
 IS_CLIENT = "--as-client" in sys.argv
 MODE = os.environ.get("FAKE_CLIENT" if IS_CLIENT else "FAKE_LOAD", "good")
@@ -33,41 +30,64 @@ LOOPBACK_NS = 100 if MODE == "impossible" else 1000
 connects_ns: list[int] = []
 exchanges_ns: list[int] = []
 
-parser = argparse.ArgumentParser()
-parser.add_argument("url")
-texts = [
-    "workload",
-    "warmup",
-    "duration",
-    "timeout",
-    "linger",
-    "nodelay",
-    "write-mode",
-    "service-time",
-    "json",
-    "connect-timeout",
-]
-numbers = {"size": 31, "seed": 1, "events-fd": -1}
-if IS_CLIENT:
-    parser.add_argument("--as-client", action="store_true")
-    parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None, turns=False)
-else:
-    texts += ["arrivals", "connect-rate", "audience", "rate"]
-    numbers |= {"depth": 1, "threads": 1}
-    parser.add_argument("--turns", action="store_true")
-    parser.add_argument("--witness", action="append", default=[])
-for name in texts:
-    parser.add_argument(f"--{name}")
-for name, default in numbers.items():
-    parser.add_argument(f"--{name}", type=int, default=default)
-parser.add_argument("-c", dest="connections", type=int, default=1)
-options = parser.parse_args()
+
+class Options:
+    """The command line. A client contestant knows fewer options."""
+
+    url = ""
+    workload = duration = json = audience = rate = ""
+    arrivals = "closed"
+    size, connections, depth, threads, seed, events_fd = 31, 1, 1, 1, 1, -1
+    turns = False
+    flags = ("--as-client",) if IS_CLIENT else ("--turns",)
+    ignored = ("--warmup", "--timeout", "--linger", "--nodelay", "--write-mode", "--service-time", "--connect-timeout")
+    texts = ("--workload", "--duration", "--json")
+    numbers = ("-c", "--size", "--seed", "--events-fd")
+    if not IS_CLIENT:
+        ignored += ("--connect-rate", "--witness")
+        texts += ("--arrivals", "--audience", "--rate")
+        numbers += ("--depth", "--threads")
+
+    def __init__(self, words: list[str]) -> None:
+        if "--help" in words:
+            print("usage: load.py URL [--workload NAME] ...")
+            sys.exit()
+        left = iter(words)
+        for word in left:
+            name = "connections" if word == "-c" else word[2:].replace("-", "_")
+            if word in self.flags:
+                setattr(self, name, True)
+            elif word in self.numbers:
+                setattr(self, name, int(next(left)))
+            elif word in self.texts:
+                setattr(self, name, next(left))
+            elif word in self.ignored:
+                next(left)
+            elif word.startswith("-") or self.url:
+                print(f"load.py: error: unrecognized arguments: {word}", file=sys.stderr)
+                sys.exit(2)
+            else:
+                self.url = word
+
+
+options = Options(sys.argv[1:])
 IS_CHECK = options.events_fd < 0
+
+
+def json_of(value: object) -> str:
+    """Its text. No string here needs an escape but for quotes and backslashes."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json_of(key)}: {json_of(held)}" for key, held in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(json_of, value)) + "]"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
+    return "null" if value is None else repr(value).lower()
 
 
 def say(**event: object) -> None:
     if not IS_CHECK and MODE != "no_events":
-        os.write(options.events_fd, json.dumps(event).encode() + b"\n")
+        os.write(options.events_fd, json_of(event).encode() + b"\n")
 
 
 def is_heard() -> bool:
@@ -83,8 +103,8 @@ def begin_the_window() -> float:
     return time.monotonic()
 
 
-def say_hello(to: tuple[str, int]) -> socket.socket:
-    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def say_hello(to: tuple[str, int]) -> _socket.socket:
+    client = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
     client.connect(to)
     client.settimeout(PATIENCE_S)
     began_ns = time.monotonic_ns()
@@ -95,9 +115,10 @@ def say_hello(to: tuple[str, int]) -> socket.socket:
     return client
 
 
-def connect(to: tuple[str, int]) -> socket.socket:
+def connect(to: tuple[str, int]) -> _socket.socket:
     began_ns = time.monotonic_ns()
-    client = socket.create_connection(to)
+    client = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    client.connect(to)
     connects_ns.append(time.monotonic_ns() - began_ns)
     return client
 
@@ -106,7 +127,7 @@ def is_welcome(said: bytes) -> bool:
     return said[4:8] == b"WELC"
 
 
-def asked(client: socket.socket, message: bytes) -> bool:
+def asked(client: _socket.socket, message: bytes) -> bool:
     """Whether it comes back: the server answers one after the other, so that no time has to say what is lost."""
     began_ns = time.monotonic_ns()
     client.send(message)
@@ -119,8 +140,8 @@ def asked(client: socket.socket, message: bytes) -> bool:
 
 
 def window_s() -> float:
-    number, unit = re.findall(r"([0-9.]+)(m?s)", options.duration)[0]
-    return float(number) / (1000 if unit == "ms" else 1)
+    text = options.duration
+    return float(text[:-2]) / 1000 if text.endswith("ms") else float(text.removesuffix("s"))
 
 
 def is_window_over(began_s: float) -> bool:
@@ -145,7 +166,7 @@ def converse_in_datagrams() -> int:
     return answered
 
 
-def ask(connection: socket.socket, message: bytes) -> None:
+def ask(connection: _socket.socket, message: bytes) -> None:
     began_ns = time.monotonic_ns()
     connection.sendall(message)
     left = len(message)
@@ -223,7 +244,7 @@ def distribution(count: int, value: int = LOOPBACK_NS) -> dict[str, object]:
     counts = number(2 * ((bucket << 10) + step) - 1) + number(2 * count) if count else b""
     plain = struct.pack(">Iiiiqqd", 0x1C849313, len(counts), 0, 3, 1, 3_600_000_000_000, 1.0) + counts
     packed = zlib.compress(plain)
-    histogram = base64.b64encode(struct.pack(">Ii", 0x1C849314, len(packed)) + packed).decode()
+    histogram = binascii.b2a_base64(struct.pack(">Ii", 0x1C849314, len(packed)) + packed, newline=False).decode()
     highest = ((step + 1) << bucket) - 1 if count else 0
     names = ("mean", "p50", "p90", "p99", "p999", "max")
     return dict.fromkeys(names, highest) | {"count": count, "histogram": histogram}
@@ -281,15 +302,17 @@ def result(count: int, everything: int = 0) -> dict[str, object]:
 def hangs() -> bool:
     if not MODE.startswith("hangs_after:"):
         return MODE == "hangs"
-    file = Path(MODE.removeprefix("hangs_after:"))
-    left = int(file.read_text())
-    file.write_text(str(left - 1))
+    with open(MODE.removeprefix("hangs_after:"), "r+") as file:  # noqa: PTH123
+        left = int(file.read())
+        file.seek(0)
+        file.truncate()
+        file.write(str(left - 1))
     return left == 0
 
 
 if not IS_CHECK and hangs():
     say(event="window_start")
-    signal.pause()
+    _signal.pause()
 if MODE == "fails" and not IS_CHECK:
     sys.exit(f"{'client' if IS_CLIENT else 'netdyno-load'}: something is wrong here")
 if MODE == "check_fails" and IS_CHECK:
@@ -303,8 +326,9 @@ if MODE == "no_result" and not IS_CHECK:
     sys.exit(0)
 if MODE in ("nothing_right", "no_ports") and not IS_CHECK:
     done = 0
-text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done, everything))
-Path(options.json).write_text(text)
+text = "{" if MODE == "unreadable" and not IS_CHECK else json_of(result(done, everything))
+with open(options.json, "w") as file:  # noqa: PTH123
+    file.write(text)
 if MODE == "not_believed":
     sys.exit(3)
 if MODE in ("nothing_right", "no_ports") and not IS_CHECK:

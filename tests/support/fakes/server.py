@@ -1,20 +1,24 @@
 """A small server that obeys the program contract, or breaks it in the way FAKE_SERVER names. It echoes bytes, over TCP
-or, where --listen says so, over UDP to clients that said hello (protocol/WIRE.md); "lossy" drops one in three."""
+or, where --listen says so, over UDP to clients that said hello (protocol/WIRE.md); "lossy" drops one in three. It
+is started some thousand times: to load json, and the Python halves of signal and socket would be most of its CPU
+time."""
 
-import json
-import mmap
+import _signal as signal
+import _socket as socket
+import _thread
 import os
-import selectors
-import signal
-import socket
+import select
 import sys
-import threading
 import time
 
 MODE = os.environ.get("FAKE_SERVER", "good")
 COMPILES = 100
 """How many messages a "jit" has compiled after. In one that "compiles_on" each costs a tenth more than the last."""
-CODE = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC) if MODE in ("jit", "compiles_on") else None
+CODE = None
+if MODE in ("jit", "compiles_on"):
+    import mmap
+
+    CODE = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
 
 
@@ -24,16 +28,29 @@ def told() -> str:
     return where.partition("://")[2].rpartition(":")[0]
 
 
+def json_of(fields: dict[str, object]) -> str:
+    """Its text, of true, numbers and strings without quotes."""
+    return str(fields).replace("'", '"').replace("True", "true")
+
+
+def bound(address: tuple[str, int]) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(address)
+    listener.listen(128)
+    return listener
+
+
 def listen() -> socket.socket:
     if MODE == "port_in_use":
-        taken = socket.create_server(("127.0.0.1", 0))
+        taken = bound(("127.0.0.1", 0))
         try:
-            return socket.create_server(taken.getsockname())
+            return bound(taken.getsockname())
         except OSError as error:
             sys.exit(f"cannot listen on {taken.getsockname()[1]}: {error.strerror}")
     if MODE == "dies_at_start":
         sys.exit(3)
-    return socket.create_server((told(), 0))
+    return bound((told(), 0))
 
 
 def write_for_ever(fd: int, what: bytes = b"x" * 65536, pause_s: float = 0.0) -> None:
@@ -77,7 +94,7 @@ def announce(listener: socket.socket) -> None:
     }
     endpoint = endpoints.get(MODE, f"tcp://{told()}:{port}")
     ready = {"ready": True, "endpoint": endpoint, "pid": pid}
-    os.write(1, json.dumps(ready).encode() + b"\n")  # not print: a signal may come while it writes
+    os.write(1, json_of(ready).encode() + b"\n")  # not print: a signal may come while it writes
 
 
 def end(*_: object) -> None:
@@ -92,7 +109,7 @@ def end(*_: object) -> None:
     if MODE == "miscounts":
         totals["bytes_in"] += 1
     told = totals | {"connections_per_thread": [totals["connections"], 0]}
-    os.write(1, json.dumps(told).encode() + b"\n")
+    os.write(1, json_of(told).encode() + b"\n")
     os._exit(0)
 
 
@@ -115,20 +132,22 @@ def never_rest() -> None:
 
 
 def serve(listener: socket.socket) -> None:
-    selector = selectors.DefaultSelector()
-    selector.register(listener, selectors.EVENT_READ)
+    selector = select.epoll()
+    selector.register(listener.fileno(), select.EPOLLIN)
+    connections: dict[int, socket.socket] = {}
     while True:
-        for key, _ in selector.select():
-            if key.fileobj is listener:
-                connection, _ = listener.accept()
+        for fd, _ in selector.poll():
+            if fd == listener.fileno():
+                accepted, _ = listener._accept()
+                connections[accepted] = socket.socket(fileno=accepted)
                 totals["connections"] += 1
-                selector.register(connection, selectors.EVENT_READ, connection)
+                selector.register(accepted, select.EPOLLIN)
                 continue
-            connection = key.data
+            connection = connections[fd]
             data = connection.recv(65536)
             if not data:
-                selector.unregister(connection)
-                connection.close()
+                selector.unregister(fd)
+                connections.pop(fd).close()
                 continue
             if MODE == "dies_under_load":
                 print("out of luck", file=sys.stderr, flush=True)
@@ -136,7 +155,7 @@ def serve(listener: socket.socket) -> None:
             if MODE == "ends_by_realtime_signal":
                 os.kill(os.getpid(), signal.SIGRTMIN + 6)
             if MODE == "floods_under_load" and not totals["requests"]:
-                threading.Thread(target=write_for_ever, args=(2,), daemon=True).start()
+                _thread.start_new_thread(write_for_ever, (2,))
             if CODE is not None:
                 work(totals["requests"])
             totals["requests"] += 1
@@ -149,29 +168,29 @@ def serve(listener: socket.socket) -> None:
 
 def serve_datagrams() -> None:
     """A hello of 16 bytes gets its welcome; what a client that is known says comes back."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
-        server.bind((told(), 0))
-        ready = {"ready": True, "endpoint": f"udp://{told()}:{server.getsockname()[1]}", "pid": os.getpid()}
-        os.write(1, json.dumps(ready).encode() + b"\n")
-        known: set[object] = set()
-        while True:
-            data, peer = server.recvfrom(65536)
-            if data[:8] == b"\0\0\0\0HELO":
-                totals["connections"] += peer not in known
-                known.add(peer)
-                server.sendto(data[:4] + b"WELC" + data[8:], peer)
-            elif peer in known:
-                totals["requests"] += 1
-                totals["bytes_in"] += len(data)
-                if MODE != "lossy" or totals["requests"] % 3:
-                    totals["bytes_out"] += server.sendto(data, peer)
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((told(), 0))
+    ready = {"ready": True, "endpoint": f"udp://{told()}:{server.getsockname()[1]}", "pid": os.getpid()}
+    os.write(1, json_of(ready).encode() + b"\n")
+    known: set[object] = set()
+    while True:
+        data, peer = server.recvfrom(65536)
+        if data[:8] == b"\0\0\0\0HELO":
+            totals["connections"] += peer not in known
+            known.add(peer)
+            server.sendto(data[:4] + b"WELC" + data[8:], peer)
+        elif peer in known:
+            totals["requests"] += 1
+            totals["bytes_in"] += len(data)
+            if MODE != "lossy" or totals["requests"] % 3:
+                totals["bytes_out"] += server.sendto(data, peer)
 
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN if MODE == "ignores_sigterm" else end)
 if sys.argv[1:2] == ["--listen"] and sys.argv[2].startswith("udp://"):
     serve_datagrams()
-with listen() as the_listener:
-    if MODE == "never_rests":
-        threading.Thread(target=never_rest, daemon=True).start()
-    announce(the_listener)
-    serve(the_listener)
+the_listener = listen()
+if MODE == "never_rests":
+    _thread.start_new_thread(never_rest, ())
+announce(the_listener)
+serve(the_listener)
