@@ -178,19 +178,6 @@ def test_a_generator_that_is_not_built_is_said(
     assert "netdyno: the load generator is not built" in done.stderr
 
 
-def test_a_run_prints_a_table_and_says_where_its_report_is(toml: str, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    done = netdyno(*run_tiny(toml, results))
-    assert done.returncode == 0, done.stderr
-    assert "block 1/1 trial 2/2 (0:00 left) echo connections=" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert "\r" not in done.stdout
-    where = re.search(r"^report: (.*)$", done.stdout, re.MULTILINE)
-    assert where is not None
-    assert Path(where[1]).is_file()
-    assert SERVER in Path(where[1]).read_text()
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: Command) -> None:
     first, other, *_ = (one.name for one in discover())
@@ -261,24 +248,19 @@ def interrupt(command: Sequence[str], trials: int, **environment: str) -> tuple[
     return run.returncode, out, err
 
 
-def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
-    code, out, err = interrupt(run_tiny(toml, tmp_path / "results", "--blocks", "5000"), 3)
-    assert code == 130, err
-    assert "interrupted: " in err
-    assert "Traceback" not in err
-    assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
-
-
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_run_is_resumed_to_its_end(
+def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_run_is_resumed_to_its_end(
     toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     results, windows = tmp_path / "results", tmp_path / "windows"
     windows.write_text("2")  # in the third trial it is waited for
     asked = run_tiny(toml, results, "--blocks", "3")
     monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
-    code, _, err = interrupt(asked, 2)
+    code, out, err = interrupt(asked, 2)
     assert code == 130, err
+    assert "interrupted: " in err
+    assert "Traceback" not in err
+    assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
     (run_id,) = (path.name for path in results.iterdir())
     assert f"(to go on: ./netdyno resume {run_id})" in err
     done = command("resume", run_id, "--results", str(results), "--json")
@@ -306,28 +288,36 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
     assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
 
 
-def test_a_report_is_written_again_or_exported(
+def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_again_or_exported(
     toml: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: Command
 ) -> None:
     results = tmp_path / "results"
-    said = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
-    report = Path(said["report"])
+    done = command(*run_tiny(toml, results))
+    assert done.returncode == 0, done.stderr
+    assert "block 1/1 trial 2/2 (0:00 left) echo connections=" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+    where = re.search(r"^report: (.*)$", done.stdout, re.MULTILINE)
+    assert where is not None
+    report = Path(where[1])
+    assert SERVER in report.read_text()
+    run_id = report.parent.name
     report.unlink()
-    done = command("report", said["run_id"], "--results", str(results))
+    done = command("report", run_id, "--results", str(results))
     assert (done.returncode, done.stdout) == (0, f"{report}\n")
     assert report.is_file()
-    again = ["report", said["run_id"], "--results", str(results), "--export"]
+    again = ["report", run_id, "--results", str(results), "--export"]
     assert main([*again, "json"]) == 0
     export = msgspec.json.decode(capsys.readouterr().out, type=Export)
-    assert export.findings["run_id"] == said["run_id"]
-    assert len(export.trials) == sum(said["trials"].values())
+    assert export.findings["run_id"] == run_id
+    assert len(export.trials) == 2
     assert main([*again, "csv"]) == 0
     assert capsys.readouterr().out.startswith("table,question,")
     assert main([*again, "md"]) == 0
     assert capsys.readouterr().out.startswith("# ")
     assert main([*again, "csv", "--json"]) == 2
     assert "--json and --export: take one of them" in capsys.readouterr().err
-    assert main([*again[:-1], said["run_id"]]) == 2
+    assert main([*again[:-1], run_id]) == 2
     assert "the same run twice" in capsys.readouterr().err
     shutil.copytree(report.parent, results / "later")
     with closing(sqlite3.connect(results / "later" / "run.sqlite")) as other, other:
@@ -441,7 +431,7 @@ def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, 
     assert f"{UNSAFE.name} is UNSAFE and in no ranking" in re.sub(r"\s+", " ", named.stdout)
 
 
-def test_to_serve_what_is_unsafe_is_warned_of(fake_build: Path) -> None:
+def test_serve_becomes_the_server_and_warns_of_what_is_unsafe(fake_build: Path) -> None:
     said = {name: said_by_serve(name) for name in (SERVER, UNSAFE.name)}
     assert said == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
 
@@ -453,21 +443,13 @@ def said_by_serve(name: str) -> str:
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True) as server:
         assert server.stdout is not None
-        assert json.loads(server.stdout.readline())["ready"] is True
-        server.send_signal(signal.SIGTERM)
-        return server.communicate()[1]
-
-
-def test_serve_becomes_the_server(fake_build: Path) -> None:
-    command = [sys.executable, "-m", "netdyno", "serve", SERVER, "--workload", "echo"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
-        assert server.stdout is not None
         ready = json.loads(server.stdout.readline())
         assert (ready["ready"], ready["pid"]) == (True, server.pid)
         server.send_signal(signal.SIGTERM)
-        assert json.loads(server.stdout.readline())["protocol_errors"] == 0
+        totals, said = server.communicate()
+    assert json.loads(totals)["protocol_errors"] == 0
     assert server.returncode == 0
+    return said
 
 
 def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
