@@ -15,7 +15,8 @@ HERE = Private(("/srv/lab/netdyno", "/srv/lab", "/home/ada"), ("ada", "enigma"))
 
 
 def said(text: str) -> str:
-    run = replace(made_run(), environment={"note": text})
+    run = made_run()
+    run = replace(run, environment={"note": text}, trials=run.trials[:1])
     return str(without(run, HERE).environment["note"])
 
 
