@@ -1,7 +1,9 @@
 """Options of the whole test tree; they stand here because pytest reads only this file before its command line."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if any(argument.partition("::")[0].endswith(collection_path.name) for argument in config.args):
         return None
     return None if _writes(collection_path, mark) else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected, nor look through them again later: what is made here stays to the
+    end, and each of the full collections would go through all of it, in every process that has tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _writes(file: Path, mark: str) -> bool:
