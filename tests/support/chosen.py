@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.base.paths import ROOT, build_dir
@@ -114,6 +116,22 @@ def startable(contestant: Contestant, kind: Kind) -> Contestant:
     if stated or contestant.manifest.kind == "command":
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
+
+
+def quickly_compiled(contestant: Contestant, folder: Path) -> Contestant:
+    """The contestant, its program left to the quick compiler of the JVM (C1) where it is in Java: what a test asks of
+    it is over before code by the other is worth its CPU. The program is a script (cmake/kinds/java.cmake); the copy of
+    it with that option goes into the folder."""
+    if contestant.manifest.kind != "java":
+        return contestant
+    program = next(Path(part) for part in contestant.command if Path(part).name == contestant.name and "/" in part)
+    script, quick = program.read_text(encoding="utf-8"), folder / contestant.name
+    changed = script.replace('/bin/java" ', '/bin/java" -XX:TieredStopAtLevel=1 ')
+    assert changed != script, f"{program} starts no JVM"
+    quick.write_text(changed, encoding="utf-8")
+    quick.chmod(0o755)
+    command = tuple(str(quick) if part == str(program) else part for part in contestant.command)
+    return msgspec.structs.replace(contestant, command=command)
 
 
 def one_at_a_time(contestant: Contestant, kind: Kind) -> pytest.MarkDecorator:

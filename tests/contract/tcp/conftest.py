@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
-from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, workloads_to_test
+from tests.support.chosen import NOBODY, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -125,10 +126,10 @@ def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def contestant(request: pytest.FixtureRequest) -> Contestant:
-    """One contestant that can be started."""
+def contestant(request: pytest.FixtureRequest, tmp_path: Path) -> Contestant:
+    """One contestant that can be started. With the command of its manifest alone it starts for `served`."""
     one: Contestant = request.param
-    return startable(one, "server")
+    return quickly_compiled(startable(one, "server"), tmp_path)
 
 
 @pytest.fixture(scope="session")
