@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 from netdyno.present import report
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
+from tests.support.watched import Pages, Watched, opened
 
 PROGRAMS = ("chromium-headless-shell", "chromium")
 """The first that is there. The shell draws the same pages, without all of the browser that shows them to a person."""
@@ -40,6 +43,19 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Iterator[Pages]:
+    """Open each page at its first use and keep it until the last test of the module: to load one takes longer than to
+    read it. A test that changes more than what is unfolded opens a page of its own, or puts back what it changed."""
+    with ExitStack() as contexts:
+
+        @cache
+        def page(file: Path, size: tuple[int, int], scheme: str) -> Watched:
+            return contexts.enter_context(contextmanager(opened)(browser, file, size, scheme))
+
+        yield page
 
 
 @pytest.fixture(scope="session")

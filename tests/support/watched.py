@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 PATIENCE_MS = 120_000
 """A hung page must end; a machine with other work on it may take long."""
@@ -27,6 +27,10 @@ class Watched:
     requests: list[str] = field(default_factory=list)
 
 
+Pages = Callable[[Path, tuple[int, int], str], Watched]
+"""Returns the page of a file in a window of this size and in this colour scheme, which all tests of a module share."""
+
+
 def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> Iterator[Watched]:
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
@@ -43,6 +47,12 @@ def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> 
 
 def open_all_details(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+
+
+def labels(drawings: Locator) -> list[str]:
+    """What a screen reader says of each, read in one step: a step for each takes long on a large page."""
+    found: list[str] = drawings.evaluate_all("all => all.map(e => e.getAttribute('aria-label') ?? '')")
+    return found
 
 
 def luminance(colour: str) -> float:
