@@ -32,28 +32,31 @@ from tests.support.builders.made_run import (
     paired_run,
     troubled_run,
     unsafe_run,
+    with_only,
 )
 from tests.support.watched import (
     LEAST_CONTRAST_OF_SHAPES,
     LEAST_CONTRAST_OF_TEXT,
     PHONE,
     WIDE,
+    Pages,
     Watched,
     colour_of,
     contrast,
+    labels,
     open_all_details,
     opened,
 )
 
 
 @pytest.fixture(params=["light", "dark"], scope="module")
-def wide(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Watched]:
-    yield from opened(browser, page_file, WIDE, request.param)
+def wide(request: pytest.FixtureRequest, pages: Pages, page_file: Path) -> Watched:
+    return pages(page_file, WIDE, request.param)
 
 
 @pytest.fixture(scope="module")
-def light(browser: Browser, page_file: Path) -> Iterator[Watched]:
-    yield from opened(browser, page_file, WIDE, "light")
+def light(pages: Pages, page_file: Path) -> Watched:
+    return pages(page_file, WIDE, "light")
 
 
 @pytest.fixture
@@ -62,8 +65,8 @@ def fresh(browser: Browser, page_file: Path) -> Iterator[Watched]:
 
 
 @pytest.fixture(scope="module")
-def phone(browser: Browser, page_file: Path) -> Iterator[Watched]:
-    yield from opened(browser, page_file, PHONE, "light")
+def phone(pages: Pages, page_file: Path) -> Watched:
+    return pages(page_file, PHONE, "light")
 
 
 # --- complete and alone ------------------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) ->
     for number, one in enumerate(analysed(made_run()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
         assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(one).sentence
-        told = [figure.get_attribute("aria-label") or "" for figure in section.locator("figure svg").all()]
+        told = labels(section.locator("figure svg"))
         assert len(told) >= 7
         assert all(EPOLL in text for text in told)
         assert section.locator(".chart canvas").count() == 1
@@ -117,9 +120,11 @@ def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) ->
 
 def test_each_figure_has_units_on_its_axes(light: Watched) -> None:
     units = ("per second", "(log scale)", "µs of CPU", "per message", "MiB", "connections", "contestants")
-    for figure in light.page.locator("figure svg").all():
-        words = figure.locator("text").all_text_contents()
-        assert any(unit in word for unit in units for word in words), words
+    texts = "figures => figures.map(figure => [...figure.querySelectorAll('text')].map(text => text.textContent))"
+    drawings = light.page.locator("figure svg").evaluate_all(texts)
+    assert drawings
+    for drawn in drawings:
+        assert any(unit in text for unit in units for text in drawn), drawn
 
 
 def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> None:
@@ -139,7 +144,7 @@ def test_set_aside_trials_stand_there_with_reason_and_log_as_text(fresh: Watched
 
 def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(unsafe_run(), file)
+    report.write(with_only(unsafe_run(), "echo", "chat"), file)
     for size in (WIDE, PHONE):
         for watched in opened(browser, file, size, "light"):
             page = watched.page
@@ -149,7 +154,7 @@ def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser
             apart = page.get_by_role("region", name="Unsafe contestants in echo")
             assert "3,000 (25%)" in apart.inner_text()
             assert EPOLL in apart.inner_text()
-            told = [figure.get_attribute("aria-label") or "" for figure in page.locator("figure svg").all()]
+            told = labels(page.locator("figure svg"))
             places = [*told, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
             assert not [text for text in places if EPOLL in text]
             widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
@@ -189,7 +194,7 @@ def pairs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> None:
     table = pairs.page.get_by_role("region", name="Pairs of pairs")
-    rows = [row.inner_text().split("\t") for row in table.locator("tr").all()]
+    rows = [text.split("\t") for text in table.locator("tr").all_inner_texts()]
     assert rows[0] == ["server", "netdyno-load", "asio-callbacks", "qt-signals"]
     assert [[name, *others] for name, _, *others in rows[3:]] == [["threads-global-lock", "invalid", "skipped"]]
     assert (rows[2][0], rows[2][3]) == (EPOLL, "skipped")
@@ -220,7 +225,7 @@ def test_a_client_tells_its_cost_and_its_loops_lag(pairs: Watched) -> None:
 
 def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light: Watched) -> None:
     section = light.page.locator("#code")
-    rows = [row.inner_text().split("\t") for row in section.locator("tbody tr").all()]
+    rows = [text.split("\t") for text in section.locator("tbody tr").all_inner_texts()]
     headings = section.locator("thead th").all_inner_texts()
     who, figures = headings[:4], headings[4:]
     assert (who[-1], figures[1:3]) == ("family", ["lines", "lines with family"])
@@ -236,7 +241,7 @@ def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light
 
 def test_a_run_stored_before_code_was_counted_has_no_such_section(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(replace(paired_run(), about=()), file)
+    report.write(replace(with_only(made_run(), "chat"), about=()), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator("#code").count() == 0
 
@@ -251,15 +256,20 @@ def lossy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def lossy(pages: Pages, lossy_file: Path) -> Watched:
+    return pages(lossy_file, WIDE, "light")
+
+
 @pytest.fixture(params=["light", "dark"], scope="module")
-def lossy(request: pytest.FixtureRequest, browser: Browser, lossy_file: Path) -> Iterator[Watched]:
-    yield from opened(browser, lossy_file, WIDE, request.param)
+def lossy_in_each_scheme(request: pytest.FixtureRequest, pages: Pages, lossy_file: Path) -> Watched:
+    return pages(lossy_file, WIDE, request.param)
 
 
 def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(lossy: Watched) -> None:
     assert lossy.page.locator(".card .sentence strong").inner_text() == f"{UDP} (0.02% lost)"
     for table in (".brief", ".ranking"):
-        rows = [row.inner_text() for row in lossy.page.locator(f"{table} tbody tr").all()]
+        rows = lossy.page.locator(f"{table} tbody tr").all_inner_texts()
         assert UDP in rows[0]
         assert "0.02%" in rows[0]
         assert re.search(r"ranked separately.*more than 0\.1%", rows[4], re.IGNORECASE)
@@ -269,7 +279,9 @@ def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(l
     assert lossy.complaints == []
 
 
-def test_every_figure_rings_what_lost_too_much_and_nothing_else(lossy: Watched) -> None:
+def test_every_figure_rings_what_lost_too_much_and_nothing_else(lossy_in_each_scheme: Watched) -> None:
+    lossy = lossy_in_each_scheme
+    assert lossy.complaints == []
     bad = colour_of(lossy.page, "--bad")
     rings = "(svg, bad) => [...svg.querySelectorAll('use')].filter(e => getComputedStyle(e).stroke === bad).length"
     counts = {
@@ -303,7 +315,7 @@ def test_the_chart_over_time_names_the_loss_of_what_is_chosen(lossy: Watched) ->
 
 
 def test_figures_in_words_tell_the_loss_beside_each_latency(lossy: Watched) -> None:
-    told = [figure.get_attribute("aria-label") or "" for figure in lossy.page.locator("#s1 figure svg").all()]
+    told = labels(lossy.page.locator("#s1 figure svg"))
     spoken = [text for text in told if "response time" in text.lower() and "1000 connections" in text]
     assert len(spoken) >= 4
     assert all(re.search(rf"{REUSEPORT} [\d.]+ m?s \(12% lost !\)", text) for text in spoken), spoken
@@ -312,7 +324,7 @@ def test_figures_in_words_tell_the_loss_beside_each_latency(lossy: Watched) -> N
 def test_every_trial_over_messages_stands_there_with_its_loss_and_its_places(lossy: Watched) -> None:
     open_all_details(lossy.page)
     rows = lossy.page.get_by_role("region", name="Trials of realtime").locator("tbody tr")
-    cells = [row.inner_text().split("\t") for row in rows.all()]
+    cells = [text.split("\t") for text in rows.all_inner_texts()]
     assert len(cells) == 5 * 2 * 3  # blocks, loads, contestants that do not speak tcp
     marked = [row for row in cells if row[3].endswith("!")]
     assert {(row[0], row[1]) for row in marked} == {("1000 connections", REUSEPORT)}
@@ -373,9 +385,14 @@ def claims_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def claims(pages: Pages, claims_file: Path) -> Watched:
+    return pages(claims_file, WIDE, "light")
+
+
 @pytest.fixture(params=["light", "dark"], scope="module")
-def claims(request: pytest.FixtureRequest, browser: Browser, claims_file: Path) -> Iterator[Watched]:
-    yield from opened(browser, claims_file, WIDE, request.param)
+def claims_in_each_scheme(request: pytest.FixtureRequest, pages: Pages, claims_file: Path) -> Watched:
+    return pages(claims_file, WIDE, request.param)
 
 
 def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(claims: Watched) -> None:
@@ -383,7 +400,7 @@ def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(clai
     assert claims.page.locator("#claims h2").inner_text() == (
         "4 claims: 1 confirmed, 1 refuted, 1 undecided, 1 not testable here"
     )
-    rows = [row.inner_text() for row in claims.page.locator(".verdicts > tbody > tr").all()]
+    rows = claims.page.locator(".verdicts > tbody > tr").all_inner_texts()
     assert [re.findall(r"confirmed|refuted|undecided|not testable here", row)[0] for row in rows] == [
         *("confirmed", "refuted", "undecided", "not testable here")
     ]
@@ -410,8 +427,9 @@ def test_a_report_of_claims_fits_a_phone(browser: Browser, claims_file: Path) ->
         assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
 
 
-def test_words_on_verdicts_stand_out(claims: Watched) -> None:
-    for pill in claims.page.locator("#claims .status").all():
+def test_words_on_verdicts_stand_out(claims_in_each_scheme: Watched) -> None:
+    assert claims_in_each_scheme.complaints == []
+    for pill in claims_in_each_scheme.page.locator("#claims .status").all():
         colours = pill.evaluate("e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; }")
         assert contrast(*colours) >= LEAST_CONTRAST_OF_TEXT, pill.inner_text()
 
@@ -451,10 +469,12 @@ def test_no_stand_in_colour_is_left_in_the_page(page_file: Path) -> None:
 
 def test_a_contestant_looks_the_same_everywhere_and_like_no_other(light: Watched) -> None:
     looks: dict[str, set[tuple[str, str]]] = {name: set() for name in MEASURED}
-    for item in light.page.locator(".legend li, .ranking tbody th").all():
-        mark, name = item.locator("svg"), item.inner_text().split()[0]
-        shape = mark.locator("use").get_attribute("href")
-        looks[name].add((str(shape), str(mark.evaluate("e => getComputedStyle(e).color"))))
+    items = light.page.locator(".legend li, .ranking tbody th").evaluate_all(
+        """items => items.map(item => [item.innerText, item.querySelector('svg use').getAttribute('href'),
+           getComputedStyle(item.querySelector('svg')).color])"""
+    )
+    for text, shape, colour in items:
+        looks[text.split()[0]].add((shape, colour))
     assert all(len(found) == 1 for found in looks.values())
     assert len({colour for found in looks.values() for _, colour in found}) == len(MEASURED)
     assert len({shape for found in looks.values() for shape, _ in found}) == len(MEASURED)
@@ -466,10 +486,9 @@ def test_a_contestant_looks_the_same_everywhere_and_like_no_other(light: Watched
 def test_a_phone_never_scrolls_the_page_sideways(phone: Watched) -> None:
     open_all_details(phone.page)
     assert phone.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
-    for figure in phone.page.locator("figure svg").all():
-        box = figure.bounding_box()
-        assert box is not None
-        assert box["x"] + box["width"] <= PHONE[0]
+    boxes = phone.page.locator("figure svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+    assert boxes
+    assert all(box["width"] > 0 and box["right"] <= PHONE[0] for box in boxes)
     assert phone.complaints == []
 
 
@@ -521,10 +540,10 @@ def troubled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")], scope="module")
-def troubled(request: pytest.FixtureRequest, browser: Browser, troubled_file: Path) -> Iterator[Watched]:
-    size, scheme = request.param
-    yield from opened(browser, troubled_file, size, scheme)
+@pytest.fixture(params=[(WIDE, "light"), (PHONE, "dark")], ids=["wide", "phone"], scope="module")
+def troubled(request: pytest.FixtureRequest, pages: Pages, troubled_file: Path) -> Watched:
+    """Each size and each scheme once: a scheme changes colours only, and a size none of them."""
+    return pages(troubled_file, *request.param)
 
 
 def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watched) -> None:
@@ -536,7 +555,7 @@ def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watch
             troubled.page.locator(f"#s{number}").get_by_role("table").first,
         ):
             assert table.get_by_role("columnheader").count() == 1 + len(one.axes)
-            names = [" ".join(name.inner_text().split()) for name in table.locator("th[scope=row]").all()]
+            names = [" ".join(text.split()) for text in table.locator("th[scope=row]").all_inner_texts()]
             assert names[: len(one.standings)] == [standing.contestant for standing in one.standings]
             first = table.get_by_role("row").nth(1)
             assert first.get_by_role("rowheader").count() == 1
@@ -598,7 +617,7 @@ SPOKEN = """cells => cells.map(cell => { const copy = cell.cloneNode(true);
 
 def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
     card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="echo", exact=True))
-    rows = [" ".join(row.inner_text().split()) for row in card.locator("tbody tr").all()]
+    rows = [" ".join(text.split()) for text in card.locator("tbody tr").all_inner_texts()]
     place = next(number for number, row in enumerate(rows) if "SIGSEGV" in row)
     assert rows[place].startswith("Ranked separately: ended by itself in 2 of 18 trials: signal SIGSEGV")
     assert rows[place + 1].startswith("threads-global-lock")
@@ -636,7 +655,7 @@ def test_every_comparison_of_every_axis_can_be_looked_up(fresh: Watched) -> None
     assert table.locator("thead th").all_inner_texts() == [
         *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     ]
-    rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
+    rows = [text.split("\t") for text in table.locator("tbody tr").all_inner_texts()]
     assert len(rows) == sum(len(axis.comparisons) for axis in one.axes)
     assert list(dict.fromkeys(row[0] for row in rows)) == ["throughput", "p50", "p99", "CPU", "memory"]
 
