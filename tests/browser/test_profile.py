@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator
 
+from netdyno.analysis.analysis import analyse
 from netdyno.model.profile import Profile, Profiled
 from netdyno.present import profile, report
-from tests.support.builders.analysed import analysed
 from tests.support.builders.made_profiles import COMPUTES, stored_profiles
-from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, made_run
+from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, made_run, with_only
 from tests.support.watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, contrast, opened
 
 
@@ -31,7 +31,9 @@ def flames(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def report_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("profiled") / "report.html"
-    report.write_page(analysed(made_run()), path, (), stored_profiles("profile-http.json is damaged: <i>line 3"))
+    report.write_page(
+        analyse(with_only(made_run(), "echo")), path, (), stored_profiles("profile-http.json is damaged: <i>line 3")
+    )
     return path
 
 
