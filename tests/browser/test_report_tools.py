@@ -298,7 +298,7 @@ def test_three_thousand_trials_of_each_of_two_runs_are_filtered_and_laid_over_ea
     analysis_of_later = dataclasses.replace(few_of_later, trials=later.trials)
     report.write_page(analyse(first), file, [report.Overlaid(analysis_of_later, side_by_side(first, later))])
     assert len(many) >= 3_000
-    assert file.stat().st_size <= report.MOST_OF_PAGE
+    assert file.stat().st_size <= report.MOST_OF_PAGE - 2**20  # the scenarios left out here take 0.7 MB
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
         before = ranked(watched)
