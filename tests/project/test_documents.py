@@ -65,20 +65,22 @@ ALONE = re.compile(r"^\./netdyno (calibrate|new)\b", re.MULTILINE)
 """What ends with a failure where its machine was too busy to be believed, or adds to the tree."""
 SHORTER = {
     re.compile(r"(?<=\./netdyno load )"): "--warmup 0 ",
-    re.compile(r"(?<=--duration )[12]s\b"): "200ms",
+    re.compile(r"(?<=--duration )[12]s\b"): "100ms",
+    re.compile(r"\b100\.\.2k/500ms,2k/500ms\b"): "100..2k/200ms,2k/200ms",
     re.compile(
         r"(?<=run trap-write-write-read --blocks 1)$", re.MULTILINE
-    ): " --contestant asio-callbacks --duration 100ms",
+    ): " --contestant asio-callbacks --duration 100ms --aa-share 0",
     re.compile(r"(?<=run trap-unlocked-snapshot --blocks 1)$", re.MULTILINE): (
-        " --contestant threads-snapshot-unlocked --duration 100ms"
+        " --contestant threads-snapshot-unlocked --duration 100ms --aa-share 0"
     ),
     re.compile(r"(?<=run smoke --contestant epoll-reactor )"): "--duration 100ms --aa-share 0 ",
     re.compile(r"(?<=run quick --blocks 1 )--duration 200ms --contestant 'asio-\*'"): (
-        "--duration 100ms --aa-share 0 --contestant 'asio-co*'"
+        "--duration 100ms --aa-share 0 --contestant 'asio-cor*'"
     ),
     re.compile(r"(?<=run web --server )(.*)--blocks 2$", re.MULTILINE): r"\1--blocks 1 --duration 100ms --aa-share 0",
     re.compile(r"(?<=--budget smoke )--blocks 5\b"): "--blocks 1 --duration 100ms --aa-share 0",
-    re.compile(r"(?<=--duration )300ms(?= --resolution)"): "100ms",
+    re.compile(r"(?<=run flip-room-size --budget smoke )"): "--duration 100ms --aa-share 0 ",
+    re.compile(r"(?<=--duration )300ms (?=--resolution)"): "100ms --needed 1 ",
 }
 """What is asked here is whether the commands work, not for their figures: for that, less of the same time will do, a
 block instead of several, and some of the contestants that a pattern names."""
