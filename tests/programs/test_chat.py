@@ -70,13 +70,33 @@ def piped(*arguments: str, said: bytes = b"") -> Done:
     )
 
 
-@pytest.fixture(params=MODELS)
-def room(request: pytest.FixtureRequest) -> Iterator[Room]:
-    contestant = by_name(discover(), request.param)
+@contextmanager
+def opened(model: str) -> Iterator[Room]:
+    contestant = by_name(discover(), model)
     with serving(contestant.command, "--workload", "chat") as server, Client(server.address) as witness:
         witness.send(wire.frame(b"first"))
         server.wait_read(witness.address)
         yield Room(server, witness)
+
+
+@pytest.fixture(params=MODELS)
+def room(request: pytest.FixtureRequest) -> Iterator[Room]:
+    with opened(request.param) as room:
+        yield room
+
+
+@pytest.fixture(scope="module")
+def lasting_room() -> Iterator[Room]:
+    """A room for tests after which it is as it was."""
+    with opened(MODELS[0]) as room:
+        yield room
+
+
+@pytest.fixture(scope="module")
+def ada(lasting_room: Room) -> Iterator[Terminal]:
+    """Somebody in that room, who stays with an empty prompt."""
+    with lasting_room.person("ada") as ada:
+        yield ada
 
 
 @contextmanager
@@ -120,20 +140,19 @@ def test_two_people_talk(room: Room) -> None:
         )
 
 
-def test_what_is_being_typed_stays_when_a_message_comes(room: Room) -> None:
-    with room.person("ada") as ada:
-        ada.type("half a li")
-        ada.wait_for_line("> half a li")
-        room.say(b"bob: may I interrupt?")
-        ada.wait_for_line("bob: may I interrupt?")
-        ada.wait_for(lambda screen: screen.before_cursor() == "> half a li", "the cursor where it was")
-        lines = ada.screen.lines()
-        assert lines.index("bob: may I interrupt?") < lines.index("> half a li")
-        ada.type("ne\r")
-        room.expect(b"ada: half a line")
-        ada.wait_for(lambda screen: screen.before_cursor() == "> ", "a fresh prompt")
-        assert "> half a line" in ada.screen.lines()
-        assert "> half a li" not in ada.screen.lines(), "no remains of the older prompt"
+def test_what_is_being_typed_stays_when_a_message_comes(lasting_room: Room, ada: Terminal) -> None:
+    ada.type("half a li")
+    ada.wait_for_line("> half a li")
+    lasting_room.say(b"bob: may I interrupt?")
+    ada.wait_for_line("bob: may I interrupt?")
+    ada.wait_for(lambda screen: screen.before_cursor() == "> half a li", "the cursor where it was")
+    lines = ada.screen.lines()
+    assert lines.index("bob: may I interrupt?") < lines.index("> half a li")
+    ada.type("ne\r")
+    lasting_room.expect(b"ada: half a line")
+    ada.wait_for(lambda screen: screen.before_cursor() == "> ", "a fresh prompt")
+    assert "> half a line" in ada.screen.lines()
+    assert "> half a li" not in ada.screen.lines(), "no remains of the older prompt"
 
 
 @pytest.mark.parametrize(("keys", "code"), [("/quit\r", 0), ("\x04", 0), ("\x03", 130), ("half a line\x03", 130)])
@@ -171,23 +190,20 @@ def test_a_server_that_is_killed_is_told_plainly(room: Room) -> None:
         assert b"Traceback" not in ada.raw
 
 
-def test_nothing_a_chatter_sends_reaches_the_terminal_as_a_command(room: Room) -> None:
-    with room.person("ada") as ada:
-        before = ada.raw.count(b"\x1b]")
-        room.say(b"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
-        ada.wait_for_line(r"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
-        assert ada.raw.count(b"\x1b]") == before
-        assert b"\x07" not in ada.raw
-        assert b"\x1b[2J" not in ada.raw
+def test_nothing_a_chatter_sends_reaches_the_terminal_as_a_command(lasting_room: Room, ada: Terminal) -> None:
+    before = ada.raw.count(b"\x1b]")
+    lasting_room.say(b"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
+    ada.wait_for_line(r"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
+    assert ada.raw.count(b"\x1b]") == before
+    assert b"\x07" not in ada.raw
+    assert b"\x1b[2J" not in ada.raw
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
-def test_a_load_is_counted_and_not_shown(room: Room) -> None:
-    with room.person("ada") as ada:
-        for number in range(3):
-            room.say(wire.stamp(7, number, 31))
-        ada.wait_for(lambda screen: counted(screen.lines()) == 3, "the count of the load")
-        assert b"00000007" not in ada.raw
+def test_a_load_is_counted_and_not_shown(lasting_room: Room, ada: Terminal) -> None:
+    for number in range(3):
+        lasting_room.say(wire.stamp(7, number, 31))
+    ada.wait_for(lambda screen: counted(screen.lines()) == 3, "the count of the load")
+    assert b"00000007" not in ada.raw
 
 
 def counted(lines: list[str]) -> int:
@@ -195,20 +211,19 @@ def counted(lines: list[str]) -> int:
     return sum(int(match[1]) for line in lines if (match := re.match(r"\[load generator: messages (\d+), ", line)))
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
-def test_commands_are_not_sent(room: Room) -> None:
-    with room.person("ada") as ada:
-        ada.type("/quti\r")
-        ada.wait_for_line("* there is no command '/quti' (did you mean '/quit'?)")
-        ada.type("/help\r")
-        ada.type("\r")
-        ada.type("//quit\r")
-        room.expect(b"ada: /quit")
+def test_commands_are_not_sent(lasting_room: Room, ada: Terminal) -> None:
+    ada.type("/quti\r")
+    ada.wait_for_line("* there is no command '/quti' (did you mean '/quit'?)")
+    ada.type("/help\r")
+    ada.type("\r")
+    ada.type("//quit\r")
+    lasting_room.expect(b"ada: /quit")
 
 
 # --- on pipes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
     done = piped(room.url, "--name", "ada", said=b"one\r\n\ntwo \xff\nlast, without its end")
     room.expect(b"ada: one", b"ada: two \xff", b"ada: last, without its end")
@@ -219,6 +234,7 @@ def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
     assert b"> " not in done.stderr
 
 
+@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_messages_go_to_stdout_as_plain_lines(room: Room) -> None:
     with subprocess.Popen(
         command(room.url, "--name", "ada"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
