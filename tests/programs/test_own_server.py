@@ -88,10 +88,17 @@ def running() -> list[str]:
     return [line for line in lines if str(HTTP) in line]
 
 
-def test_it_is_loaded_verified_observed_and_ended(tmp_path: Path) -> None:
-    stored = run(tmp_path, "serves", "forks")
+@pytest.fixture(scope="module")
+def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return one run of servers that behave in each of these ways, after which none of them is left."""
+    found = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
+    assert running() == []
+    return found
+
+
+def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
     for name in ("serves", "forks"):
-        trial = only(stored, name)
+        trial = only(run_of_all, name)
         audits = {audit.name: audit for audit in trial.audits}
         assert trial.load is not None
         assert trial.server is not None
@@ -104,11 +111,10 @@ def test_it_is_loaded_verified_observed_and_ended(tmp_path: Path) -> None:
         assert audits["server_alive"].passed
         assert trial.added == {}
         assert audits["left_behind"].passed == (name == "serves"), "the child that answers outlives its parent"
-    serves, forks = (only(stored, name).server for name in ("serves", "forks"))
+    serves, forks = (only(run_of_all, name).server for name in ("serves", "forks"))
     assert serves is not None
     assert forks is not None
     assert forks.rss_peak_bytes > 1.2 * serves.rss_peak_bytes  # two processes
-    assert running() == []
 
 
 @pytest.mark.usefixtures("strace_program")
@@ -124,28 +130,25 @@ def test_one_of_several_processes_is_not_traced_as_if_it_were_the_first(tmp_path
     ("how", "reason"),
     [("leaves", "I am not configured"), ("ends", "exit code 3")],
 )
-def test_one_that_does_not_serve_says_why(tmp_path: Path, how: str, reason: str) -> None:
-    trial = only(run(tmp_path, how), how)
+def test_one_that_does_not_serve_says_why(run_of_all: Run, how: str, reason: str) -> None:
+    trial = only(run_of_all, how)
     said = f"{trial.reason} {[audit.detail for audit in trial.audits if not audit.passed]}"
     assert reason in said
-    assert running() == []
 
 
-def test_one_that_never_listens_is_not_waited_for_without_end(tmp_path: Path) -> None:
-    trial = only(run(tmp_path, "sleeps"), "sleeps")
+def test_one_that_never_listens_is_not_waited_for_without_end(run_of_all: Run) -> None:
+    trial = only(run_of_all, "sleeps")
     assert trial.status == "failed"
     places = r"tcp://127\.0\.0\.1:(\d+) or tcp://\[::1\]:\1"
     said = rf"the server did not accept connections within 10 s: it accepts no connection at {places}"
     assert re.fullmatch(said, trial.reason)
-    assert running() == []
 
 
-def test_one_that_listens_at_the_other_address_of_localhost_is_loaded_there(tmp_path: Path) -> None:
-    trial = only(run(tmp_path, "ipv6"), "ipv6")
+def test_one_that_listens_at_the_other_address_of_localhost_is_loaded_there(run_of_all: Run) -> None:
+    trial = only(run_of_all, "ipv6")
     assert trial.load is not None, trial.reason
     assert trial.load.plan.url.startswith("tcp://[::1]:")
     assert trial.load.requests.completed > 10
-    assert running() == []
 
 
 def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Path) -> None:
