@@ -17,6 +17,7 @@ from netdyno.base.paths import ROOT, build_dir
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment
 from netdyno.machine import cpu_share
+from netdyno.machine.pinning import choose
 from netdyno.model import outcomes
 from netdyno.present.prose import company
 from netdyno.present.terminal.display import PlainDisplay
@@ -40,25 +41,21 @@ CONTESTANTS = ("epoll-coroutines", "threads-global-lock")
 
 @pytest.fixture
 def _neighbour(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """At nice 10 on every core: it takes what others leave. This process has started it, and does not count it as its
-    own."""
-    started = [
-        subprocess.Popen([sys.executable, "-c", NEVER_RESTS.format(core=core)], stdout=subprocess.PIPE)
-        for core in os.sched_getaffinity(0)
-    ]
-    try:
-        for process in started:
+    """At nice 10 on the core of the servers: it takes what they leave. This process has started it, and does not count
+    it as its own."""
+    core = min(choose().server or os.sched_getaffinity(0))
+    program = [sys.executable, "-I", "-S", "-c", NEVER_RESTS.format(core=core)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE) as process:
+        try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"\n"
-        own_processes, others = cpu_share.own_processes, {process.pid for process in started}
-        monkeypatch.setattr(
-            cpu_share, "own_processes", lambda: tuple(pid for pid in own_processes() if pid not in others)
-        )
-        yield
-    finally:
-        for process in started:
+            own_processes, neighbour = cpu_share.own_processes, process.pid
+            monkeypatch.setattr(
+                cpu_share, "own_processes", lambda: tuple(pid for pid in own_processes() if pid != neighbour)
+            )
+            yield
+        finally:
             process.kill()
-            process.communicate()
 
 
 @pytest.mark.usefixtures("_neighbour")
