@@ -14,7 +14,7 @@ from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
 CLIENTS = [one for one in discover(kind="client") if not one.manifest.instrument]
-OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "600ms")
+OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "300ms")
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda one: one.name)
@@ -44,7 +44,7 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
     assert len(result.timeseries.p50_ns) == len(result.timeseries.completed)
     assert result.latency.response_ns.count == result.requests.sent
     assert (len(result.generator.threads), result.plan.threads) == (3, 3)
-    assert done.client.tick_lag_ns.count >= 3 * 60
+    assert done.client.tick_lag_ns.count >= 3 * 30
 
 
 def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Contestant) -> None:
