@@ -31,8 +31,7 @@ SVG_DPI = 72
 PAD = 3.0
 """Points around the labels of each axes."""
 FIRST_LEFT, FIRST_RIGHT = 0.3, 0.98
-"""Shares of the width between which axes stand while their labels are measured. They become no narrower, so a label
-inside them that sticks out has enough room."""
+"""Shares of the width between which axes stand while their labels are measured: few become narrower."""
 DEEPEST_GROUPS = 3
 """Groups within groups that matplotlib writes around a single line."""
 LABEL_SHARE = 0.09
@@ -106,8 +105,16 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
 
 
 def _make_room(figure: Figure) -> None:
-    """Place a column of axes so that their labels fit, as matplotlib's constrained layout does, which measures every
-    text twice: the widest labels decide the sides, and the heights keep their ratio."""
+    """Place a column of axes so that their labels fit, as matplotlib's constrained layout does, which always measures
+    every text twice. Here that is so only where axes have become narrower, for labels inside stick out further then."""
+    measured = figure.axes[0].bbox.width
+    if _place(figure) < measured:
+        _place(figure)
+
+
+def _place(figure: Figure) -> float:
+    """Place them by their labels as they are: the widest decide the sides, and the heights keep their ratio. Returns
+    the width of the axes."""
     width, height = figure.bbox.size
     inner = np.array([axes.bbox.extents for axes in figure.axes])
     boxes = [axes.get_tightbbox(_ruler(), for_layout_only=True) or axes.bbox for axes in figure.axes]
@@ -117,11 +124,12 @@ def _make_room(figure: Figure) -> None:
     heights = (height - (below + above).sum()) * shares / shares.sum()
     across = width - left.max() - right.max()
     if min(across, *heights) <= 0:
-        return
+        return math.inf
     top = height
     for axes, tall, over, under in zip(figure.axes, heights, above, below, strict=True):
         axes.set_position((left.max() / width, (top - over - tall) / height, across / width, tall / height))
         top -= over + tall + under
+    return float(across)
 
 
 @cache
