@@ -8,7 +8,7 @@ many windows as the file says. With --turns it sends its messages in each slice 
 counts those of the slices that were kept. It is started some thousand times: to load argparse, json, pathlib, and the
 Python halves of signal and socket would be most of its CPU time."""
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _socket
 import binascii
 import fcntl
@@ -40,9 +40,17 @@ class Options:
     size, connections, depth, threads, seed, events_fd = 31, 1, 1, 1, 1, -1
     turns = False
     flags = ("--as-client",) if IS_CLIENT else ("--turns",)
-    ignored = ("--warmup", "--timeout", "--linger", "--nodelay", "--write-mode", "--service-time", "--connect-timeout")
-    texts = ("--workload", "--duration", "--json")
-    numbers = ("-c", "--size", "--seed", "--events-fd")
+    ignored: tuple[str, ...] = (
+        "--warmup",
+        "--timeout",
+        "--linger",
+        "--nodelay",
+        "--write-mode",
+        "--service-time",
+        "--connect-timeout",
+    )
+    texts: tuple[str, ...] = ("--workload", "--duration", "--json")
+    numbers: tuple[str, ...] = ("-c", "--size", "--seed", "--events-fd")
     if not IS_CLIENT:
         ignored += ("--connect-rate", "--witness")
         texts += ("--arrivals", "--audience", "--rate")

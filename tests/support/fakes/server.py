@@ -3,7 +3,7 @@ or, where --listen says so, over UDP to clients that said hello (protocol/WIRE.m
 is started some thousand times: to load json, and the Python halves of signal and socket would be most of its CPU
 time."""
 
-import _signal as signal
+import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
 import _thread
 import os
@@ -28,7 +28,7 @@ def told() -> str:
     return where.partition("://")[2].rpartition(":")[0]
 
 
-def json_of(fields: dict[str, object]) -> str:
+def json_of(fields: object) -> str:
     """Its text, of true, numbers and strings without quotes."""
     return str(fields).replace("'", '"').replace("True", "true")
 
@@ -138,7 +138,7 @@ def serve(listener: socket.socket) -> None:
     while True:
         for fd, _ in selector.poll():
             if fd == listener.fileno():
-                accepted, _ = listener._accept()
+                accepted, _ = listener._accept()  # type: ignore[attr-defined]
                 connections[accepted] = socket.socket(fileno=accepted)
                 totals["connections"] += 1
                 selector.register(accepted, select.EPOLLIN)
