@@ -248,7 +248,7 @@ def _shared_folders(home: Path) -> list[Path]:
 
 def _contestants(them: Sequence[Contestant], kind: Kind, root: Path) -> list[About]:
     home = root / f"{kind}s"
-    family = families(home, root)
+    family = families(home, root) if them else {}
     return [_contestant(one, kind, home, family.get(one.name, ())) for one in them]
 
 
