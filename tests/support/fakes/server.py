@@ -162,8 +162,8 @@ def serve(listener: socket.socket) -> None:
             totals["bytes_in"] += len(data)
             if MODE == "asks_more":
                 os.getppid()
+            totals["bytes_out"] += len(data)  # before it is out: the signal to end may come right after
             connection.sendall(data)
-            totals["bytes_out"] += len(data)
 
 
 def serve_datagrams() -> None:
@@ -183,7 +183,8 @@ def serve_datagrams() -> None:
             totals["requests"] += 1
             totals["bytes_in"] += len(data)
             if MODE != "lossy" or totals["requests"] % 3:
-                totals["bytes_out"] += server.sendto(data, peer)
+                totals["bytes_out"] += len(data)
+                server.sendto(data, peer)
 
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN if MODE == "ignores_sigterm" else end)
