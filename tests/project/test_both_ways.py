@@ -12,7 +12,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import fmean
 from typing import NamedTuple
 
@@ -103,6 +103,9 @@ def comparisons(study: Experiment, claim: Claim) -> list[Step]:
 # --- figures for which they hold -----------------------------------------------------------------------------------
 
 
+Sides = list[tuple[int, list[tuple[str, Cell]]]]
+
+
 def sides(study: Experiment, step: Step) -> Iterator[tuple[int, list[tuple[str, Cell]]]]:
     """What is added up in a comparison, and what is taken off."""
     for sign, selection in zip((1, -1, -1, 1), (step.a, step.b, *(step.over or ())), strict=False):
@@ -110,14 +113,13 @@ def sides(study: Experiment, step: Step) -> Iterator[tuple[int, list[tuple[str, 
             yield sign, [(step.metric, cell) for cell in cells_of(study, selection, step.metric)]
 
 
-def settle(study: Experiment, step: Step, truth: Truth) -> bool:
+def settle(step: Step, moved: Sides, truth: Truth) -> bool:
     """Whether a comparison holds clearly; where it does not, its sides are moved so far that it does."""
     if step.subtracts:
-        return settle_difference(study, step, truth)
+        return settle_difference(step, moved, truth)
     share = is_share(step.metric)
     threshold = step.threshold if share else math.log(step.threshold)
     clear = 0.4 * min(threshold, 1 - threshold) if share and threshold else 0.02
-    moved = list(sides(study, step))
     for _, keys in moved:
         for key in keys:
             truth.setdefault(key, 0.5 if share else math.log(1e6))
@@ -132,9 +134,8 @@ def settle(study: Experiment, step: Step, truth: Truth) -> bool:
     return False
 
 
-def settle_difference(study: Experiment, step: Step, truth: Truth) -> bool:
+def settle_difference(step: Step, moved: Sides, truth: Truth) -> bool:
     """The same of a comparison of differences: whichever side is to be greater grows."""
-    moved = list(sides(study, step))
     for _, keys in moved:
         for key in keys:
             truth.setdefault(key, math.log(1e6))
@@ -157,9 +158,9 @@ def can_fail(step: Step) -> bool:
 
 def settled(study: Experiment, plan: Sequence[Step], truth: Truth) -> Truth:
     """Figures near these for which all of the plan holds."""
-    found = dict(truth)
+    found, moved = dict(truth), [list(sides(study, step)) for step in plan]
     for _ in range(1000):
-        if False not in [settle(study, step, found) for step in plan]:
+        if False not in [settle(step, of_step, found) for step, of_step in zip(plan, moved, strict=True)]:
             assert all(0 <= value <= 1 for (metric, _), value in found.items() if is_share(metric))
             return found
     raise AssertionError("no figures were found for which all of its comparisons hold")
@@ -172,7 +173,7 @@ def against(step: Step) -> Step:
 # --- runs with such figures ----------------------------------------------------------------------------------------
 
 
-def run_of(study: Experiment, claim: Claim, truth: Truth, platform: str = "one") -> Run:
+def run_of(study: Experiment, claim: Claim, truth: Truth) -> Run:
     """The run of a large machine that measured this, with its single claim."""
     figures: dict[Cell, dict[str, float]] = defaultdict(dict)
     code: dict[Cell, dict[str, float]] = defaultdict(dict)
@@ -181,18 +182,33 @@ def run_of(study: Experiment, claim: Claim, truth: Truth, platform: str = "one")
         where[cell][metric] = value if is_share(metric) else math.exp(value)
     points = [Point(cell.scenario, cell.contestant, dict(cell.levels), own) for cell, own in figures.items()]
     run = of_points(replace(study, claims=(claim,)), points)
-    return replace(
-        run,
-        run_id=platform,
-        environment=run.environment | {"cpu_model": platform},
-        about=tuple(about(cell, own) for cell, own in code.items()),
-    )
+    return on_platform(replace(run, about=tuple(about(cell, own) for cell, own in code.items())), "one")
 
 
 def about(cell: Cell, code: Mapping[str, float]) -> About:
     size = CodeSize(files=1, lines=0, functions=1, complexity=0, complexity_max=0)
     size = replace(size, **{metric: round(value) for metric, value in code.items()})
     return About(kind="client" if cell.scenario == "client" else "server", name=cell.contestant, code=size)
+
+
+@cache
+def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[Step, Run], ...]]:
+    study = STUDIES[size][name]
+    (claim,) = (one for one in study.claims if one.id == claim_id)
+    plan = comparisons(study, claim)
+    holds = settled(study, plan, {})
+    fails = ((step, run_of(study, claim, settled(study, [against(step)], holds))) for step in plan)
+    return run_of(study, claim, holds), tuple(fails)
+
+
+def both_ways(study: Experiment, claim: Claim) -> tuple[Run, tuple[tuple[Step, Run], ...]]:
+    """A run in which all comparisons of a claim hold, and for each of them a run in which it does not. Made once: what
+    a large machine and two smaller ones say of them differs by the environment alone."""
+    return _figures(study.name, study.budget, claim.id)
+
+
+def on_platform(run: Run, name: str) -> Run:
+    return replace(run, run_id=name, environment=run.environment | {"cpu_model": name})
 
 
 def verdict(run: Run) -> ClaimVerdict:
@@ -211,18 +227,16 @@ def sent_in_the_window(scenario: Scenario, answer_s: float) -> bool:
 
 @pytest.mark.parametrize(("study", "claim"), CLAIMS)
 def test_every_claim_comes_out_both_ways(study: Experiment, claim: Claim) -> None:
-    plan = comparisons(study, claim)
-    holds = settled(study, plan, {})
-    fails = [settled(study, [against(step)], holds) for step in plan]
+    holds, fails = both_ways(study, claim)
     assert fails
     if ON_PLATFORMS not in claim.needs:
-        assert verdict(run_of(study, claim, holds)) == "confirmed"
-        wanted = ["refuted" if can_fail(step) else "undecided" for step in plan]
-        assert [verdict(run_of(study, claim, one)) for one in fails] == wanted
+        assert verdict(holds) == "confirmed"
+        wanted = ["refuted" if can_fail(step) else "undecided" for step, _ in fails]
+        assert [verdict(run) for _, run in fails] == wanted
         assert "refuted" in wanted
         return
-    here, alike, other = (run_of(study, claim, *what) for what in ((holds,), (holds, "alike"), (fails[0], "other")))
-    (different,), (same,) = across([here, other]), across([here, alike])
+    other = on_platform(fails[0][1], "other")
+    (different,), (same,) = across([holds, other]), across([holds, on_platform(holds, "alike")])
     assert (different.together, same.together) == ("confirmed", "refuted")
 
 
@@ -244,11 +258,10 @@ WITH_ONE_SERVER_CORE = (
 def test_two_cores_decide_all_that_no_need_forbids(
     study: Experiment, claim: Claim, pinned: str, forbidden: Mapping[str, set[ClaimVerdict]]
 ) -> None:
-    plan = comparisons(study, claim)
-    holds = settled(study, plan, {})
-    figures = [holds, *(settled(study, [against(step)], holds) for step in plan if can_fail(step))]
+    holds, fails = both_ways(study, claim)
+    runs = [holds, *(run for step, run in fails if can_fail(step))]
     environment = {"cores_allowed": 2, "pinning.server": pinned, "platforms": 1, "hosts": 1}
-    found = {verdict(replace(run_of(study, claim, one), environment=environment)) for one in figures}
+    found = {verdict(replace(run, environment=environment)) for run in runs}
     assert found & BOTH == BOTH - forbidden.get(claim.id, set())
 
 

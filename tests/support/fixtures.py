@@ -23,7 +23,6 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.run import resume, runner
 from netdyno.trial.setup import Bench
-from tests.support.builders.made_canary import SteadyCanary
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
@@ -104,6 +103,8 @@ def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time."""
+    from tests.support.builders.made_canary import SteadyCanary  # loads NumPy, which few runs of tests need
+
     monkeypatch.setattr(runner, "Canary", SteadyCanary)
     monkeypatch.setattr(resume, "Canary", SteadyCanary)
 
