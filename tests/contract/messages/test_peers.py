@@ -223,12 +223,22 @@ def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Cl
         talker.send(message(workload, talker.identity, talker.next_number()))
         greeter.send(control(HELO, greeter.token))
         _forget_what_was_said([talker])  # or its own words in a group leave no room for others'
-        heard = silent.listen(0.1)
+        farewell = _hear_farewell(silent, 0.1)
         quiet_s, spoke = max(quiet_s, time.monotonic() - spoke), time.monotonic()
-        if heard is not None and heard.startswith(bytes(4)):  # else it is what the talker says in chat
-            assert heard == control(BYE, silent.token)
+        if farewell is not None:
+            assert farewell == control(BYE, silent.token)
             return quiet_s, spoke
     raise AssertionError(f"waited {PATIENCE_S:g} s and who is silent is not forgotten")
+
+
+def _hear_farewell(silent: Client, within_s: float) -> bytes | None:
+    """The control message that comes within so long, if one does; what the talker says in chat is passed over."""
+    deadline = time.monotonic() + within_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        heard = silent.listen(left_s)
+        if heard is not None and heard.startswith(bytes(4)):
+            return heard
+    return None
 
 
 def _hear_the_rest(silent: Client, talker: Client) -> None:

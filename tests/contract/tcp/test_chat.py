@@ -70,7 +70,8 @@ def everybody_talks(
             wanted = identities if to_self else identities - {member.client.identity}
             return all(member.heard.get(sender, 0) == len(sizes) for sender in wanted)
 
-        while not all(complete(member) for member in crowd):
+        incomplete = list(crowd)
+        while incomplete := [member for member in incomplete if not complete(member)]:
             ready = selector.select(PATIENCE_S)
             assert ready, f"nothing more comes: {[member.heard for member in crowd]}"
             for key, events in ready:
