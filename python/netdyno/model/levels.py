@@ -34,7 +34,7 @@ def place(level: type_level) -> float | None:
 
 def level_key(values: Mapping[str, type_level]) -> str:
     """One text per combination of levels, the same whatever the order of its factors."""
-    return ", ".join(f"{name}={values[name]}" for name in sorted(values))
+    return ", ".join([f"{name}={values[name]}" for name in sorted(values)])
 
 
 def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
