@@ -19,7 +19,7 @@ struct Quiet : Observer {
   void progress(const Progress&, const Timeline::Slot&) override {}
   void window_end() override {}
   void sent(std::uint64_t) override {}
-  void slice(std::uint64_t) override {}
+  void slice(std::uint64_t, Nanos) override {}
   void missed_slice() override {}
   void finished() override {}
 };
