@@ -30,7 +30,7 @@ namespace {
 using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;               // every thread is in its loop when the load begins
-constexpr std::chrono::milliseconds witness_every{2};  // 1.3% of a core where a virtual timer costs 27 us
+constexpr std::chrono::milliseconds witness_every{1};  // 2.7% of a core where a virtual timer costs 27 us
 constexpr Nanos progress_interval = one_second / 2;
 constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // who names a later moment does not mean this clock
 
