@@ -185,7 +185,7 @@ def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
 
     def take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         taken = take_slice(stand, turn, place, beside)
-        stand.pause = ForeignTime(PAUSE, left.pop(0) if left else 0.0)
+        stand.note_foreign(ForeignTime(PAUSE, left.pop(0) if left else 0.0))
         return taken
 
     monkeypatch.setattr(Stand, "take_slice", take)

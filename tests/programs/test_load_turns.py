@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -68,21 +69,19 @@ class Turns:
 
     def slices(self, count: int) -> list[int]:
         """Make so many; the messages of each. On a busy machine a line may come too late: once more."""
-        sent: list[int] = []
-        while len(sent) < count:
-            self.go()
+        return [int(self.make_slice()["sent"]) for _ in range(count)]
+
+    def make_slice(self, announce: Callable[[int], object] = lambda _: None) -> dict[str, int | str]:
+        """Return the event of one, whose beginning is announced as well."""
+        while True:
+            announce(self.go())
             event = self.event()
             if event["event"] == "slice":
-                sent.append(int(event["sent"]))
-        return sent
+                return event
 
-    def paused_s(self) -> float:
-        """Make a slice; how long its witnesses saw nothing run, in seconds."""
-        self.go()
-        return self.read_paused_s()
-
-    def read_paused_s(self) -> float:
-        return int(self.event()["paused_ns"]) / 1e9
+    def paused_s(self, announce: Callable[[int], object] = lambda _: None) -> float:
+        """Make a slice, and return how long its witnesses saw nothing run, in seconds."""
+        return int(self.make_slice(announce)["paused_ns"]) / 1e9
 
     def ended(self, how: set[int] = MEASURED) -> LoadResult:
         """The result, when it has ended by itself, whose parts come to their wholes."""
@@ -334,7 +333,7 @@ import os, sys, time
 os.sched_setaffinity(0, [int(sys.argv[1])])
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
 for line in sys.stdin:
-    while time.monotonic_ns() < int(line) + 10_000_000: time.sleep(0.001)
+    time.sleep(max(0, (int(line) + 10_000_000 - time.monotonic_ns()) / 1e9))
     until = time.monotonic() + {PAUSED_S}
     while time.monotonic() < until: pass
 """
@@ -350,16 +349,13 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) 
         subprocess.Popen([sys.executable, "-c", TAKES_A_CORE, str(core)], stdin=subprocess.PIPE, text=True) as other,
     ):
         assert other.stdin is not None
-        paused_s = []
-        for _ in range(3):  # the machine has pauses of its own, so the shortest of each is looked at
-            paused_s.append(generator.paused_s())
-            print(begins := generator.go(), file=other.stdin, flush=True)
-            assert begins
-            paused_s.append(generator.read_paused_s())
+        take_core = partial(print, file=other.stdin, flush=True)
+        # The machine has pauses of its own, so the shortest of each is looked at.
+        free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(3)), strict=True)
         other.stdin.close()
         generator.end()
-    assert min(paused_s[::2]) < 0.5 * PAUSED_S
-    assert min(paused_s[1::2]) > 0.7 * PAUSED_S
+    assert min(free_s) < 0.5 * PAUSED_S
+    assert min(taken_s) > 0.7 * PAUSED_S
 
 
 def test_who_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:

@@ -212,8 +212,6 @@ class Stand:
         self.slices: list[Slice] = []
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
-        self.pause = ForeignTime()
-        """How long the machine let nothing run on a core in the last slice."""
         self._running = ExitStack()
         self._readings: list[SliceReading] = []
         """Of each slice."""
@@ -284,17 +282,18 @@ class Stand:
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
         cpu_s = used_s(before, self.read_server_cpu())
-        self.pause = ForeignTime(PAUSE, event.paused_ns / 1e9)
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
+        self.note_foreign(ForeignTime(PAUSE, event.paused_ns / 1e9))
         return event.event == "slice"
 
     def note_foreign(self, foreign: ForeignTime) -> None:
-        """Write down which program of others ran longest during the last slice."""
-        self.slices[-1] = msgspec.structs.replace(
-            self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
-        )
+        """Write down what took a core during the last slice, if nothing noted before did for longer."""
+        if foreign.seconds >= self.slices[-1].foreign_s:
+            self.slices[-1] = msgspec.structs.replace(
+                self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
+            )
 
     def keep(self, turn: int, *, keep: bool) -> None:
         """Decide on the slice of a turn, which must be the last one."""
@@ -502,19 +501,18 @@ class Turns:
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
-            longest = max(foreign.find_longest(before, foreign.read()), stand.pause, key=lambda time: time.seconds)
-            stand.note_foreign(longest)
-            if not left or not self._is_made_again(longest, stand.division.length_s):
+            stand.note_foreign(foreign.find_longest(before, foreign.read()))
+            if not left or not self._is_made_again(stand.slices[-1].foreign_s, stand.division.length_s):
                 break
             self._slices_again -= 1
             stand.keep(turn, keep=False)
         return True
 
-    def _is_made_again(self, longest: ForeignTime, slice_s: float) -> bool:
+    def _is_made_again(self, foreign_s: float, slice_s: float) -> bool:
         """Never where foreign load is only counted, nor beside a neighbour that stays and disturbs every slice."""
         if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
             return False
-        return not turn_audits.is_free(longest.seconds, slice_s, server_cores(self._bench.pinning))
+        return not turn_audits.is_free(foreign_s, slice_s, server_cores(self._bench.pinning))
 
     def audit_machine(self, seen: MachineObservation | None) -> tuple[Audit, ...]:
         """Whether others left the cores to these contestants."""
