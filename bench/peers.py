@@ -366,12 +366,12 @@ class Race:
 
 def race(results: Results, case: str) -> Race | None:
     """Return nothing where this program or all others have no figures."""
-    found = {name: {one.round: one.rate for one in runs if one.rate} for name, runs in results.of(case).items()}
-    ours = found.pop(OURS.name, {})
-    others = {name: runs for name, runs in found.items() if runs}
+    rates = {name: {run.round: run.rate for run in runs if run.rate} for name, runs in results.of(case).items()}
+    ours = rates.pop(OURS.name, {})
+    others = {name: by_round for name, by_round in rates.items() if by_round}
     if not ours or not others:
         return None
-    best, theirs = max(others.items(), key=lambda one: statistics.median(one[1].values()))
+    best, theirs = max(others.items(), key=lambda item: statistics.median(item[1].values()))
     ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
     return Race(list(ours.values()), best, list(theirs.values()), ratios)
 
@@ -382,7 +382,9 @@ def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list
     for case in (server.name for server in SERVERS if server.name in results.cases):
         if (found := race(results, case)) is None:
             continue
-        before = [statistics.median(past.ratios) for one in earlier if (past := race(one, case)) and past.ratios]
+        before = [
+            statistics.median(past.ratios) for command in earlier if (past := race(command, case)) and past.ratios
+        ]
         cells = [case, rate(found.ours), f"`{found.best}`", rate(found.theirs)]
         cells += [spread(found.ratios, "{:.2f}".format)]
         ends = sorted({f"{ratio:.2f}" for ratio in (min(before), max(before))}) if before else []
@@ -426,7 +428,7 @@ def latest(kept: Sequence[Results]) -> list[Results]:
     """Return each command with the cases that no later command has measured."""
 
     def of_later(number: int) -> set[str]:
-        return {case for one in kept[number + 1 :] for case in one.cases}
+        return {case for later in kept[number + 1 :] for case in later.cases}
 
     return [
         replace(one, cases=[case for case in one.cases if case not in of_later(number)])

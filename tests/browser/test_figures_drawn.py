@@ -161,11 +161,11 @@ def test_the_table_of_each_figure_is_its_data(light: Watched, monkeypatch: pytes
 
 def test_every_drawing_reads_aloud_and_every_table_can_be_scrolled_by_keyboard(light: Watched) -> None:
     open_all_details(light.page)
-    told = labels(light.page.locator(".chart-of svg[role=img]"))
-    assert len(told) == 4 + 2 + 12
-    assert all(any(title in text for title in TITLES) for text in told)
-    assert f"{BARS_TITLE}, {ASIO}. Throughput: " in told[0]
-    assert "1.60k/s (asio-callbacks, nodelay off on both sides)" in told[0]
+    spoken = labels(light.page.locator(".chart-of svg[role=img]"))
+    assert len(spoken) == 4 + 2 + 12
+    assert all(any(title in text for title in TITLES) for text in spoken)
+    assert f"{BARS_TITLE}, {ASIO}. Throughput: " in spoken[0]
+    assert "1.60k/s (asio-callbacks, nodelay off on both sides)" in spoken[0]
     regions = light.page.locator(".chart-of .scroll").all()
     assert len(regions) == 5 + 4
     assert all(one.get_attribute("tabindex") == "0" and one.get_attribute("aria-label") for one in regions)
