@@ -24,3 +24,14 @@ endfunction()
 function(netdyno_join_sources target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${NETDYNO_QUICK_BUILD} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
+
+# GCC looks for garbage from 128 MiB on. From 512 on it compiles large sources in nine tenths of the time, to the same
+# machine code; a machine that has not a GiB for each compiler that may run keeps to the default.
+if(NETDYNO_QUICK_BUILD)
+  cmake_host_system_information(RESULT netdyno_memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT netdyno_processors QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR netdyno_memory_needed_mib "1024 * (${netdyno_processors} + 2)")
+  if(netdyno_memory_mib GREATER netdyno_memory_needed_mib)
+    add_compile_options("$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=524288>")
+  endif()
+endif()
