@@ -276,17 +276,9 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--turns", plan.turns,
                 "when all connections stand, make warm-up and window again and again, at each moment that a line on "
                 "stdin names as for --await-go; 'drop' makes the last not count, and 'end' ends it");
-  const auto read_core = [&plan](const std::string& text) {
-    int core = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
-    if (error != std::errc{} || end != text.data() + text.size() || core < 0 || core >= core_numbers)
-      refuse_value("--witness", fmt::format("'{}' is no core; want e.g. 1", text));
-    plan.witnessed.push_back({"", core});
-  };
-  line.add_read_each(
-          "--witness", read_core,
-          "with --turns: tell of each slice for how long the machine let nothing run on this core (repeatable)")
-      .type_name("CORE");
+  line.add_numbers("--witness", plan.witnessed, 0, core_numbers - 1,
+                   "with --turns: tell of each slice for how long the machine let nothing run on these cores")
+      .type_name("N[,N…]");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");

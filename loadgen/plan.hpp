@@ -11,7 +11,6 @@
 
 #include "lib/cli/url.hpp"
 #include "lib/measure/clock.hpp"
-#include "lib/measure/witness.hpp"
 #include "lib/protocol/workload.hpp"
 #include "loadgen/assertion.hpp"
 #include "loadgen/foreign.hpp"
@@ -76,7 +75,7 @@ struct LoadPlan {
   Share share;                          // of the connections and rates here, which are those of all programs together
   bool await_go = false;                // the load begins at the moment that a line on stdin names
   bool turns = false;                   // the load is made slice by slice, each at a moment that a line on stdin names
-  std::vector<WatchedCore> witnessed;   // for pauses, in each slice
+  std::vector<int> witnessed;           // cores, for pauses in each slice
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing

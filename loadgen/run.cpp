@@ -22,6 +22,7 @@
 
 #include "lib/cli/die.hpp"
 #include "lib/measure/process.hpp"
+#include "lib/measure/witness.hpp"
 #include "lib/net/descriptor.hpp"
 
 namespace netdyno::load {
@@ -225,7 +226,9 @@ class Run {
     ++control_.turn;
     if (at <= now_ns()) return observer_.missed_slice();
     start_ = at;
-    Witness witness{plan_.witnessed, witness_every};
+    std::vector<WatchedCore> watched;
+    for (const int core : plan_.witnessed) watched.push_back({fmt::to_string(core), core});
+    Witness witness{watched, witness_every};
     timeline_.clear();
     control_.begin_slice();
     control_.window_end = at + plan_.warmup + plan_.duration;

@@ -71,7 +71,8 @@ template Option CommandLine::add_number(const std::string&, std::size_t&, std::s
 
 Option CommandLine::add_numbers(const std::string& name, std::vector<int>& values, int low, int high,
                                 const std::string& help) {
-  return Option{app_->add_option(name, values, help)->delimiter(',')->check(CLI::Range(low, high))};
+  return Option{
+      app_->add_option(name, values, help)->delimiter(',')->allow_extra_args(false)->check(CLI::Range(low, high))};
 }
 
 Option CommandLine::add_read(const std::string& name, std::function<void(const std::string&)> read,

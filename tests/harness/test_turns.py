@@ -219,7 +219,7 @@ def test_cores_are_witnessed_where_a_witness_may_run_before_server_and_generator
     (trial,) = run(contestant, bench._replace(pinning=pinning), "good")
     assert trial.status == "valid"
     (log,) = (bench.folder / "logs").iterdir()
-    witnessed = f"--witness {cores[0]} --witness {cores[-1]}" in log.read_text()
+    witnessed = f"--witness {cores[0]},{cores[-1]}" in log.read_text()
     assert witnessed == pinning.realtime
 
 

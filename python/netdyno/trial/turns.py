@@ -370,7 +370,7 @@ class Stand:
         pinning = self.prepared.bench.pinning
         if not pinning.realtime:
             return []
-        return [word for core in (*pinning.server, *pinning.generator) for word in ("--witness", str(core))]
+        return ["--witness", ",".join(map(str, (*pinning.server, *pinning.generator)))]
 
     def _make_slice(self) -> generate.Event:
         _, wanted, _, bench, _, _ = self.prepared
