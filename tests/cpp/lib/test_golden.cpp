@@ -104,9 +104,7 @@ struct Served {
   Totals totals;
 };
 
-Served serve(const json& vector, const std::vector<std::string_view>& slices) {
-  const ServerOptions options = options_of(vector);
-  EXPECT_EQ(format_resolved(options), vector.at("resolved"));
+Served serve(const json& vector, const ServerOptions& options, const std::vector<std::string_view>& slices) {
   Counters counters;
   const auto session = make_session(options, counters);
   Served outcome;
@@ -129,8 +127,8 @@ Served serve(const json& vector, const std::vector<std::string_view>& slices) {
   return outcome;
 }
 
-void expect_golden(const json& vector, const std::vector<std::string_view>& slices) {
-  const Served outcome = serve(vector, slices);
+void expect_golden(const json& vector, const ServerOptions& options, const std::vector<std::string_view>& slices) {
+  const Served outcome = serve(vector, options, slices);
   const bool echo = vector.at("workload") == "echo";
   ASSERT_EQ(outcome.effects, echo ? joined(vector.at("effects")) : vector.at("effects"));
   ASSERT_EQ(outcome.totals.protocol_errors, vector.at("protocol_errors"));
@@ -156,8 +154,8 @@ std::vector<std::string_view> cut_at_random(std::string_view stream, std::mt1993
 
 /// A test parameter that prints its name instead of thousands of digits.
 struct Named {
-  json vector;
-  friend std::ostream& operator<<(std::ostream& out, const Named& named) { return out << named.vector.at("name"); }
+  const json* vector;
+  friend std::ostream& operator<<(std::ostream& out, const Named& named) { return out << named.vector->at("name"); }
 };
 
 class Golden : public testing::TestWithParam<Named> {
@@ -165,24 +163,28 @@ class Golden : public testing::TestWithParam<Named> {
   void SetUp() override {
     for (const auto& chunk : vector().at("chunks")) chunks_.push_back(from_hex(chunk));
     for (const auto& chunk : chunks_) stream_ += chunk;
+    EXPECT_EQ(format_resolved(options_), vector().at("resolved"));
   }
-  static const json& vector() { return GetParam().vector; }
+  static const json& vector() { return *GetParam().vector; }
+  void expect(const std::vector<std::string_view>& slices) const { expect_golden(vector(), options_, slices); }
+
+  const ServerOptions options_ = options_of(vector());
   std::vector<std::string> chunks_;
   std::string stream_;
 };
 
-TEST_P(Golden, AsGiven) { expect_golden(vector(), {chunks_.begin(), chunks_.end()}); }
+TEST_P(Golden, AsGiven) { expect({chunks_.begin(), chunks_.end()}); }
 
-TEST_P(Golden, InOnePiece) { expect_golden(vector(), cut_every(stream_, stream_.size())); }
+TEST_P(Golden, InOnePiece) { expect(cut_every(stream_, stream_.size())); }
 
-TEST_P(Golden, ByteByByte) { expect_golden(vector(), cut_every(stream_, 1)); }
+TEST_P(Golden, ByteByByte) { expect(cut_every(stream_, 1)); }
 
 TEST_P(Golden, InTwoPiecesCutAnywhere) {
   const std::size_t step = 1 + stream_.size() / 512;  // every place, except in the few long streams
   for (std::size_t cut = 1; cut < stream_.size(); cut += cut < 32 || cut + 32 > stream_.size() ? 1 : step) {
     SCOPED_TRACE(cut);
     const std::string_view stream{stream_};
-    expect_golden(vector(), {stream.substr(0, cut), stream.substr(cut)});
+    expect({stream.substr(0, cut), stream.substr(cut)});
     if (HasFatalFailure()) return;
   }
 }
@@ -191,20 +193,20 @@ TEST_P(Golden, InRandomPieces) {
   std::mt19937 random{20250101};  // fixed, so that a failure comes again
   for (int round = 0; round < 50; ++round) {
     SCOPED_TRACE(round);
-    expect_golden(vector(), cut_at_random(stream_, random));
+    expect(cut_at_random(stream_, random));
     if (HasFatalFailure()) return;
   }
 }
 
 std::vector<Named> vectors() {
   std::vector<Named> list;
-  for (const json& vector : golden().at("vectors")) list.push_back({vector});
+  for (const json& vector : golden().at("vectors")) list.push_back({&vector});
   return list;
 }
 
 std::string test_name(const testing::TestParamInfo<Named>& info) {
   std::string name;
-  for (const char c : info.param.vector.at("name").get<std::string>()) name += std::isalnum(c) != 0 ? c : '_';
+  for (const char c : info.param.vector->at("name").get<std::string>()) name += std::isalnum(c) != 0 ? c : '_';
   return name + "_" + std::to_string(info.index);
 }
 
