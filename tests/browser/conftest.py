@@ -1,4 +1,4 @@
-"""A headless Chromium and the report of the made-up run, once for all tests of this folder, and gone after them: its
+"""A headless Chromium and the report of a made-up run, once for all tests of this folder, and gone after them: its
 hundred threads shall not run beside tests of what the machine does.
 
 The browser is Debian's; without it these tests are skipped with the reason, for the report itself needs none.
@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from netdyno.present import report
 from tests.support.builders.analysed import analysed
-from tests.support.builders.made_run import made_run
+from tests.support.builders.made_run import one_of_each_kind
 from tests.support.watched import Pages, Watched, opened
 
 PROGRAMS = ("chromium-headless-shell", "chromium")
@@ -61,5 +61,5 @@ def pages(browser: Browser) -> Iterator[Pages]:
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    report.write_page(analysed(made_run()), path)
+    report.write_page(analysed(one_of_each_kind()), path)
     return path

@@ -29,16 +29,19 @@ from tests.support.builders.made_run import (
     UDP,
     made_run,
     messages_run,
+    one_of_each_kind,
     paired_run,
     troubled_run,
     unsafe_run,
     with_only,
 )
+from tests.support.undrawn import undrawn, without_panels
 from tests.support.watched import (
     LEAST_CONTRAST_OF_SHAPES,
     LEAST_CONTRAST_OF_TEXT,
     PHONE,
     WIDE,
+    Look,
     Pages,
     Watched,
     colour_of,
@@ -46,12 +49,11 @@ from tests.support.watched import (
     labels,
     open_all_details,
     opened,
+    resize,
 )
 
-
-@pytest.fixture(params=["light", "dark"], scope="module")
-def wide(request: pytest.FixtureRequest, pages: Pages, page_file: Path) -> Watched:
-    return pages(page_file, WIDE, request.param)
+LOOKS = pytest.mark.parametrize("look", [(WIDE, "light"), (PHONE, "dark")], ids=["wide", "phone"])
+"""Each size and each scheme once: a scheme changes colours only, and a size none of them."""
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +68,19 @@ def fresh(browser: Browser, page_file: Path) -> Iterator[Watched]:
 
 @pytest.fixture(scope="module")
 def phone(pages: Pages, page_file: Path) -> Watched:
-    return pages(page_file, PHONE, "light")
+    return pages(page_file, PHONE, "dark")
 
 
 # --- complete and alone ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_asks_for_nothing_and_complains_about_nothing(browser: Browser, page_file: Path, scheme: str) -> None:
-    for watched in opened(browser, page_file, WIDE, scheme):
-        watched.page.locator("#theme").click()
-        open_all_details(watched.page)
-        for select in watched.page.locator("select").all():
-            select.select_option(index=0)
-        assert watched.complaints == []
-        assert [url for url in watched.requests if not url.startswith("data:")] == [page_file.as_uri()]
+def test_it_asks_for_nothing_and_complains_about_nothing(fresh: Watched, page_file: Path) -> None:
+    open_all_details(fresh.page)
+    for _ in range(2):
+        fresh.page.locator("#theme").click()
+    for select in fresh.page.locator("select").all():
+        select.select_option(index=0)
+    assert [url for url in fresh.requests if not url.startswith("data:")] == [page_file.as_uri()]
 
 
 def test_it_is_one_file_below_two_megabytes(page_file: Path) -> None:
@@ -96,9 +96,9 @@ def test_a_run_in_which_everything_failed_noisily_stays_small(tmp_path: Path) ->
     assert file.stat().st_size < 2_000_000
 
 
-def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
-    for one in analysed(made_run()).scenarios:
-        card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))
+def test_every_answer_is_seen_before_any_scrolling(light: Watched) -> None:
+    for one in analysed(one_of_each_kind()).scenarios:
+        card = light.page.locator(".card", has=light.page.get_by_role("heading", name=one.scenario.name, exact=True))
         sentence = card.locator(".sentence")
         assert re.sub(r"\s+", " ", sentence.inner_text()) == answer(one).short
         box = sentence.bounding_box()
@@ -107,7 +107,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
 
 
 def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
-    for number, one in enumerate(analysed(made_run()).scenarios, 1):
+    for number, one in enumerate(analysed(one_of_each_kind()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
         assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(one).sentence
         told = labels(section.locator("figure svg"))
@@ -134,44 +134,46 @@ def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> 
     assert {link.removeprefix("#") for link in links if link} <= set(ids)
 
 
-def test_set_aside_trials_stand_there_with_reason_and_log_as_text(fresh: Watched) -> None:
-    text = fresh.page.locator("#set-aside").inner_text()
-    for expected in ("invalid", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "60 trials"):
+def test_set_aside_trials_stand_there_with_reason_and_log_as_text(light: Watched) -> None:
+    text = light.page.locator("#set-aside").inner_text()
+    for expected in ("invalid", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "42 trials"):
         assert expected in text
-    fresh.page.locator("#set-aside summary").first.click()
-    assert "<script>alert(1)</script>" in fresh.page.locator("#set-aside pre").first.inner_text()
+    open_all_details(light.page)
+    assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
 
 
 def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(with_only(unsafe_run(), "echo", "chat"), file)
-    for size in (WIDE, PHONE):
-        for watched in opened(browser, file, size, "light"):
-            page = watched.page
-            assert watched.complaints == []
-            section = page.locator("#s1")
-            assert section.get_by_role("heading", name="Unsafe, and in no ranking or claim").is_visible()
-            apart = page.get_by_role("region", name="Unsafe contestants in echo")
-            assert "3,000 (25%)" in apart.inner_text()
-            assert EPOLL in apart.inner_text()
-            told = labels(page.locator("figure svg"))
-            places = [*told, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
-            assert not [text for text in places if EPOLL in text]
-            widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-            assert widths[0] <= widths[1]
+    with undrawn():
+        report.write(with_only(unsafe_run(), "echo", "chat"), file)
+    for watched in opened(browser, file, WIDE, "light"):
+        page = watched.page
+        section = page.locator("#s1")
+        assert section.get_by_role("heading", name="Unsafe, and in no ranking or claim").is_visible()
+        apart = page.get_by_role("region", name="Unsafe contestants in echo")
+        assert "3,000 (25%)" in apart.inner_text()
+        assert EPOLL in apart.inner_text()
+        told = labels(page.locator("figure svg"))
+        assert len(told) >= 14
+        places = [*told, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
+        assert not [text for text in places if EPOLL in text]
+        for size in (WIDE, PHONE):
+            resize(page, size)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
 
-def test_no_name_is_broken_in_a_card(browser: Browser, page_file: Path) -> None:
+def test_no_name_is_broken_in_a_card(light: Watched) -> None:
     broken = """names => names.filter(name => {
         const text = document.createRange();
         text.selectNodeContents(name.lastChild);
         return new Set([...text.getClientRects()].map(box => Math.round(box.top))).size > 1;
     }).map(name => name.textContent.trim())"""
-    for watched in opened(browser, page_file, (1096, 900), "light"):  # two cards in a row, as narrow as they can be
-        names = watched.page.locator(".brief tbody th:not([colspan])")
-        assert names.count() > 10
-        assert names.evaluate_all(broken) == []
-        assert watched.page.evaluate("document.documentElement.scrollWidth") == 1096
+    resize(light.page, (1096, 900))  # two cards in a row, as narrow as they can be
+    names = light.page.locator(".brief tbody th:not([colspan])")
+    assert names.count() > 10
+    assert names.evaluate_all(broken) == []
+    assert light.page.evaluate("document.documentElement.scrollWidth") == 1096
+    resize(light.page, WIDE)
 
 
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
@@ -188,7 +190,8 @@ def test_commands_and_environment_are_there(light: Watched) -> None:
 @pytest.fixture(scope="module")
 def pairs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     file = tmp_path_factory.mktemp("pairs") / "report.html"
-    report.write(paired_run(), file)
+    with undrawn():
+        report.write(paired_run(), file)
     yield from opened(browser, file, WIDE, "light")
 
 
@@ -202,7 +205,6 @@ def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> 
     assert shown == pytest.approx([157, 78, 61], rel=0.02)
     assert rows[1][2].endswith("k/s (1/2)")
     assert "Qt 6 not found: install qt6-base-dev" in pairs.page.locator("#set-aside").inner_text()
-    assert pairs.complaints == []
 
 
 def test_what_was_measured_nowhere_is_drawn_nowhere(pairs: Watched) -> None:
@@ -239,13 +241,6 @@ def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light
     assert "a service time that burns CPU holds up every other connection while it lasts" in text
 
 
-def test_a_run_stored_before_code_was_counted_has_no_such_section(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    report.write(replace(with_only(made_run(), "chat"), about=()), file)
-    for watched in opened(browser, file, WIDE, "light"):
-        assert watched.page.locator("#code").count() == 0
-
-
 # --- transports that lose messages -------------------------------------------------------------------------------
 
 
@@ -261,11 +256,6 @@ def lossy(pages: Pages, lossy_file: Path) -> Watched:
     return pages(lossy_file, WIDE, "light")
 
 
-@pytest.fixture(params=["light", "dark"], scope="module")
-def lossy_in_each_scheme(request: pytest.FixtureRequest, pages: Pages, lossy_file: Path) -> Watched:
-    return pages(lossy_file, WIDE, request.param)
-
-
 def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(lossy: Watched) -> None:
     assert lossy.page.locator(".card .sentence strong").inner_text() == f"{UDP} (0.02% lost)"
     for table in (".brief", ".ranking"):
@@ -276,12 +266,11 @@ def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(l
         assert REUSEPORT in rows[5]
         assert re.search(r"12%( lost)? !", rows[5])
     assert lossy.page.locator(".ranking .forest .ring").count() == 1
-    assert lossy.complaints == []
 
 
-def test_every_figure_rings_what_lost_too_much_and_nothing_else(lossy_in_each_scheme: Watched) -> None:
-    lossy = lossy_in_each_scheme
-    assert lossy.complaints == []
+@LOOKS
+def test_every_figure_rings_what_lost_too_much_and_nothing_else(pages: Pages, lossy_file: Path, look: Look) -> None:
+    lossy = pages(lossy_file, *look)
     bad = colour_of(lossy.page, "--bad")
     rings = "(svg, bad) => [...svg.querySelectorAll('use')].filter(e => getComputedStyle(e).stroke === bad).length"
     counts = {
@@ -335,18 +324,19 @@ def test_every_trial_over_messages_stands_there_with_its_loss_and_its_places(los
 
 def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(messages_run(5, everybody=True), file)
+    with undrawn():
+        report.write(messages_run(5, everybody=True), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card .verdict").inner_text() == "udp-reuseport (25% lost), with loss"
         assert "though all of them lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
         assert watched.page.locator("tr.apart").count() == 0  # from whom?
 
 
-def test_a_report_of_losses_fits_a_phone(browser: Browser, lossy_file: Path) -> None:
-    for watched in opened(browser, lossy_file, PHONE, "light"):
-        open_all_details(watched.page)
-        assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
-        assert "12%" in watched.page.locator(".brief tbody tr").last.inner_text()
+def test_a_report_of_losses_fits_a_phone(pages: Pages, lossy_file: Path) -> None:
+    page = pages(lossy_file, PHONE, "dark").page
+    open_all_details(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    assert "12%" in page.locator(".brief tbody tr").last.inner_text()
 
 
 def test_over_streams_nothing_is_ringed_and_no_loss_is_told(light: Watched) -> None:
@@ -364,15 +354,14 @@ def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator("img").count() == 0
         assert watched.page.locator("h1").inner_text() == bad
-        assert watched.complaints == []
 
 
 def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(replace(made_run(), trials=()), file)
+    report.write(replace(made_run(), trials=(), about=()), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card.no_data").count() == 4
-        assert watched.complaints == []
+        assert watched.page.locator("#code").count() == 0  # nor has a run that was stored before code was counted
 
 
 # --- claims ------------------------------------------------------------------------------------------------------
@@ -381,18 +370,14 @@ def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None
 @pytest.fixture(scope="module")
 def claims_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("claims") / "report.html"
-    report.write(claims_run(), path)
+    with without_panels():
+        report.write(claims_run(), path)
     return path
 
 
 @pytest.fixture(scope="module")
 def claims(pages: Pages, claims_file: Path) -> Watched:
     return pages(claims_file, WIDE, "light")
-
-
-@pytest.fixture(params=["light", "dark"], scope="module")
-def claims_in_each_scheme(request: pytest.FixtureRequest, pages: Pages, claims_file: Path) -> Watched:
-    return pages(claims_file, WIDE, request.param)
 
 
 def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(claims: Watched) -> None:
@@ -411,7 +396,6 @@ def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(clai
     assert "Of 6 comparisons 6 fail" in rows[1]
     assert "not proven different from the threshold" in rows[2]
     assert "it needs 4 cores, and there were 2" in rows[3]
-    assert claims.complaints == []
 
 
 def test_every_comparison_of_a_claim_can_be_looked_up(claims: Watched) -> None:
@@ -421,46 +405,50 @@ def test_every_comparison_of_a_claim_can_be_looked_up(claims: Watched) -> None:
     assert "10 connections" in rows.first.inner_text()
 
 
-def test_a_report_of_claims_fits_a_phone(browser: Browser, claims_file: Path) -> None:
-    for watched in opened(browser, claims_file, PHONE, "light"):
-        open_all_details(watched.page)
-        assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+def test_a_report_of_claims_fits_a_phone(pages: Pages, claims_file: Path) -> None:
+    page = pages(claims_file, PHONE, "dark").page
+    open_all_details(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
 
 
-def test_words_on_verdicts_stand_out(claims_in_each_scheme: Watched) -> None:
-    assert claims_in_each_scheme.complaints == []
-    for pill in claims_in_each_scheme.page.locator("#claims .status").all():
+@LOOKS
+def test_words_on_verdicts_stand_out(pages: Pages, claims_file: Path, look: Look) -> None:
+    for pill in pages(claims_file, *look).page.locator("#claims .status").all():
         colours = pill.evaluate("e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; }")
         assert contrast(*colours) >= LEAST_CONTRAST_OF_TEXT, pill.inner_text()
 
 
-def test_without_claims_there_is_no_section_of_them(light: Watched) -> None:
-    assert light.page.locator("#claims").count() == 0
+def test_without_claims_and_figures_there_is_no_section_of_them(light: Watched) -> None:
+    assert light.page.locator("#claims, .chart-of").count() == 0
     assert light.page.locator(".skip").get_attribute("href") == "#answers"
 
 
 # --- themes ------------------------------------------------------------------------------------------------------
 
 
-def test_text_and_shapes_stand_out_from_the_paper(wide: Watched) -> None:
+@LOOKS
+def test_text_and_shapes_stand_out_from_the_paper(pages: Pages, page_file: Path, look: Look) -> None:
+    shown = pages(page_file, *look)
     for paper in ("--paper", "--raised"):
-        behind = colour_of(wide.page, paper)
+        behind = colour_of(shown.page, paper)
         for name in ("--ink", "--muted", "--link"):
-            assert contrast(colour_of(wide.page, name), behind) >= LEAST_CONTRAST_OF_TEXT, name
+            assert contrast(colour_of(shown.page, name), behind) >= LEAST_CONTRAST_OF_TEXT, name
         for number in range(8):
-            assert contrast(colour_of(wide.page, f"--c{number}"), behind) >= LEAST_CONTRAST_OF_SHAPES, number
+            assert contrast(colour_of(shown.page, f"--c{number}"), behind) >= LEAST_CONTRAST_OF_SHAPES, number
     for name in ("--good", "--even", "--open", "--bad"):
-        soft = colour_of(wide.page, f"{name}-soft")
-        assert contrast(colour_of(wide.page, name), soft) >= LEAST_CONTRAST_OF_TEXT, name
+        soft = colour_of(shown.page, f"{name}-soft")
+        assert contrast(colour_of(shown.page, name), soft) >= LEAST_CONTRAST_OF_TEXT, name
 
 
-def test_figures_follow_the_theme(fresh: Watched) -> None:
-    text = fresh.page.locator("figure svg text").first
+def test_figures_follow_the_theme(light: Watched) -> None:
+    text, theme = light.page.locator("figure svg text").first, light.page.locator("#theme")
     before = text.evaluate("e => getComputedStyle(e).fill")
-    fresh.page.locator("#theme").click()
-    fresh.page.locator("#theme").click()
-    assert fresh.page.locator("#theme").inner_text() == "Theme: dark"
+    theme.click()
+    theme.click()
+    assert theme.inner_text() == "Theme: dark"
     assert text.evaluate("e => getComputedStyle(e).fill") != before
+    theme.click()
+    assert text.evaluate("e => getComputedStyle(e).fill") == before
 
 
 def test_no_stand_in_colour_is_left_in_the_page(page_file: Path) -> None:
@@ -489,12 +477,12 @@ def test_a_phone_never_scrolls_the_page_sideways(phone: Watched) -> None:
     boxes = phone.page.locator("figure svg").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
     assert boxes
     assert all(box["width"] > 0 and box["right"] <= PHONE[0] for box in boxes)
-    assert phone.complaints == []
 
 
-def test_the_chart_over_time_shrinks_with_the_window(fresh: Watched) -> None:
-    fresh.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    fresh.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(e => e.clientWidth <= innerWidth)")
+def test_the_chart_over_time_shrinks_with_the_window(light: Watched) -> None:
+    resize(light.page, PHONE)
+    light.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(e => e.clientWidth <= innerWidth)")
+    resize(light.page, WIDE)
 
 
 def test_tab_goes_first_to_the_skip_link_then_down_the_page(fresh: Watched) -> None:
@@ -536,7 +524,8 @@ def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -
 @pytest.fixture(scope="module")
 def troubled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("troubled") / "report.html"
-    report.write_page(analysed(troubled_run()), path)
+    with without_panels():
+        report.write_page(analysed(troubled_run()), path)
     return path
 
 
@@ -566,7 +555,6 @@ def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watch
             assert box["x"] + box["width"] <= troubled.page.evaluate("innerWidth")
     widths = troubled.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]
-    assert troubled.complaints == []
 
 
 def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watched) -> None:
@@ -629,9 +617,9 @@ def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
 # --- what goes along, comparisons, the machine -------------------------------------------------------------------
 
 
-def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(wide: Watched) -> None:
-    one = analysed(made_run()).scenarios[0]
-    tables = wide.page.locator("#s1 .along")
+def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(light: Watched) -> None:
+    one = analysed(one_of_each_kind()).scenarios[0]
+    tables = light.page.locator("#s1 .along")
     assert tables.count() == len(one.whys)
     for number, why in enumerate(one.whys):
         text = tables.nth(number).locator("p").first.inner_text()
@@ -648,10 +636,10 @@ def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(wide: Watched) -
         assert all(length > 1 for length in lengths)
 
 
-def test_every_comparison_of_every_axis_can_be_looked_up(fresh: Watched) -> None:
-    open_all_details(fresh.page)
-    one = analysed(made_run()).scenarios[0]
-    table = fresh.page.get_by_role("region", name="Comparisons of echo")
+def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None:
+    open_all_details(light.page)
+    one = analysed(one_of_each_kind()).scenarios[0]
+    table = light.page.get_by_role("region", name="Comparisons of echo")
     assert table.locator("thead th").all_inner_texts() == [
         *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     ]

@@ -27,11 +27,14 @@ class Watched:
     requests: list[str] = field(default_factory=list)
 
 
+Look = tuple[tuple[int, int], str]
+"""The size of a window and a colour scheme."""
 Pages = Callable[[Path, tuple[int, int], str], Watched]
 """Returns the page of a file in a window of this size and in this colour scheme, which all tests of a module share."""
 
 
 def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> Iterator[Watched]:
+    """Open a page and close it after its tests, none of which may make it complain."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
     )
@@ -43,6 +46,11 @@ def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> 
     watched.page.goto(file.as_uri())
     yield watched
     context.close()
+    assert watched.complaints == []
+
+
+def resize(page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
 
 
 def open_all_details(page: Page) -> None:

@@ -446,6 +446,12 @@ def with_only(run: Run, *names: str) -> Run:
 
 
 @lru_cache
+def one_of_each_kind() -> Run:
+    """The made run without `http`, which is drawn as `echo` is."""
+    return with_only(made_run(), "echo", "rpc-open", "chat")
+
+
+@lru_cache
 def late_run() -> Run:
     """The made run with a contestant that answered everything of its open loop, and all of it after the window."""
     run = made_run()
