@@ -9,7 +9,10 @@ from contextlib import contextmanager
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from netdyno.present.report import drawing, panels
+from netdyno.analysis.findings import Analysis
+from netdyno.present import report
+from netdyno.present.report import NO_PROFILES, drawing, panels
+from netdyno.store.profiles import Stored
 
 
 @contextmanager
@@ -32,3 +35,9 @@ def without_panels() -> Iterator[None]:
         for name in ("performance", "curves", "costs"):
             patch.setattr(panels, name, lambda *_: [])
         yield
+
+
+def page_without_panels(analysis: Analysis, profiled: Stored = NO_PROFILES) -> str:
+    """Return the page of a run without the figures of its scenarios."""
+    with without_panels():
+        return report.html(analysis, (), profiled)

@@ -13,13 +13,13 @@ from netdyno.analysis import canary
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.canary import MachineOverTime
 from netdyno.model.run import Run
-from netdyno.present import report
 from netdyno.present.prose.canary import drift_line, sentences
 from netdyno.present.report import machine
 from netdyno.present.terminal import table
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial
 from tests.support.builders.made_run import made_run, with_only
+from tests.support.undrawn import page_without_panels
 
 LARGEST = 40_000
 """Characters of the section, in a page that may have two million."""
@@ -42,7 +42,7 @@ def test_a_run_without_a_canary_says_nothing() -> None:
     analysis = analysed(made_run())
     assert analysis.canary is None
     assert drift_line(None) == ""
-    assert 'id="machine"' not in report.html(analyse(with_only(made_run(), "chat")))
+    assert 'id="machine"' not in page_without_panels(analysed(made_run()))
 
 
 def test_the_range_is_that_of_all_readings_and_the_drift_that_of_the_blocks() -> None:
@@ -131,7 +131,7 @@ def test_where_it_was_only_counted_the_report_says_so() -> None:
 
 
 def section(run: Run) -> str:
-    page = report.html(analyse(run))
+    page = page_without_panels(analyse(run))
     match = re.search(r'<section id="machine".*?</section>', page, re.DOTALL)
     assert match is not None
     return match[0]

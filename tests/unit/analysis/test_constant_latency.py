@@ -14,11 +14,11 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present import report
 from netdyno.present.prose import constant_latency
 from netdyno.present.prose.verdict import caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import UDP, ZMQ, distribution, messages_run
+from tests.support.undrawn import page_without_panels
 
 # What source C published for multicast at 100 and 1000 clients, in nanoseconds.
 PUBLISHED = {100: 4_874_520_000.0, 1000: 4_863_360_000.0}
@@ -79,7 +79,7 @@ def test_it_stands_in_the_table_and_in_the_report_beside_the_loss() -> None:
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
     assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in report.html(analysis)
+    assert f"<li>{text}</li>" in page_without_panels(analysis)
 
 
 @pytest.mark.parametrize(

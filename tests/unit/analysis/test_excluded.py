@@ -18,7 +18,6 @@ from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused
-from netdyno.present import report
 from netdyno.present.prose import excluded as words
 from netdyno.present.prose.verdict import answer, caveats
 from netdyno.present.terminal.table import render
@@ -33,8 +32,8 @@ from tests.support.builders.made_run import (
     WHY_UNSAFE,
     made_run,
     unsafe_run,
-    with_only,
 )
+from tests.support.undrawn import page_without_panels
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +87,9 @@ def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_the_report_marks_it_and_never_draws_it() -> None:
-    page = report.html(analyse(with_only(unsafe_run(), "echo", "chat")))
-    assert page.count("Unsafe, and in no ranking or claim") == 2
+def test_the_report_marks_it_and_never_ranks_it(found: Analysis) -> None:
+    page = page_without_panels(found)
+    assert page.count("Unsafe, and in no ranking or claim") == 4
     assert "<td>3,000 (25%)</td>" in page
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page
@@ -103,7 +102,7 @@ def test_the_report_marks_it_and_never_draws_it() -> None:
 def test_where_nobody_is_unsafe_nothing_is_said() -> None:
     analysis = analysed(made_run())
     assert all(one.unsafe == () for one in analysis.scenarios)
-    page = report.html(analyse(with_only(made_run(), "echo", "rpc-open")))
+    page = page_without_panels(analysis)
     assert "nsafe" not in page.replace("unsafe-inline", "")
     assert "nsafe" not in flat(analysis)[0]
 
@@ -116,7 +115,7 @@ def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
     assert analysis.contestants == ()
     assert {one.verdict for one in analysis.scenarios} == {"no_data"}
     assert all(one.standings == () for one in analysis.scenarios)
-    assert "Unsafe, and in no ranking" in report.html(analysis)
+    assert "Unsafe, and in no ranking" in page_without_panels(analysis)
 
 
 def test_no_claim_stands_on_it() -> None:

@@ -22,6 +22,7 @@ from netdyno.present.prose import claims
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, LOST, REUSEPORT, UDP, ZMQ, messages_run
+from tests.support.undrawn import undrawn
 
 DURATION = re.compile(r"\d (ns|µs|ms|s)\b")
 LOSS = re.compile(r"\d%|none lost|lost none|\b(lost|corrupt)\b")
@@ -81,7 +82,8 @@ def lines_of_the_table(analysis: Analysis) -> list[str]:
 
 def pieces_of_the_report(analysis: Analysis) -> list[str]:
     """Rows, items and paragraphs as text, and what figures say in words, contestant by contestant."""
-    page = report.html(analysis).partition("<body>")[2].partition('<script id="data"')[0]
+    with undrawn():
+        page = report.html(analysis).partition("<body>")[2].partition('<script id="data"')[0]
     page = re.sub(r'<section class="work">.*?</section>', "", page, flags=re.DOTALL)  # costs of the server alone
     spoken = [text for text in re.findall(r'aria-label="([^"]*)"', page) if not text.startswith("Server CPU")]
     rows = [re.sub(r"<[^>]*>", " ", piece) for piece in re.split(r"</(?:tr|li|p|dd|dt)>", page)]

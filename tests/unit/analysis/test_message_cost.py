@@ -16,11 +16,11 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
-from netdyno.present.report import html
 from netdyno.present.report import work as report
 from netdyno.present.report.tables import Table
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, LOCK, SNAPSHOT, made_run, with_only
+from tests.support.undrawn import page_without_panels
 
 
 def call(name: str, calls: int, again: int = 0, time_s: float = 0.0) -> SystemCall:
@@ -188,7 +188,7 @@ def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
 def test_the_page_shows_the_work_and_what_goes_along_with_each_ranking() -> None:
     run = with_traces(traced(EPOLL, call("recvfrom", 1010)), traced(LOCK, call("<b>", 900)))
     about = (replace(run.about[0], copies="a reply once"), *run.about[1:])
-    page = html(analyse(with_only(replace(run, about=about), "echo")))
+    page = page_without_panels(analyse(with_only(replace(run, about=about), "echo")))
     assert "The work behind a message" in page
     assert "What correlates with the ranking" in page
     assert f"<p>{LOCK} against {EPOLL} (throughput" in page

@@ -12,11 +12,11 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present import report
 from netdyno.present.prose import uneven_threads
 from netdyno.present.prose.verdict import caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.undrawn import page_without_panels
 
 CHECKED = 1
 """A connection of the closing check, which the server counts as well."""
@@ -56,7 +56,7 @@ def test_it_is_told_with_the_worst_trial_in_the_table_and_in_the_report() -> Non
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
     assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in report.html(analysis)
+    assert f"<li>{text}</li>" in page_without_panels(analysis)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
 from netdyno.model.experiment import Flip
-from netdyno.present import report
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
 from netdyno.present.findings_json import document
@@ -23,6 +22,7 @@ from netdyno.present.prose import flips as prose
 from netdyno.present.report import flips
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOCK
+from tests.support.undrawn import page_without_panels
 from tests.unit.analysis.test_flips import crossing_run
 
 FLIP = Flip(
@@ -71,7 +71,7 @@ def test_the_terminal_says_it_and_ranks_nobody(found: Analysis) -> None:
 
 
 def test_the_report_draws_it_with_its_interval_as_a_band(found: Analysis) -> None:
-    page = report.html(found)
+    page = page_without_panels(found)
     (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
     assert f"{prose.sentence(found.flips[0])}." in section
     assert f"↑ {LOCK} is better" in section
@@ -82,7 +82,7 @@ def test_the_report_draws_it_with_its_interval_as_a_band(found: Analysis) -> Non
 
 
 def test_without_a_crossing_there_is_no_band() -> None:
-    page = report.html(analysis(root=2.0))
+    page = page_without_panels(analysis(root=2.0))
     (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
     assert "opacity: 0.2" not in section
     assert "Undecided" in section
@@ -93,7 +93,7 @@ def test_a_level_without_a_valid_trial_is_told() -> None:
     trials = tuple(one for one in run.trials if one.levels["connections"] != 1000 or one.contestant != LOCK)
     found = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
     assert prose.sentence(found.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
-    assert 'id="flip1"' in report.html(found)
+    assert 'id="flip1"' in page_without_panels(found)
 
 
 @pytest.mark.parametrize(("reach", "ticks"), [(0.07, 4), (0.6, 4), (1.5, 4), (6.0, 2), (30.0, 4), (300.0, 3)])

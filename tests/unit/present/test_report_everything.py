@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -16,10 +17,13 @@ from netdyno.present import profile, report
 from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
 from netdyno.store.profiles import Stored
-from tests.support.builders.analysed import exported
+from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.made_run import EPOLL, made_run, with_only
+from tests.support.undrawn import page_without_panels
 
 MANY = 3_000
+MOST_OF_PANELS = 200_000
+"""Bytes of the figures of a scenario."""
 
 
 def again(run: Run, trials: int) -> Run:
@@ -39,14 +43,8 @@ def many_profiles(run: Run) -> Stored:
 
 
 @pytest.fixture(scope="module")
-def large() -> Analysis:
-    """The findings of a run of so many trials."""
-    return analyse(again(made_run(), MANY))
-
-
-@pytest.fixture(scope="module")
 def long() -> Analysis:
-    """The same of a single scenario, whose page has fewer figures to draw, and more trials than it has room for."""
+    """The findings of a single scenario, with more trials than its page has room for."""
     return analyse(again(with_only(made_run(), "echo"), 1_200))
 
 
@@ -60,15 +58,15 @@ def least(long: Analysis, profiled: Stored) -> int:
     """The bytes of its page where nothing has room that may be left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "MOST_OF_PAGE", 0)
-        return len(report.html(long, (), profiled).encode())
+        return len(page_without_panels(long, profiled).encode())
 
 
-def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(
-    large: Analysis, profiled: Stored
-) -> None:
+def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(profiled: Stored) -> None:
+    """The figures of its scenarios, which have their own test below, take four times what they may of each."""
+    large = dataclasses.replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
     assert len(large.trials) >= MANY
-    page = report.html(large, (), profiled)
-    assert len(page.encode()) < 4 * 2**20
+    page = page_without_panels(large, profiled)
+    assert len(page.encode()) + 4 * MOST_OF_PANELS < 4 * 2**20
     drawn = re.search(r'<script id="profiles".*?</script>', page, re.DOTALL)
     assert drawn is not None
     assert 100_000 < len(drawn[0].encode()) < 1.1 * MOST_OF_PROFILES
@@ -78,10 +76,14 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
     assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(large.trials)
 
 
+def test_the_figures_of_many_blocks_stay_small(long: Analysis) -> None:
+    assert len(report.html(long)) - len(page_without_panels(long)) < MOST_OF_PANELS
+
+
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
     run = with_only(made_run(), "echo", "rpc-open", "chat")
     alone = replace(run, trials=tuple(one for one in run.trials if one.contestant == EPOLL))
-    captions = re.findall("<caption>(.*?)</caption>", report.html(analyse(alone)))
+    captions = re.findall("<caption>(.*?)</caption>", page_without_panels(analyse(alone)))
     assert any(caption.startswith("Against the first") for caption in captions)
     assert [caption for caption in captions if re.search(r"\.\s*\.", caption)] == []
 
@@ -105,7 +107,7 @@ def test_what_has_no_room_is_left_out_and_the_page_says_so(
 ) -> None:
     """Whatever a page has to hold: its flame graphs and its trials get what is left."""
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
-    page = report.html(long, (), profiled)
+    page = page_without_panels(long, profiled)
     assert most - 10_000 < len(page.encode()) <= most
     assert "\0" not in page
     assert ('<script id="profiles"' in page) == (room > 0)
