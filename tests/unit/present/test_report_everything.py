@@ -22,7 +22,7 @@ from tests.support.builders.made_run import EPOLL, made_run, with_only
 from tests.support.undrawn import page_without_panels
 
 MANY = 3_000
-MOST_OF_PANELS = 200_000
+MOST_OF_PANELS = 150_000
 """Bytes of the figures of a scenario."""
 
 
