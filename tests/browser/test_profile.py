@@ -18,7 +18,7 @@ from tests.support.undrawn import without_panels
 from tests.support.watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, contrast, opened
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture
 def flames(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Watched]:
     found = (
         Profile(server="s", sort="on-cpu", window_s=1, stacks=COMPUTES[EPOLL], samples=100),
@@ -26,7 +26,7 @@ def flames(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> 
     )
     path = tmp_path / "profile.html"
     path.write_text(profile.page(Profiled(load="echo over 20 connections", profiles=found)))
-    yield from opened(browser, path, WIDE, request.param)
+    yield from opened(browser, path, WIDE, getattr(request, "param", "light"))
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,7 @@ def test_all_is_reached_by_keyboard(flames: Watched) -> None:
     assert page.get_by_role("treeitem", name="main").is_visible()
 
 
+@pytest.mark.parametrize("flames", ["light", "dark"], indirect=True)
 def test_names_can_be_read_on_every_colour(flames: Watched) -> None:
     pairs = flames.page.evaluate(
         """[...document.querySelectorAll('.frame')].map(frame => ['rect', 'text'].map(
@@ -122,7 +123,9 @@ def test_names_can_be_read_on_every_colour(flames: Watched) -> None:
     assert min(contrast(*pair) for pair in pairs + steps) >= LEAST_CONTRAST_OF_TEXT
 
 
-def test_a_report_holds_the_first_two_ranked_against_each_other(wide: Watched) -> None:
+def test_a_report_holds_the_first_two_ranked_against_each_other_and_says_what_is_damaged(wide: Watched) -> None:
+    damaged = wide.page.get_by_role("region", name="Profiles that cannot be shown")
+    assert damaged.get_by_text("profile-http.json is damaged: <i>line 3").is_visible()
     section = unfolded(wide)
     assert section.get_by_text(f"takes more of the time in {COROUTINES} than in {EPOLL}").first.is_visible()
     titles = section.locator("figcaption").all_inner_texts()
@@ -177,8 +180,3 @@ def test_it_takes_on_the_theme_and_fits_a_phone(phone: Watched) -> None:
     dark = colour()
     page.get_by_role("button", name="Theme").click()
     assert colour() != dark
-
-
-def test_what_is_damaged_is_said(wide: Watched) -> None:
-    damaged = wide.page.get_by_role("region", name="Profiles that cannot be shown")
-    assert damaged.get_by_text("profile-http.json is damaged: <i>line 3").is_visible()
