@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import socket
 import sqlite3
@@ -22,6 +23,7 @@ import pytest
 from netdyno.analysis import differences
 from netdyno.base.errors import UserError
 from netdyno.commands import cli
+from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell
 from netdyno.machine import digests
 from netdyno.model.contestant import Contestant, Own
@@ -32,19 +34,34 @@ from netdyno.store import opening, read, schema, write
 from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
+from tests.support.builders.made_canary import SteadyCanary
+from tests.support.fixtures import make_fake_build
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial")
 
 
-@pytest.fixture
-def cut(tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of a run whose last block is missing."""
-    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
-    outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build)
-    path = outcome.folder / schema.FILE_NAME
-    with sqlite3.connect(path) as connection:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run whose last block is missing."""
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
+        patch.setattr(runner, "Canary", SteadyCanary)
+        patch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+        build = make_fake_build(folder / "build")
+        made: Path = execute(asked("echo").with_each(precision=None), folder / "results", build).folder
+    with sqlite3.connect(made / schema.FILE_NAME) as connection:
         connection.execute("DELETE FROM trial WHERE block = 6")
         connection.execute("UPDATE run SET finished_at = NULL")
+    return made
+
+
+@pytest.fixture
+def cut(kept: Path, tmp_path: Path, fake_build: Path, steady_canary: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a run whose last block is missing, as if this build had made it; its trials start no programs."""
+    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+    path = shutil.copytree(kept, tmp_path / "results" / kept.name) / schema.FILE_NAME
+    pretend(path, "build", str(fake_build))
     return path
 
 
@@ -282,7 +299,7 @@ def has_own(path: Path, command: str = "", address: str = "") -> None:
 
 
 @pytest.fixture
-def asked_of(cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def asked_of(cut: Path, fake_build: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """`resume` of the run, with more words."""
     monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
     return lambda *more: cli.main(["resume", cut.parent.name, "--results", str(cut.parent.parent), "--anyway", *more])

@@ -127,30 +127,34 @@ def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return who
 
 
+def write_fake(path: Path, fake: str) -> None:
+    """Make an executable that runs a fake."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    runner = ("/bin/sh",) if fake.endswith(".sh") else PYTHON
+    path.write_text(f'#!/bin/sh\nexec {" ".join(runner)} {FAKES / fake} "$@"\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def make_fake_build(build: Path) -> Path:
+    """A build directory with the fake generator and canary, and the fake server under the name of every CMake
+    contestant."""
+    write_fake(build / "loadgen" / "netdyno-load", "load.py")
+    write_fake(build / "canary" / "netdyno-canary", "canary.sh")
+    for found in discover():
+        if found.manifest.is_built:
+            write_fake(build / "servers" / found.name, "server.py")
+    return build
+
+
 @pytest.fixture
 def write_program() -> WriteProgram:
     """Make an executable that runs a fake, for tests that need a build directory."""
-
-    def write(path: Path, fake: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        runner = ("/bin/sh",) if fake.endswith(".sh") else PYTHON
-        path.write_text(f'#!/bin/sh\nexec {" ".join(runner)} {FAKES / fake} "$@"\n')
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-    return write
+    return write_fake
 
 
 @pytest.fixture
-def fake_build(tmp_path: Path, write_program: WriteProgram, _unhurried: None) -> Path:
-    """A build directory with the fake generator and canary, and the fake server under the name of every CMake
-    contestant."""
-    build = tmp_path / "build"
-    write_program(build / "loadgen" / "netdyno-load", "load.py")
-    write_program(build / "canary" / "netdyno-canary", "canary.sh")
-    for found in discover():
-        if found.manifest.is_built:
-            write_program(build / "servers" / found.name, "server.py")
-    return build
+def fake_build(tmp_path: Path, _unhurried: None) -> Path:
+    return make_fake_build(tmp_path / "build")
 
 
 @pytest.fixture
