@@ -33,13 +33,14 @@ LANGUAGES = {
     ".java": "Java",
 }
 """Of which sources are counted, by their suffix."""
+SUFFIXES = tuple(LANGUAGES)
 CPP_SUFFIXES = tuple(suffix for suffix, language in LANGUAGES.items() if language == "C++")
 USED = {"Cargo.toml": re.compile(r'\bpath\s*=\s*"(\.\./[^"]+)"'), "go.mod": re.compile(r"=>\s*(\.\./\S+)")}
 """What names the folders that a program uses, where the language has such a file, and how."""
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
 SHARED = "servers._shared."
-Includes = Callable[[Path, Path], list[Path]]
+LeadsTo = Callable[[Path, Path], list[Path]]
 
 
 def measure(files: Iterable[Path]) -> CodeSize:
@@ -78,12 +79,11 @@ def with_family(one: About, everyone: Sequence[About]) -> CodeSize | None:
 def sources(folder: Path, *, deep: bool = True) -> list[Path]:
     """The source files of a folder, and of its sub-folders if `deep`, without tests, examples and hidden or
     installed things."""
-    found = folder.rglob("*") if deep else folder.glob("*")
-    return sorted(
-        path
-        for path in found
-        if path.is_file() and path.suffix in LANGUAGES and not _is_foreign(path.relative_to(folder))
-    )
+    found: list[Path] = []
+    for here, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if deep and not _is_foreign(name)]
+        found += [Path(here, name) for name in names if name.endswith(SUFFIXES) and not _is_test(name)]
+    return sorted(found)
 
 
 def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root: Path = ROOT) -> tuple[About, ...]:
@@ -113,13 +113,13 @@ def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     that this file names, and theirs in turn."""
     found: dict[str, tuple[str, ...]] = {}
     used: dict[str, set[str]] = {}
-    includes = functools.cache(_includes)  # they include the same headers, and nobody changes these meanwhile
+    leads_to = functools.cache(_leads_to)  # they include the same headers, and nobody changes these meanwhile
     for folder in sorted(home.glob("[!._]*")):
         files = sources(folder)
         if any((folder / name).is_file() for name in USED):
             found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in used_folders(folder)))
         elif cpp := [path for path in files if path.suffix in CPP_SUFFIXES]:
-            used[folder.name] = included_folders(cpp, root, includes)
+            used[folder.name] = included_folders(cpp, root, leads_to)
         elif any(path.suffix == ".py" for path in files):
             shared = {path.parent for path in imported(files, root) if _is_for_some(path.parent, root)}
             found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in shared))
@@ -148,22 +148,22 @@ def language(files: Iterable[Path]) -> str:
     return written.most_common(1)[0][0] if written else ""
 
 
-def included_folders(files: Iterable[Path], root: Path, includes: Includes) -> set[str]:
-    """The folders that some share and of which C++ files include something, relative to the root. Such a folder counts
-    whole, so what any of its files includes is included as well."""
-    found: set[Path] = set()
+def included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> set[str]:
+    """The folders that some share and of which C++ files include something, relative to the root."""
     seen: set[Path] = set()
     waiting = list(files)
     while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        waiting += includes(path, root)
-        if _is_for_some(path.parent, root) and path.parent not in found:
-            found.add(path.parent)
-            waiting += sources(path.parent, deep=False)
-    return {str(folder.relative_to(root)) for folder in found}
+        if (path := waiting.pop()) not in seen:
+            seen.add(path)
+            waiting += leads_to(path, root)
+    folders = {path.parent for path in seen}
+    return {str(folder.relative_to(root)) for folder in folders if _is_for_some(folder, root)}
+
+
+def _leads_to(path: Path, root: Path) -> list[Path]:
+    """What a C++ file includes, and what lies beside it in a folder that some share: such a folder counts whole."""
+    beside = sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
+    return [*_includes(path, root), *beside]
 
 
 def taken_in(files: Sequence[Path], home: Path) -> list[Path]:
@@ -228,17 +228,17 @@ def _imports(path: Path, _changed_ns: int) -> tuple[str, ...]:
     return tuple(name for name in found if name.partition(".")[0] in PACKAGES or name.startswith(SHARED))
 
 
-def _is_foreign(relative: Path) -> bool:
-    inside = any(part.startswith(".") or part in ("example", "node_modules", "__pycache__") for part in relative.parts)
-    return (
-        inside or relative.name.startswith("test_") or ".test." in relative.name or relative.name.endswith("_test.go")
-    )
+def _is_foreign(name: str) -> bool:
+    return name.startswith(".") or name in ("example", "node_modules", "__pycache__")
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith((".", "test_")) or ".test." in name or name.endswith("_test.go")
 
 
 def _folders(top: Path) -> list[Path]:
     """A folder and those in it that hold sources themselves."""
-    inner = [path for path in sorted(top.rglob("*")) if path.is_dir()] if top.is_dir() else []
-    return [folder for folder in (top, *inner) if sources(folder, deep=False)]
+    return sorted({path.parent for path in sources(top)})
 
 
 def _shared_folders(home: Path) -> list[Path]:
