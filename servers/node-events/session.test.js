@@ -89,11 +89,11 @@ for (const vector of golden.vectors) {
     expectGolden(vector, chunks, 'as given');
     expectGolden(vector, [stream], 'in one piece');
     expectGolden(vector, cut(stream, () => 1), 'byte by byte');
-    const step = 1 + Math.floor(stream.length / 512); // every place, except in the few long streams
+    const step = 1 + Math.floor(stream.length / 64); // every place of short streams and near the ends
     for (let at = 1; at < stream.length; at += at < 32 || at + 32 > stream.length ? 1 : step)
       expectGolden(vector, [stream.subarray(0, at), stream.subarray(at)], `cut at ${at}`);
     const random = randomNumbers(20250101);
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < 5; round += 1) {
       const longest = 1 + random.next().value * 60;
       expectGolden(vector, cut(stream, () => 1 + Math.floor(random.next().value * longest)), `random pieces ${round}`);
     }

@@ -36,7 +36,7 @@ def connections() -> Iterator[tuple[Words, list[bytes]]]:
     for vector in VECTORS:
         chunks = [bytes.fromhex(chunk) for chunk in vector["chunks"]]
         yield vector, chunks
-        yield from ((vector, pieces) for pieces in cuts(b"".join(chunks), places=64))
+        yield from ((vector, pieces) for pieces in cuts(b"".join(chunks), places=16))
 
 
 def line(vector: Words, slices: list[bytes]) -> str:
@@ -60,6 +60,9 @@ def test_java_sessions(tmp_path: Path) -> None:
     home = java_home()
     build = [
         str(home / "bin/javac"),
+        "-J-XX:TieredStopAtLevel=1",
+        "-J-XX:+UseSerialGC",
+        "-proc:none",
         "-nowarn",
         "-d",
         str(tmp_path),

@@ -17,7 +17,7 @@ TESTS = sorted([*ROOT.glob("servers/*/*.test.js"), *ROOT.glob("clients/*/*.test.
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed (package nodejs)")
 @pytest.mark.parametrize("file", TESTS, ids=[str(file.relative_to(ROOT)) for file in TESTS])
 def test_javascript(file: Path) -> None:
-    command = ["node", "--test", "--test-reporter=tap", str(file)]
+    command = ["node", "--test-reporter=tap", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^# pass [1-9]", done.stdout, re.MULTILINE), done.stdout

@@ -30,7 +30,7 @@ def joined(effects: Iterable[Words]) -> list[Words]:
     return made
 
 
-def cuts(stream: bytes, places: int = 512) -> Iterator[list[bytes]]:
+def cuts(stream: bytes, places: int = 64) -> Iterator[list[bytes]]:
     """In one piece, byte by byte, in two at about so many places, and at random."""
     yield [stream] if stream else []
     yield [stream[at : at + 1] for at in range(len(stream))]
