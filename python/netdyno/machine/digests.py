@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from subprocess import SubprocessError
 
@@ -20,6 +21,7 @@ HARNESS = "python/"
 """Its name among programs."""
 CLIENT = "client-"
 """Before the name of a client contestant there, as in the build (building.target)."""
+OfFile = Callable[[Path], str]
 
 
 def digests(generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()) -> list[str]:
@@ -27,9 +29,10 @@ def digests(generator: Path, servers: Sequence[Contestant], clients: Sequence[Co
     starts it. Who is not available has none, nor has a server that stands already: what was started for it is a
     stand-in. A client may have the name of a server, so its line begins with CLIENT. Raises UserError where something
     of it cannot be read."""
-    lines = {GENERATOR: _digest(loaded.program_files(generator))}
-    lines |= {server.name: _of_contestant(server) for server in _started(servers)}
-    lines |= {f"{CLIENT}{client.name}": _of_contestant(client) for client in _started(clients)}
+    of_file = functools.cache(loaded.digest)  # most have a runtime of a thousand files, which is that of others, too
+    lines = {GENERATOR: _digest(loaded.program_files(generator), of_file)}
+    lines |= {server.name: _of_contestant(server, of_file) for server in _started(servers)}
+    lines |= {f"{CLIENT}{client.name}": _of_contestant(client, of_file) for client in _started(clients)}
     return [f"{name} {digest}" for name, digest in sorted(lines.items())]
 
 
@@ -44,7 +47,7 @@ def of_host(
     generator: Path, canary: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()
 ) -> list[str]:
     """The same with the canary, and the harness's own code: what hosts of one run have in common."""
-    of_canary = _digest(loaded.program_files(canary))
+    of_canary = _digest(loaded.program_files(canary), loaded.digest)
     return [*digests(generator, servers, clients), f"{canary.name} {of_canary}", f"{HARNESS} {harness()}"]
 
 
@@ -61,9 +64,9 @@ def _started(contestants: Sequence[Contestant]) -> list[Contestant]:
     return [one for one in contestants if one.available and not stands_already(one)]
 
 
-def _of_contestant(contestant: Contestant) -> str:
+def _of_contestant(contestant: Contestant, of_file: OfFile) -> str:
     try:
-        return _digest(loaded.files(contestant), contestant.manifest.run)
+        return _digest(loaded.files(contestant), of_file, contestant.manifest.run)
     except (OSError, SubprocessError, zipfile.BadZipFile) as error:
         raise UserError(f"what {contestant.name} loads cannot be read: {error}") from error
 
@@ -75,10 +78,10 @@ def _runtime(contestant: Contestant) -> loaded.Runtime | None:
         raise UserError(f"what interprets {contestant.name} does not say what it is: {error}") from error
 
 
-def _digest(files: Iterable[Path], words: Sequence[str] = ()) -> str:
+def _digest(files: Iterable[Path], of_file: OfFile, words: Sequence[str] = ()) -> str:
     digest = hashlib.sha256()
     for word in words:
         digest.update(f"{word}\0".encode())
     for path in files:
-        digest.update(f"{path.name}\0{loaded.digest(path)}\0".encode())
+        digest.update(f"{path.name}\0{of_file(path)}\0".encode())
     return digest.hexdigest()[:SHOWN]
