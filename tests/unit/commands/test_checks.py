@@ -136,10 +136,10 @@ def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
     assert second_try([(lint, 1)]) == [(lint, 1)]
 
 
-@pytest.mark.parametrize("machine", ["shared", "calm", "quiet"])
+@pytest.mark.parametrize("machine", ["shared", "quiet"])
 def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tmp_path: Path) -> None:
     """Of two tests, of which one fails the first time. They have a group, as all of the project's do: one worker will
-    do."""
+    do. A calm machine has the commands of a shared one, with fewer workers."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TWO_TESTS)
     steps = (stage[0] for stage in stages(Path("/b"), []))

@@ -35,7 +35,7 @@ def package() -> Any:
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_package_reads_what_was_recorded(values: list[int]) -> None:
     ours = recorded(values)
     theirs = package().decode(ours.encode())
@@ -46,7 +46,7 @@ def test_the_package_reads_what_was_recorded(values: list[int]) -> None:
 
 
 @given(VALUES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_package_would_have_counted_the_same(values: list[int]) -> None:
     reference = package()(1, HIGHEST, 3)
     for value in values:
