@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,10 +15,11 @@ import pytest
 
 from netdyno.audits import of_trial
 from netdyno.base.paths import launcher_path
+from netdyno.contestants import codesize
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import side_by_side
 from netdyno.machine import program_settings
-from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.run import resume, runner
@@ -100,13 +101,27 @@ def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
 
 
+describe = codesize.describe
+described: dict[bytes, tuple[About, ...]] = {}
+
+
+def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) -> tuple[About, ...]:
+    """Describe these contestants, from the second time on as the first time."""
+    key = msgspec.json.encode((servers, clients))
+    if key not in described:
+        described[key] = describe(servers, clients)
+    return described[key]
+
+
 @pytest.fixture
 def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time."""
+    """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time. Nor
+    is the code of the same contestants looked at for each of these runs."""
     from tests.support.builders.made_canary import SteadyCanary  # loads NumPy, which few runs of tests need
 
     monkeypatch.setattr(runner, "Canary", SteadyCanary)
     monkeypatch.setattr(resume, "Canary", SteadyCanary)
+    monkeypatch.setattr(codesize, "describe", describe_once)
 
 
 @pytest.fixture
