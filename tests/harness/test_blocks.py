@@ -7,8 +7,6 @@ import io
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
@@ -22,7 +20,6 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Ending
 from netdyno.analysis.split import part_of
 from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
 from netdyno.experiment import blocks, experiment, plan
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import Contestant
@@ -274,39 +271,29 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     assert line.endswith(f" after {len(cut.trials)} trials")
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from tests.support.builders import made_blocks
-from netdyno.experiment import side_by_side
-from netdyno.run import runner
-
-side_by_side.why_alone = lambda *_: side_by_side.ONLY
-measure = made_blocks.trials_with({"echo": 0.05})
-
-def killed(cell, scenario, contestant, bench):
-    if (cell.block, cell.position) == (int(sys.argv[3]), 1):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return measure(cell, scenario, contestant, bench)
-
-runner.run_trial = killed
-made_blocks.execute(made_blocks.asked("echo"), Path(sys.argv[1]), Path(sys.argv[2]))
-"""
-
-
 @pytest.mark.parametrize("block", [2, block_counts.EARLIEST_END])
 def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
-    block: int, tmp_path: Path, fake_build: Path, spread: Spread
+    block: int, tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = os.pathsep.join(map(str, (ROOT / "python", ROOT)))
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "results"), str(fake_build), str(block)]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False)
-    assert done.returncode == -signal.SIGKILL
+    spread(echo=0.05)
+    measure = runner.run_trial
+
+    def killed(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        if (cell.block, cell.position) == (block, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return measure(cell, scenario, contestant, bench)
+
+    if not (child := os.fork()):  # a process of its own would load all libraries for it
+        try:
+            monkeypatch.setattr(runner, "run_trial", killed)
+            execute(asked("echo"), tmp_path / "results", fake_build)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     (run_id,) = read.run_ids(tmp_path / "results")
     file = tmp_path / "results" / run_id / schema.FILE_NAME
     left = read.load(file)
     assert (len(left.trials), left.finished_at) == (2 * block - 1, None)
-    spread(echo=0.05)
     resume.resume(file, build=fake_build, display=Silent(), anyway=False, permit=permit)
     whole = execute(asked("echo"), tmp_path / "whole", fake_build)
     assert as_measured(read.load(file)) == as_measured(load(whole))
