@@ -276,7 +276,7 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     block: int, tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spread(echo=0.05)
-    measure = runner.run_trial
+    measure = trials_with({"echo": 0.05})
 
     def killed(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
         if (cell.block, cell.position) == (block, 1):
