@@ -73,7 +73,9 @@ SHORTER = {
     re.compile(r"(?<=run trap-unlocked-snapshot --blocks 1)$", re.MULTILINE): (
         " --contestant threads-snapshot-unlocked --duration 100ms --aa-share 0"
     ),
-    re.compile(r"(?<=run smoke)$", re.MULTILINE): " --contestant 'epoll-*' --duration 100ms",
+    re.compile(r"^\./netdyno run smoke$", re.MULTILINE): (
+        "PYTHONPATH= ./netdyno run smoke --contestant 'epoll-*' --duration 100ms"
+    ),
     re.compile(r"(?<=run smoke --contestant epoll-reactor )"): "--duration 100ms --aa-share 0 ",
     re.compile(r"(?<=run quick --blocks 1 )--duration 200ms --contestant 'asio-\*'"): (
         "--duration 100ms --aa-share 0 --contestant 'asio-cor*'"
@@ -113,8 +115,8 @@ class Undrawn:
 if {"run", "capacity", "advise"}.intersection(sys.orig_argv):
     sys.meta_path.insert(0, Undrawn())
 """
-"""Python's sitecustomize (library `site`): the reports of runs are empty files, as those of the fixture `undrawn`. Those
-of README.md are drawn."""
+"""Python's sitecustomize (library `site`): the reports of runs are empty files here, as those of the fixture `undrawn`.
+A command that is to draw one has no PYTHONPATH."""
 NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {NOT_BELIEVED} ] || exit $code' ERR"
 """As `set -e`, but for a load that its machine was too busy for: it has worked and says so (docs/load.md)."""
 EXECUTED = [
@@ -164,9 +166,8 @@ def execute(block: Block, environment: dict[str, str]) -> subprocess.CompletedPr
 @pytest.mark.parametrize("block", EXECUTED)
 def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
     environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results"), "PYTEST_ADDOPTS": COPY_IS_CHECKED}
-    if block.page.name != "README.md":
-        (tmp_path / "sitecustomize.py").write_text(UNDRAWN)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))
+    (tmp_path / "sitecustomize.py").write_text(UNDRAWN)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))
     environment.pop("NETDYNO_BUILD", None)  # a reader's commands build what they need
     done = execute(block, environment)
     assert done.returncode in {0, NOT_BELIEVED}, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
