@@ -259,9 +259,12 @@ def test_two_cores_decide_all_that_no_need_forbids(
     study: Experiment, claim: Claim, pinned: str, forbidden: Mapping[str, set[ClaimVerdict]]
 ) -> None:
     holds, fails = both_ways(study, claim)
-    runs = [holds, *(run for step, run in fails if can_fail(step))]
     environment = {"cores_allowed": 2, "pinning.server": pinned, "platforms": 1, "hosts": 1}
-    found = {verdict(replace(run, environment=environment)) for run in runs}
+    found = set[ClaimVerdict]()
+    for run in (holds, *(run for step, run in fails if can_fail(step))):
+        found.add(verdict(replace(run, environment=environment)))
+        if found >= BOTH:
+            break
     assert found & BOTH == BOTH - forbidden.get(claim.id, set())
 
 

@@ -8,7 +8,7 @@ from netdyno.analysis.flips.judge import pursued
 from tests.support import bench_script
 
 BENCH = bench_script.load("flip_errors")
-RUNS = 20
+RUNS = 10
 
 
 def test_it_chooses_levels_by_the_rule_of_runs() -> None:
