@@ -20,7 +20,7 @@ def test_a_short_run_ends_with_an_answer_where_any_trial_is_valid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workload = ("--connections", "5", "--rate", "300", "--service-time", "100us", "--waits", "--objective", "p99<5s")
-    named = ("--contestants", ",".join(NAMES), "--time-budget", "4s", "--no-along")
+    named = ("--contestants", ",".join(NAMES), "--time-budget", "2s", "--no-along")
     code = main(["advise", *workload, *named, "--results", str(tmp_path), "--json"])
     captured = capsys.readouterr()
     said = json.loads(captured.out)

@@ -37,7 +37,7 @@ print(flush=True)
 while True:
     pass
 """
-CONTESTANTS = ("epoll-coroutines", "threads-global-lock")
+CONTESTANTS = ("epoll-coroutines",)
 TRIES = 4
 """Here so many tries in a row tell a neighbour from a burst; tests/unit/audits/test_neighbour.py has the dozen."""
 
