@@ -35,7 +35,8 @@ ONE_FILE = "tests/unit/base/test_units.py"
 LONG_FILE = "tests/programs/test_built.py"
 
 
-def collected(*options: str, files: Sequence[str] = SOME) -> list[str]:
+@cache
+def collected(*options: str, files: Sequence[str] = (*SOME, ONE_FILE, LONG_FILE)) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *files, *options]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [line for line in said.splitlines() if "::" in line]
@@ -75,27 +76,22 @@ def test_for_a_quiet_machine_only_files_with_the_mark_are_loaded(tmp_path: Path)
 
 
 def test_a_long_group_is_begun_before_others() -> None:
-    found = collected(files=(ONE_FILE, LONG_FILE))
-    assert {ONE_FILE, LONG_FILE} == {name.partition("::")[0] for name in found}
-    assert found[0].startswith(LONG_FILE)
-    assert found[-1].startswith(ONE_FILE)
+    files = [name.partition("::")[0] for name in collected()]
+    assert [file for file, _ in groupby(files)] == [LONG_FILE, *SOME, ONE_FILE]
 
 
 CONTRACT = "tests/contract/tcp"
 ONCE = f"{CONTRACT}/test_bad_input.py::test_one_byte_at_a_time"
 ONCE_A_FAMILY = f"{CONTRACT}/test_bad_input.py::test_a_thousand_connects_and_closes"
 OF_LOOPS = f"{CONTRACT}/test_bad_input.py::test_half_close_gets_every_reply_then_the_end"
-
-
-@cache
-def collected_of_contract(*options: str) -> list[str]:
-    """The three tests, collected once for all who ask with these options."""
-    return collected(*options, files=(ONCE, ONCE_A_FAMILY, OF_LOOPS))
+SHARING = (f"{CONTRACT}/test_bad_input.py", f"{CONTRACT}/test_more_clients.py")
+NAMED = ("--contestant", "epoll-reactor")
 
 
 def targets(test: str, *options: str) -> set[str]:
     """The servers and workloads that a conformance test runs against."""
-    of_test = (name for name in collected_of_contract(*options) if name.startswith(f"{test}["))
+    files = SHARING if options == NAMED else (ONCE, ONCE_A_FAMILY, OF_LOOPS)
+    of_test = (name for name in collected(*options, files=files) if name.startswith(f"{test}["))
     return {target for name in of_test for target in re.findall(r"\[(.+)\]", name)}
 
 
@@ -132,16 +128,14 @@ def test_what_a_loop_does_is_tested_against_every_server() -> None:
 
 
 def test_tests_of_one_shared_server_follow_each_other() -> None:
-    files = (f"{CONTRACT}/test_bad_input.py", f"{CONTRACT}/test_more_clients.py")
-    found = collected("--contestant", "epoll-reactor", files=files)
-    shared = [workload for name in found for workload in re.findall(r"\[epoll-reactor-(\w+)", name)]
+    shared = [
+        workload for name in collected(*NAMED, files=SHARING) for workload in re.findall(r"\[epoll-reactor-(\w+)", name)
+    ]
     assert len(set(shared)) == 5
     assert len([workload for workload, _ in groupby(shared)]) == 5
 
 
-@pytest.mark.parametrize(
-    ("options", "names"), [(("--all",), ()), (("--contestant", "uring-reactor"), ("uring-reactor",))]
-)
+@pytest.mark.parametrize(("options", "names"), [(("--all",), ()), (NAMED, NAMED[1:])])
 def test_everything_runs_against_all_or_against_those_that_are_named(
     options: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
