@@ -22,6 +22,8 @@ BEAT_S = 0.2
 """How often each side of a trial says that it is there."""
 LOST_S = 1.0
 """How long nothing may be heard of a host before the trial has lost it."""
+NEVER = "1000 days"
+"""How often Dask looks at what nobody reads: it would wake each process of a cluster 50 times a second."""
 
 _SETTINGS = {
     "distributed.comm.require-encryption": True,
@@ -31,6 +33,10 @@ _SETTINGS = {
     "distributed.scheduler.worker-ttl": "5s",
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.interval": NEVER,
+    "distributed.admin.tick.cycle": NEVER,
+    "distributed.admin.tick.interval": NEVER,
     "distributed.diagnostics.nvml": False,
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
