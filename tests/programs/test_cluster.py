@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +22,13 @@ import pytest
 from netdyno.cluster import authority, described, load_helper
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
+from netdyno.model.trial import Trial
 from netdyno.store import read, schema
 from tests.support.builders.made_load import named
-from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
+from tests.support.hosts import APART_S, BRIEF, NETDYNO, Host, await_child, daemon, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]
-SERVER = "epoll-reactor"
 GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
 """What others do beside a test is no fault of it."""
@@ -39,6 +39,10 @@ HELD_UP = re.compile(
 """Why there is no trial where a host, or who asks it and has to say each second that it is there, had no core for too
 long."""
 TRIES = 5
+
+
+def ignore(_: subprocess.Popen[str]) -> None:
+    """A run that nobody watches."""
 
 
 class Cluster(NamedTuple):
@@ -54,9 +58,10 @@ class Cluster(NamedTuple):
     second: subprocess.Popen[str]
     hosts: dict[str, Host]
 
-    def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
+    def start(self, results: Path, *words: str, program: Sequence[str] = BRIEF) -> subprocess.Popen[str]:
         """A command that knows the cluster, on the controller's host."""
-        return self.control.start(*words, "--cluster", str(self.folder), "--results", str(results), "--json")
+        words = (*words, "--cluster", str(self.folder), "--results", str(results), "--json")
+        return self.control.start(*words, program=program)
 
     def status(self) -> list[described.Host]:
         """What a person is shown, as JSON."""
@@ -68,16 +73,14 @@ class Cluster(NamedTuple):
         """Another worker of that host."""
         return joined(self.hosts, role, self.folder)
 
-    def run(self, results: Path, duration: str, blocks: int) -> subprocess.Popen[str]:
-        """A run of two trials a block."""
-        return self.start(results, *smoke(duration, blocks))
-
-    def measured(self, folder: Path, *words: str) -> Run:
-        """A run all of whose trials have a load; another, where a host was held up in one."""
+    def measured(self, folder: Path, *words: str, watch: Callable[[subprocess.Popen[str]], None] = ignore) -> Run:
+        """A run all of whose trials have a load; another, where a host was held up in one. `watch` has it meanwhile."""
         found: list[Run] = []
 
         def run(results: Path) -> str:
-            code, said = ended(self.start(results, *words))
+            process = self.start(results, *words)
+            watch(process)
+            code, said = ended(process)
             if code not in (0, 1):
                 assert HELD_UP.search(said), said
                 return said
@@ -88,11 +91,6 @@ class Cluster(NamedTuple):
 
         in_some_try(run, folder)
         return found[0]
-
-
-def smoke(duration: str, blocks: int = 1) -> tuple[str, ...]:
-    words = ("run", "smoke", "--blocks", str(blocks), "--duration", duration, "--contestant", SERVER)
-    return *words, "--foreign-load", "count"
 
 
 def written(toml: Path, text: str) -> tuple[str, ...]:
@@ -151,34 +149,6 @@ def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
     return run.returncode, said
 
 
-def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Path) -> None:
-    run = cluster.measured(tmp_path / "results", *smoke("300ms"))
-    server, client = cluster.hosts["server"].address, cluster.hosts["client"].address
-    assert {trial.position for trial in run.trials} == {0, 1}
-    for trial in run.trials:
-        assert trial.status in MEASURED
-        assert trial.load is not None
-        assert trial.load.plan.url.startswith(f"tcp://{server}:")
-        assert trial.server is not None
-        assert trial.server.cpu_s > 0  # read where the server was
-        assert trial.server.totals["connections"] > 0
-        assert trial.canary is not None
-        assert [one.host for one in trial.canaries] == [f"tls://{client}:8787"]
-        assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
-            "steal",
-            "foreign_load",
-            "throttled",
-        ]
-        assert "== server: " in next(tmp_path.glob(f"results/*/{run.run_id}/{trial.log}")).read_text()
-    assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")
-    assert run.links == ("the network between its hosts",)
-    status = cluster.status()
-    (doctor,) = (host.description.findings for host in status if host.address == f"tls://{client}:8787")
-    assert run.environment["cluster.client.doctor"] == list(doctor)
-    apart = [host.clock.offset_ns / 1e9 / APART_S for host in status]
-    assert apart == pytest.approx([1, 2, 3], abs=1e-3)
-
-
 SHARED = """
 question = "Is a load of two hosts the same load?"
 contestants = ["epoll-reactor"]
@@ -216,18 +186,52 @@ audience = "{audience}"
 """
 
 
+class Shared(NamedTuple):
+    """A run, with its results below `folder`."""
+
+    run: Run
+    folder: Path
+
+    def echo(self, hosts: int) -> Trial:
+        of_echo = [trial for trial in self.run.trials if trial.scenario == "echo"]
+        (trial,) = (trial for trial in of_echo if trial.levels["client-hosts"] == hosts)
+        return trial
+
+
 @pytest.fixture(scope="module")
-def shared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One run of all loads that are shared by two hosts."""
+def shared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """One run of all loads that are shared by two hosts, and of one that is not."""
     folder = tmp_path_factory.mktemp("shared")
     text = SHARED + ECHO + "".join(ROOM.format(audience=audience) for audience in AUDIENCES)
-    return cluster.measured(folder / "results", *written(folder / "shared.toml", text))
+    return Shared(cluster.measured(folder / "results", *written(folder / "shared.toml", text)), folder)
 
 
-def test_two_hosts_make_one_load(cluster: Cluster, shared: Run) -> None:
-    trials = [trial for trial in shared.trials if trial.scenario == "echo"]
-    loads = {trial.levels["client-hosts"]: trial.load for trial in trials}
-    one, two = loads[1], loads[2]
+def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, shared: Shared) -> None:
+    server, client = cluster.hosts["server"].address, address(cluster, "client")
+    trial = shared.echo(1)
+    assert trial.status in MEASURED
+    assert trial.load is not None
+    assert trial.load.client is None
+    assert trial.load.plan.url.startswith(f"tcp://{server}:")
+    assert trial.server is not None
+    assert trial.server.cpu_s > 0  # read where the server was
+    assert trial.server.totals["connections"] > 0
+    assert trial.canary is not None
+    assert [one.host for one in trial.canaries] == [client]
+    assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
+        "steal",
+        "foreign_load",
+        "throttled",
+    ]
+    run = shared.run
+    assert "== server: " in next(shared.folder.glob(f"*/*/{run.run_id}/{trial.log}")).read_text()
+    assert str(run.environment["cluster.client"]).partition(",")[0].endswith(client)
+    assert run.links == ("the network between its hosts",)
+
+
+def test_two_hosts_make_one_load(cluster: Cluster, shared: Shared) -> None:
+    trial = shared.echo(2)
+    one, two = shared.echo(1).load, trial.load
     assert one is not None
     assert two is not None
     assert one.parts is msgspec.UNSET
@@ -243,7 +247,6 @@ def test_two_hosts_make_one_load(cluster: Cluster, shared: Run) -> None:
         assert load.requests.sent == 500
         assert load.latency.response_ns.count == 500
         assert sum(load.timeseries.completed) == load.requests.completed
-    *_, trial = (trial for trial in trials if trial.levels["client-hosts"] == 2)  # the machine may want another try
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
@@ -259,9 +262,9 @@ def test_two_hosts_make_one_load(cluster: Cluster, shared: Run) -> None:
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
-def test_two_hosts_are_in_one_room(shared: Run, audience: str) -> None:
+def test_two_hosts_are_in_one_room(shared: Shared, audience: str) -> None:
     """Each hears what both say, to the last message."""
-    trial, *_ = (trial for trial in shared.all_trials if trial.scenario == audience)
+    (trial,) = (trial for trial in shared.run.trials if trial.scenario == audience)
     assert trial.load is not None
     messages = trial.load.messages
     assert messages.sent == 110  # warm-up and window
@@ -279,18 +282,15 @@ def test_two_hosts_are_in_one_room(shared: Run, audience: str) -> None:
 
 CLIENT = "asyncio"
 """A client contestant that needs nothing but Python."""
-WITH_CLIENTS = (
+OF_CLIENT = (
     SHARED.replace("500ms", "300ms")
     + f"""
 [[scenario]]
 name = "rpc"
 workload = "rpc"
 connections = 2
-
-[scenario.factors]
-client = ["{GENERATOR}", "{CLIENT}"]
-client-processes = [1, 2]
-link = ["loopback", "lan"]
+client = "{CLIENT}"
+client-processes = 2
 """
 )
 
@@ -309,50 +309,23 @@ def cores_of_clients(worker: subprocess.Popen[str], run: subprocess.Popen[str]) 
     return cores
 
 
-def test_clients_run_on_the_host_of_the_load_and_what_hosts_cannot_have_is_skipped(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    lan = "the link lan lies within one machine, and this run has several"
-    several = f"{GENERATOR} is one process, with threads; client-processes = 2 is of clients"
-    some = written(tmp_path / "some.toml", WITH_CLIENTS)
-    none = written(tmp_path / "none.toml", WITH_CLIENTS.replace('"loopback", ', ""))
-
-    def look(results: Path) -> str:
-        run = cluster.start(results, *some)
-        cores = cores_of_clients(cluster.client, run)
-        code, said = ended(run)
-        if code not in (0, 1):
-            assert HELD_UP.search(said), said
-            return said
-        trials = stored(results).trials
-        assert {trial.reason for trial in trials if trial.status == "skipped"} == {lan, several}
-        # The last try of each cell: the machine may have wanted another.
-        made = {
-            (trial.levels["client"], trial.levels["client-processes"]): trial
-            for trial in trials
-            if trial.status != "skipped"
-        }
-        assert made.keys() == {(GENERATOR, 1), (CLIENT, 1), (CLIENT, 2)}
-        if wrong := [f"{trial.status}: {trial.reason}" for trial in made.values() if trial.status != "valid"]:
-            return "; ".join(wrong)
-        for (client, processes), trial in made.items():
-            of_client = client == CLIENT
-            assert trial.load is not None
-            assert (trial.load.client is not None) == of_client
-            assert trial.load.plan.url.startswith(f"tcp://{cluster.hosts['server'].address}:")
-            assert len(trial.load.generator.threads) == processes
-            assert [one.host for one in trial.canaries] == [address(cluster, "client")]
-            audits = {audit.name: audit for audit in trial.audits}
-            assert ("the client is what is compared" in audits["generator"].detail) == of_client
-            assert audits["server_totals"].passed
-            assert "foreign_load" in [audit.name for audit in trial.audits if load_helper.WHERE in audit.detail]
-        assert cores == {sorted(os.sched_getaffinity(0))[-1]}  # as `joined` gives them
-        return ""
-
-    in_some_try(look, tmp_path / "results")
-    code, said = ended(cluster.start(tmp_path / "nothing", *none))
-    assert (code, f"no contestant of 'none' can run on these hosts: {lan}" in said) == (2, True), said
-    assert not (tmp_path / "nothing").exists()
+def test_a_client_runs_on_the_host_of_the_load(cluster: Cluster, tmp_path: Path) -> None:
+    cores: set[int] = set()
+    words = written(tmp_path / "client.toml", OF_CLIENT)
+    run = cluster.measured(
+        tmp_path / "results", *words, watch=lambda run: cores.update(cores_of_clients(cluster.client, run))
+    )
+    (trial,) = run.trials
+    assert trial.load is not None
+    assert trial.load.client is not None
+    assert trial.load.plan.url.startswith(f"tcp://{cluster.hosts['server'].address}:")
+    assert len(trial.load.generator.threads) == 2
+    assert [one.host for one in trial.canaries] == [address(cluster, "client")]
+    audits = {audit.name: audit for audit in trial.audits}
+    assert "the client is what is compared" in audits["generator"].detail
+    assert audits["server_totals"].passed
+    assert "foreign_load" in [audit.name for audit in trial.audits if load_helper.WHERE in audit.detail]
+    assert cores == {sorted(os.sched_getaffinity(0))[-1]}  # as `joined` gives them
 
 
 def test_a_part_that_is_lost_fails_its_trial(cluster: Cluster, tmp_path: Path) -> None:
@@ -433,8 +406,11 @@ def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
         subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
 
 
-def test_the_status_shows_what_every_link_carries(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
+    cluster: Cluster, shared: Shared, tmp_path: Path
+) -> None:
     """Each way for itself: what one host sends goes through a bucket, and what it hears does not."""
+    client = address(cluster, "client")
     second = address(cluster, "second")
 
     def look(_: Path) -> str:
@@ -442,6 +418,10 @@ def test_the_status_shows_what_every_link_carries(cluster: Cluster, tmp_path: Pa
         addresses = {host.address for host in hosts}
         assert len(addresses) == 3
         assert all(host.links.keys() == addresses - {host.address} for host in hosts)
+        (doctor,) = (host.description.findings for host in hosts if host.address == client)
+        assert shared.run.environment["cluster.client.doctor"] == list(doctor)
+        apart = [host.clock.offset_ns / 1e9 / APART_S for host in hosts]
+        assert apart == pytest.approx([1, 2, 3], abs=1e-3)
         wrong = []
         for host in hosts:
             for other, link in host.links.items():
@@ -501,7 +481,8 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     """A child of a host is lost, and the run goes on; then the host's worker, and it goes on with another. Meanwhile
     who asks for the status fills no link."""
     results = tmp_path / "results"
-    run = cluster.run(results, "500ms", blocks=2)
+    text = SHARED.replace("blocks = 1", "blocks = 3") + ECHO.replace("[1, 2]", "[1]")
+    run = cluster.start(results, *written(tmp_path / "lost.toml", text))
     first = await_child(cluster.client.pid, GENERATOR)
     os.kill(first, signal.SIGSTOP)  # a busy machine may take longer to ask than a trial takes
     try:
@@ -523,9 +504,9 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
     eventually(lambda: len(server_proc.family(cluster.server.pid)) == 1, "something of its trials is left")
     with cluster.joined("client"):
-        code, said = ended(cluster.start(results, "resume", stored(results).run_id))
+        code, said = ended(cluster.start(results, "resume", stored(results).run_id, program=NETDYNO))
     assert code in (0, 1), said
     trials = stored(results).trials
     assert [trial.status for trial in trials[:2]] == ["failed", "failed"]
     assert all(trial.status in MEASURED or HELD_UP.search(trial.reason) for trial in trials[2:])
-    assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}
+    assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (2, 0), (3, 0)}

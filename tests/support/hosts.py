@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from netdyno.machine.links.namespace_child import network_of
 from tests.support.patience import PATIENCE_S, eventually
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")
+BRIEF = (sys.executable, "-P", str(Path(__file__).with_name("brief.py")))
+"""The same, in a hurry."""
 APART_S = 100_000
 """How far the clock of each host is ahead of that of the one before."""
 
@@ -38,10 +40,10 @@ class Host(NamedTuple):
         """Take its link up again."""
         self.switch.run("ip", "link", "set", f"port-{self.name}", "up")
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, program: Sequence[str] = NETDYNO) -> subprocess.Popen[str]:
         """A command of netdyno's on this host, whose output is read."""
         return subprocess.Popen(
-            [*self.enter, *NETDYNO, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*self.enter, *program, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
 
