@@ -19,6 +19,7 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority
+from netdyno.commands.cli import main
 from tests.support.patience import PATIENCE_S
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")
@@ -109,7 +110,19 @@ def signed(folder: Path, into: Path, days: str, subject: str) -> Path:
         "[ca]\ndefault_ca = ours\n[ours]\ndatabase = index.txt\nnew_certs_dir = .\nrand_serial = yes\n"
         "default_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n"
     )
-    new = ["req", "-new", "-newkey", "rsa:2048", "-noenc", "-subj", f"/{subject}", "-out", "asked.pem"]
+    new = [
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-noenc",
+        "-subj",
+        f"/{subject}",
+        "-out",
+        "asked.pem",
+    ]
     sign = f"ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca-key.pem -in asked.pem -out server.pem {days}"
     for words in ([*new, "-keyout", "server-key.pem"], sign.split()):
         done = subprocess.run(["openssl", *words], cwd=into, capture_output=True, text=True, check=False)
@@ -130,7 +143,9 @@ def test_a_certificate_of_the_cluster_without_a_role_is_refused(door: TcpUrl, fo
     assert greeting(door, context(without, None, without / "server.pem")) == b""
 
 
-def test_a_certificate_without_the_role_is_named_before_anything_is_connected_to(folder: Path, tmp_path: Path) -> None:
+def test_a_certificate_without_the_role_is_named_before_anything_is_connected_to(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Certificates of netdyno's have always had one; others do not."""
     signed(folder, tmp_path, "-days 2", "CN=netdyno")
     (tmp_path / authority.TOPOLOGY).write_text('scheduler = "tls://127.0.0.1:1"\n')
@@ -138,10 +153,9 @@ def test_a_certificate_without_the_role_is_named_before_anything_is_connected_to
         (tmp_path / name).write_bytes((folder / name.replace("client", "server")).read_bytes())
     for role, there in (("server", "no role"), ("client", "server")):
         words = ["cluster", "join", "tls://127.0.0.1:1", "--as", role, "--cluster", str(tmp_path)]
-        done = subprocess.run([*NETDYNO, *words], check=False, capture_output=True, text=True)
-        assert done.returncode == 2
+        assert main(words) == 2
         complaint = rf"is a certificate for {there}, not for {role}; \./netdyno cluster init makes such a folder"
-        assert re.search(complaint, done.stderr), done.stderr
+        assert re.search(complaint, capsys.readouterr().err)
 
 
 def test_a_certificate_that_has_expired_is_named_before_anything_is_connected_to(folder: Path, tmp_path: Path) -> None:
@@ -192,25 +206,26 @@ def test_nothing_listens_but_what_was_asked_for(
         assert [re.split(r"\s+", line)[4] for line in own] == [f"127.0.0.1:{port}"]
 
 
-def test_the_status_shows_the_host(folder: Path, host: tuple[object, TcpUrl]) -> None:
-    done = subprocess.run(
-        [*NETDYNO, "cluster", "status", "--cluster", str(folder)], check=True, capture_output=True, text=True
-    )
-    assert re.match(rf"server \S+ at tls://127\.0\.0\.1:{host[1].port}\n", done.stdout)
-    before, clock, findings = done.stdout.partition(" s off ours\n")
-    assert clock, done.stdout
+def test_the_status_shows_the_host(
+    folder: Path, host: tuple[object, TcpUrl], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "status", "--cluster", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert re.match(rf"server \S+ at tls://127\.0\.0\.1:{host[1].port}\n", said)
+    before, clock, findings = said.partition(" s off ours\n")
+    assert clock, said
     assert re.search(r" from here and back; its clock is [+-]\d+\.\d{6}$", before)
     assert re.fullmatch(r"( {2}(bad|could be better): .+: .+\n)*", findings)
 
 
-def test_who_is_not_let_in_reads_why(folder: Path, scheduler: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_who_is_not_let_in_reads_why(
+    folder: Path, scheduler: subprocess.Popen[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert scheduler.poll() is None
     theirs = tmp_path / "theirs"
     authority.init(theirs, authority.scheduler_of(folder))
-    words = ["cluster", "status", "--cluster", str(theirs)]
-    done = subprocess.run([*NETDYNO, *words], check=False, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert re.fullmatch(r"netdyno: no scheduler of this cluster answers at \S+ .*\n", done.stderr)
+    assert main(["cluster", "status", "--cluster", str(theirs)]) == 2
+    assert re.fullmatch(r"netdyno: no scheduler of this cluster answers at \S+ .*\n", capsys.readouterr().err)
 
 
 def test_what_was_made_is_for_its_owner_only(folder: Path) -> None:

@@ -38,23 +38,22 @@ def test_a_killed_cluster_leaves_nothing_once_another_has_started(tmp_path: Path
     url = f"tls://127.0.0.1:{stand_in.free_port('127.0.0.1')}"
     subprocess.run(command("init", folder, "--scheduler", url), check=True, stdout=subprocess.DEVNULL)
 
-    def join(role: str) -> list[str]:
-        port = str(stand_in.free_port("127.0.0.1"))
-        return ["join", url, "--as", role, "--cluster", folder, "--address", "127.0.0.1", "--port", port]
+    port = str(stand_in.free_port("127.0.0.1"))
+    join = ["join", url, "--as", "server", "--cluster", folder, "--address", "127.0.0.1", "--port", port]
 
     def names() -> set[str]:
         return {path.name for path in temporary.iterdir()}
 
     scheduler = ["scheduler", "--cluster", folder]
-    with standing(temporary, *scheduler) as first, standing(temporary, *join("server")) as server:
+    with standing(temporary, *scheduler) as first, standing(temporary, *join) as server:
         for process in (server, first):
             process.kill()
             process.wait()
     dead = names()
     assert {name.rpartition("-")[0] for name in dead} == {"netdyno-scheduler", "netdyno-host"}
-    with standing(temporary, *scheduler), standing(temporary, *join("server")):
-        living = names()
-        assert not living & dead
-        with standing(temporary, *join("client")):
+    with standing(temporary, *scheduler):
+        living = names() - dead
+        with standing(temporary, *join):
             assert living < names()
+            assert not names() & dead
     assert names() == set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -46,6 +45,8 @@ def start_within_ns(before: Offset, after: Offset) -> float:
 async def measure(ask: Callable[[], Awaitable[int]], limit_s: float, exchanges: int = EXCHANGES) -> Offset:
     """`ask` brings the other's time.monotonic_ns(). Raises TimeoutError where one answer takes longer than `limit_s`:
     a host that is stopped keeps its connections."""
+    import asyncio  # which the helpers of a trial do without
+
     found: list[Exchange] = []
     for _ in range(exchanges):
         async with asyncio.timeout(limit_s):

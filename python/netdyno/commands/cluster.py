@@ -43,6 +43,7 @@ def schedule(folder: Path) -> int:
 def join(folder: Path, scheduler: str, role: Role, address: str | None, port: int, cores: str | None) -> int:
     """Build the generator, and join. Raises UserError."""
     engine.need()
+    authority.files(folder, role)  # before Dask is loaded and something is built
     from netdyno.cluster import daemon
 
     building.make((building.GENERATOR, building.CANARY), build_dir())
