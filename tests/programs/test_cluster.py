@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,13 +19,15 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from netdyno.analysis.analysis import analyse
 from netdyno.cluster import authority, described, load_helper
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.report import write_page
 from netdyno.store import read, schema
 from tests.support.builders.made_load import named
-from tests.support.hosts import APART_S, BRIEF, NETDYNO, Host, await_child, daemon, on_a_bridge
+from tests.support.hosts import APART_S, BRIEF, Host, await_child, daemon, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]
@@ -58,10 +60,10 @@ class Cluster(NamedTuple):
     second: subprocess.Popen[str]
     hosts: dict[str, Host]
 
-    def start(self, results: Path, *words: str, program: Sequence[str] = BRIEF) -> subprocess.Popen[str]:
+    def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
         """A command that knows the cluster, on the controller's host."""
         words = (*words, "--cluster", str(self.folder), "--results", str(results), "--json")
-        return self.control.start(*words, program=program)
+        return self.control.start(*words, program=BRIEF)
 
     def status(self) -> list[described.Host]:
         """What a person is shown, as JSON."""
@@ -504,9 +506,11 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
     eventually(lambda: len(server_proc.family(cluster.server.pid)) == 1, "something of its trials is left")
     with cluster.joined("client"):
-        code, said = ended(cluster.start(results, "resume", stored(results).run_id, program=NETDYNO))
+        code, said = ended(cluster.start(results, "resume", stored(results).run_id))
     assert code in (0, 1), said
-    trials = stored(results).trials
+    whole = stored(results)
+    write_page(analyse(whole), tmp_path / "report.html")
+    trials = whole.trials
     assert [trial.status for trial in trials[:2]] == ["failed", "failed"]
     assert all(trial.status in MEASURED or HELD_UP.search(trial.reason) for trial in trials[2:])
     assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (2, 0), (3, 0)}
