@@ -102,8 +102,18 @@ class TcpRow:
 
 def queued(local: tuple[str, int], remote: tuple[str, int]) -> tuple[int, int]:
     """Bytes not yet read and not yet acknowledged at the first end of the TCP connection between two addresses of this
-    network namespace; none of either where it is gone. The kernel finds it by its hash (sock_diag(7), struct
-    inet_diag_req_v2), and walks no table."""
+    network namespace; none of either where it is gone."""
+    return struct.unpack_from("=II", _looked_up(local, remote), 56)
+
+
+def is_open(local: tuple[str, int], remote: tuple[str, int]) -> bool:
+    """A process still has the first end of that connection, whatever other descriptors it opens and closes."""
+    return struct.unpack_from("=I", _looked_up(local, remote), 68)[0] != 0
+
+
+def _looked_up(local: tuple[str, int], remote: tuple[str, int]) -> bytes:
+    """Return the struct inet_diag_msg of one end of a connection, all zeros where it is gone. The kernel finds it by
+    its hash (sock_diag(7), struct inet_diag_req_v2), and walks no table."""
     family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
     hosts = (socket.inet_pton(family, one) for one, _ in (local, remote))
     request = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, ANY)
@@ -115,10 +125,9 @@ def queued(local: tuple[str, int], remote: tuple[str, int]) -> tuple[int, int]:
     if struct.unpack_from("=H", answer, 4)[0] == NLMSG_ERROR:
         number = -struct.unpack_from("=i", answer, 16)[0]
         if number == errno.ENOENT:
-            return 0, 0
+            return bytes(72)
         raise OSError(number, f"sock_diag: {os.strerror(number)}")
-    unread, unacknowledged = struct.unpack_from("=II", answer, 16 + 56)
-    return unread, unacknowledged
+    return answer[16:]
 
 
 def tcp_table(port: int, of: int | str = "self") -> list[TcpRow]:
