@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S, eventually
 
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
-STANDS_STILL_S = 1.9
+STANDS_STILL_S = 1.97
 """Of the two seconds of grace, for a server that burns CPU until they are over."""
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
 
@@ -73,7 +73,7 @@ class Server:
         burnt some before, and so knows that it ends."""
         cpu = proc.cpu_seconds(self.pid)
         eventually(
-            lambda: proc.cpu_seconds(self.pid) > cpu + 0.1 or self.process.poll() is not None, "it burns no more CPU"
+            lambda: proc.cpu_seconds(self.pid) > cpu + 0.06 or self.process.poll() is not None, "it burns no more CPU"
         )
         if self.process.poll() is None:
             self.signal(signal.SIGSTOP)

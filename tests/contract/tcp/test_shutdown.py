@@ -27,6 +27,8 @@ from tests.support.server import TOTALS, Server, serving
 GRACE_S = 2.0
 # What a busy machine may add to the grace before a server counts as one that does not keep it.
 MARGIN_S = 2.0
+MARGINS_S = {"wait": MARGIN_S, "cpu": 4.0}
+"""A server that stands still before it has seen the signal begins its grace after that; its work takes 10 s."""
 
 
 def stop_within(server: Server, limit_s: float, how: signal.Signals = signal.SIGTERM) -> dict[str, int]:
@@ -196,7 +198,7 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
         for one in begun:
             ended.append(one.server.wait_stopped())
             took = time.monotonic() - told
-            assert took < GRACE_S + MARGIN_S, f"it took {took:.1f} s to end: {one.server.process.args!r}"
+            assert took < GRACE_S + MARGINS_S[kind], f"it took {took:.1f} s to end: {one.server.process.args!r}"
         for one, totals in zip(begun, ended, strict=True):
             one.look(totals)
 
@@ -249,7 +251,7 @@ def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) ->
     if kind == "wait":
         server.wait_read(*(client.address for client in clients))
     else:
-        eventually(lambda: proc.cpu_seconds(server.pid) > cpu + 0.05, "no request burns CPU")
+        eventually(lambda: proc.cpu_seconds(server.pid) > cpu + 0.02, "no request burns CPU")
 
     def look(totals: dict[str, int]) -> None:
         assert totals["connections"] == (4 if kind == "wait" else 3)
