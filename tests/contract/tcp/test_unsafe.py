@@ -18,8 +18,8 @@ from tests.support.server import run, serving
 # connection hold in the kernel (tcp_wmem and tcp_rmem: 4 and 6 MiB), so that send(2) sleeps in the middle of a frame
 # and lets go of the socket. `split`: a length and a body are two writes, with room for another's between.
 LOADS = {
-    "gathered": ("--size", "1000000", "--round", "500ms", "--duration", "1s"),
-    "split": ("--size", "31", "--duration", "300ms"),
+    "gathered": ("--size", "1000000", "--round", "500ms", "--duration", "500ms"),
+    "split": ("--size", "31", "--duration", "150ms"),
 }
 MORE_AND_MORE = (16, 16, 24, 24, 32, 32)
 """Clients of one attempt after the other; on this many attempts nothing is proven but that the load is too small."""
@@ -29,7 +29,7 @@ def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> 
     """What the generator found wrong in a load of many clients."""
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
-    load = ("--workload", "chat", "-c", str(clients), *LOADS[mode], "--warmup", "200ms", "--timeout", patience)
+    load = ("--workload", "chat", "-c", str(clients), *LOADS[mode], "--warmup", "100ms", "--timeout", patience)
     options = ("--workload", "chat", "--write-mode", mode, *room_for(contestant, clients))
     with serving(contestant.command, *options) as server:
         done = run((str(generator), server.endpoint), *load, "--json", "-")
