@@ -214,6 +214,7 @@ def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
 
 
 @pytest.mark.once_a_family
+@pytest.mark.one_workload
 def test_a_thousand_connects_and_closes(talk: Talk) -> None:
     for i in range(1000):
         client = talk.client()
