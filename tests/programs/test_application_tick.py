@@ -31,7 +31,7 @@ pytestmark = pytest.mark.needs_build
 WITH_TICKS = [one.name for one in discover() if "application-tick" in one.manifest.options]
 INTERVAL_S = 0.010
 STOPPED_S = 0.3
-BURNT_S = 0.5
+BURNT_S = 0.3
 
 
 def ticking(name: str) -> Contestant:

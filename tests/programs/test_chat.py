@@ -28,7 +28,8 @@ from tests.support.terminal import Terminal, in_terminal
 pytestmark = pytest.mark.needs_build
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "python"), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-MODELS = ("threads-snapshot", "asio-callbacks")
+MODEL = "threads-snapshot"
+"""What the server is made of does not concern the program."""
 Done = subprocess.CompletedProcess[bytes]
 
 
@@ -71,24 +72,24 @@ def piped(*arguments: str, said: bytes = b"") -> Done:
 
 
 @contextmanager
-def opened(model: str) -> Iterator[Room]:
-    contestant = by_name(discover(), model)
+def opened() -> Iterator[Room]:
+    contestant = by_name(discover(), MODEL)
     with serving(contestant.command, "--workload", "chat") as server, Client(server.address) as witness:
         witness.send(wire.frame(b"first"))
         server.wait_read(witness.address)
         yield Room(server, witness)
 
 
-@pytest.fixture(params=MODELS)
-def room(request: pytest.FixtureRequest) -> Iterator[Room]:
-    with opened(request.param) as room:
+@pytest.fixture
+def room() -> Iterator[Room]:
+    with opened() as room:
         yield room
 
 
 @pytest.fixture(scope="module")
 def lasting_room() -> Iterator[Room]:
     """A room for tests after which it is as it was."""
-    with opened(MODELS[0]) as room:
+    with opened() as room:
         yield room
 
 
@@ -155,8 +156,7 @@ def test_what_is_being_typed_stays_when_a_message_comes(lasting_room: Room, ada:
     assert "> half a li" not in ada.screen.lines(), "no remains of the older prompt"
 
 
-@pytest.mark.parametrize(("keys", "code"), [("/quit\r", 0), ("\x04", 0), ("\x03", 130), ("half a line\x03", 130)])
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
+@pytest.mark.parametrize(("keys", "code"), [("/quit\r", 0), ("\x04", 0), ("half a line\x03", 130)])
 def test_leaving_by_key_leaves_the_terminal_in_order(room: Room, keys: str, code: int) -> None:
     with room.person("ada") as ada:
         assert not ada.is_cooked()
@@ -168,7 +168,6 @@ def test_leaving_by_key_leaves_the_terminal_in_order(room: Room, keys: str, code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_a_signal_leaves_the_terminal_in_order_too(room: Room, number: signal.Signals) -> None:
     with room.person("ada") as ada:
         ada.process.send_signal(number)
@@ -223,7 +222,6 @@ def test_commands_are_not_sent(lasting_room: Room, ada: Terminal) -> None:
 # --- on pipes -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
     done = piped(room.url, "--name", "ada", said=b"one\r\n\ntwo \xff\nlast, without its end")
     room.expect(b"ada: one", b"ada: two \xff", b"ada: last, without its end")
@@ -234,7 +232,6 @@ def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
     assert b"> " not in done.stderr
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_messages_go_to_stdout_as_plain_lines(room: Room) -> None:
     with subprocess.Popen(
         command(room.url, "--name", "ada"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
@@ -251,7 +248,6 @@ def test_messages_go_to_stdout_as_plain_lines(room: Room) -> None:
     assert ada.returncode == 0
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_a_file_is_read_too(room: Room, tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"one\n" * 20_000)
     with (tmp_path / "lines").open("rb") as lines:
@@ -262,7 +258,6 @@ def test_a_file_is_read_too(room: Room, tmp_path: Path) -> None:
         assert done.wait(PATIENCE_S) == 0
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_a_line_that_no_server_takes_is_not_sent(room: Room) -> None:
     fits = b"x" * (chat.LONGEST_SENT - len(b"ada: "))
     done = piped(room.url, "--name", "ada", said=fits + b"x\nnext\n")
@@ -273,7 +268,6 @@ def test_a_line_that_no_server_takes_is_not_sent(room: Room) -> None:
         assert piped(room.url, "--name", "ada", said=fits + b"\n").returncode == 0
 
 
-@pytest.mark.parametrize("room", MODELS[:1], indirect=True)
 def test_a_reader_that_has_had_enough_is_no_error(room: Room) -> None:
     with subprocess.Popen(
         command(room.url, "--name", "ada"),
