@@ -14,9 +14,7 @@ from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
 CLIENTS = [one for one in discover(kind="client") if not one.manifest.instrument]
-UNHURRIED = ("--service-time", "2ms", "--warmup", "0")
-"""The server could else be asked tens of thousands of times a second."""
-OPTIONS = ("-c", "5", "--duration", "300ms", *UNHURRIED)
+OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "300ms")
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda one: one.name)
@@ -55,7 +53,7 @@ def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Co
     def serve(peer: Peer, request: wire.WorkRequest) -> bool:
         return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False
 
-    options = ("-c", "3", "--duration", "600ms", "--retry-delay", "20ms", *UNHURRIED)
+    options = ("-c", "3", "--warmup", "0", "--duration", "600ms", "--retry-delay", "20ms")
     with fake_server(serve) as fake, running(client_processes.command(client.command, 2), fake.url, *options) as runs:
         done = runs.wait()
     assert done.code == 0

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from tests.contract.golden import wire
 from tests.support.patience import PATIENCE_S
 
+SERVICE_S = 0.002
+
 
 @dataclass
 class Peer:
@@ -78,7 +80,8 @@ Behaviour = Callable[[Peer, wire.WorkRequest], bool]
 
 
 def honest(peer: Peer, request: wire.WorkRequest) -> bool:
-    """What a server should do."""
+    """What a server should do, after a while: a client would else ask it tens of thousands of times a second."""
+    time.sleep(SERVICE_S)
     peer.answer(request)
     return True
 

@@ -108,7 +108,8 @@ def queued(local: tuple[str, int], remote: tuple[str, int]) -> tuple[int, int]:
 
 def is_open(local: tuple[str, int], remote: tuple[str, int]) -> bool:
     """A process still has the first end of that connection, whatever other descriptors it opens and closes."""
-    return struct.unpack_from("=I", _looked_up(local, remote), 68)[0] != 0
+    (inode,) = struct.unpack_from("=I", _looked_up(local, remote), 68)
+    return bool(inode)
 
 
 def _looked_up(local: tuple[str, int], remote: tuple[str, int]) -> bytes:

@@ -26,7 +26,7 @@ from tests.support.server import Server, launched, serving
 INSTANCES = 3
 TIMEOUT_S = 4.0
 OPTIONS = ("-c", str(INSTANCES), "--timeout", "4s", "--connect-timeout", "4s", "--retry-delay", "20ms", *ENDLESS)
-UNHURRIED = ("--service-time", "2ms", *OPTIONS)
+UNHURRIED = ("--service-time", "10ms", *OPTIONS)
 """Of a server in a process of its own, which could else be asked tens of thousands of times a second."""
 HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
 

@@ -140,7 +140,8 @@ def test_more_is_sent_than_its_own_queue_takes(spoken: Spoken, workload: str) ->
     with spoken.serving(workload) as server:
         process = started(
             server.endpoint,
-            *("-c", "2", "--rate", "20000", "--size", "2000", "--warmup", "0", "--duration", "2s", "--timeout", "10s"),
+            *("-c", "2", "--rate", "20000", "--size", "2000"),
+            *("--warmup", "0", "--duration", "1200ms", "--timeout", "10s"),
         )
         eventually(lambda: _known(server, 2), "they never connect")
         server.signal(signal.SIGSTOP)
