@@ -27,10 +27,15 @@ PATIENCE_S = 60.0 * slowness(build_dir())
 POLL_S = 0.005
 
 
-def eventually(condition: Callable[[], bool], what: Callable[[], str] | str, patience_s: float = PATIENCE_S) -> None:
+def eventually(
+    condition: Callable[[], bool],
+    what: Callable[[], str] | str,
+    patience_s: float = PATIENCE_S,
+    poll_s: float = POLL_S,
+) -> None:
     """Return once `condition()` holds; AssertionError with `what` when it never does."""
     deadline = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {patience_s:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)

@@ -265,7 +265,8 @@ def all_are_served(runs: RunningClient, server: Server) -> None:
     def established() -> int:
         return in_state(proc.ESTABLISHED, runs, server.address[1])
 
-    eventually(lambda: established() == INSTANCES, lambda: f"{established()} connections")
+    # In a namespace each look starts nsenter(1) and ss(8), and a connection may take seconds.
+    eventually(lambda: established() == INSTANCES, lambda: f"{established()} connections", poll_s=0.2)
     runs.wait_completed(100)
 
 
