@@ -1,5 +1,5 @@
 """What ending a run by the width of its intervals does to these intervals and to the verdicts: the figures of
-docs/measurements/precision.md, from simulation.
+docs/adr/adaptive-precision.md, from simulation.
 
     python bench/adaptive_precision.py [RUNS [NOISE]]
 

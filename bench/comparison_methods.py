@@ -1,4 +1,4 @@
-"""Which method tells contestants apart best: the figures of docs/measurements/comparisons.md, from simulation.
+"""Which method tells contestants apart best: the figures of docs/adr/statistics.md, from simulation.
 
     python bench/comparison_methods.py [RUNS]                   the tables; a stored machine from TABLE
     python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE anew from stored runs
