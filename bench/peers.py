@@ -402,12 +402,10 @@ def page(kept: Sequence[Results]) -> str:
     """Return the page of the measurements: for each command what it measured, the table of our http server or of other
     people's servers, and what failed."""
     about = (
-        "[The generator alone](../load.md) beside others, each on a core beside the server's. In every round each "
-        "program met each case, in random order. Median (quartiles). CPU: the whole process over its counted requests. "
-        "Stall: the server stands still for a tenth of the window. Other people's servers have a closed loop, beside "
-        "the program that got most requests; the ratio is of runs of one round, `before` has the range of its medians "
-        "in earlier commands. Each case is the latest command's; "
-        f"`{STORE.relative_to(ROOT)}` has every run, with p99 and the other rates."
+        "[The generator alone](../load.md) beside others, each on a core beside the server's; in every round each "
+        "program met each case. Median (quartiles). CPU: the whole process over its counted requests. Stall: the "
+        "server stands still for a tenth of the window. Other people's servers have a closed loop; the ratio is of "
+        f"runs of one round, `before` the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
     above: Results | None = None
