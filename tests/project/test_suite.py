@@ -82,7 +82,7 @@ def test_a_long_group_is_begun_before_others() -> None:
 
 CONTRACT = "tests/contract/tcp"
 ONCE = f"{CONTRACT}/test_bad_input.py::test_one_byte_at_a_time"
-ONCE_A_FAMILY = f"{CONTRACT}/test_bad_input.py::test_a_thousand_connects_and_closes"
+ONCE_A_FAMILY = f"{CONTRACT}/test_bad_input.py::test_hundreds_of_connects_and_closes"
 OF_LOOPS = f"{CONTRACT}/test_bad_input.py::test_half_close_gets_every_reply_then_the_end"
 SHARING = (f"{CONTRACT}/test_bad_input.py", f"{CONTRACT}/test_more_clients.py")
 NAMED = ("--contestant", "epoll-reactor")

@@ -73,7 +73,7 @@ class Server:
         burnt some before, and so knows that it ends."""
         cpu = proc.cpu_seconds(self.pid)
         eventually(
-            lambda: proc.cpu_seconds(self.pid) > cpu + 0.06 or self.process.poll() is not None, "it burns no more CPU"
+            lambda: proc.cpu_seconds(self.pid) > cpu + 0.03 or self.process.poll() is not None, "it burns no more CPU"
         )
         if self.process.poll() is None:
             self.signal(signal.SIGSTOP)

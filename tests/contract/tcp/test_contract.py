@@ -10,6 +10,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover
 from netdyno.model.contestant import Contestant
+from tests.contract.tcp.conftest import Served
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.server import Finished, run, serving
@@ -55,46 +56,39 @@ def test_there_is_a_contestant_for_every_workload() -> None:
 
 
 @pytest.mark.once_a_language
-def test_it_listens_on_loopback_alone(contestant: Contestant) -> None:
-    with serving(contestant.command, "--workload", contestant.manifest.workloads[0]) as server:
-        listening = [
-            row for row in proc.tcp_sockets(server.pid, server.address[1]).values() if row.state == proc.LISTEN
-        ]
-        assert listening
-        assert all(ipaddress.ip_address(row.local[0]).is_loopback for row in listening), listening
-
-
-@pytest.mark.once_a_family
-def test_it_listens_on_ipv6(contestant: Contestant) -> None:
-    """The family of the socket is what a library may choose for itself."""
-    if not Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists():
-        pytest.skip("this kernel has no IPv6")
-    _expect_to_listen(contestant, "[::1]")
+@pytest.mark.one_workload
+def test_it_listens_on_loopback_alone(served: Served) -> None:
+    server = served.server
+    listening = [row for row in proc.tcp_sockets(server.pid, server.address[1]).values() if row.state == proc.LISTEN]
+    assert listening
+    assert all(ipaddress.ip_address(row.local[0]).is_loopback for row in listening), listening
 
 
 @pytest.mark.once_a_language
 @pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "0.0.0.0"])
 def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
-    _expect_to_listen(contestant, host)
-
-
-def _expect_to_listen(contestant: Contestant, host: str) -> None:
     workload = contestant.manifest.workloads[0]
     scheme = "TCP" if host == "127.0.0.2" else "tcp"  # RFC 3986, 3.1: in any case
     with serving(contestant.command, "--workload", workload, "--listen", f"{scheme}://{host}:0") as server:
         if host != "localhost":
-            assert server.address[0] == host.strip("[]")
+            assert server.address[0] == host
         with Talk(server, workload) as talk:
             talk.check()
 
 
 @pytest.mark.once_a_family
 def test_a_port_that_is_taken_and_is_free_again_at_once(contestant: Contestant) -> None:
-    workload = contestant.manifest.workloads[0]
-    with serving(contestant.command, "--workload", workload) as server, Talk(server, workload) as talk:
+    """On IPv6 where the kernel has it: a library may choose the family of the socket for itself."""
+    host = "[::1]" if Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists() else "127.0.0.1"
+    options = ("--workload", contestant.manifest.workloads[0], "--listen")
+    with (
+        serving(contestant.command, *options, f"tcp://{host}:0") as server,
+        Talk(server, contestant.manifest.workloads[0]) as talk,
+    ):
         talk.check()
         address = server.address
-        listen = ("--workload", workload, "--listen", f"tcp://127.0.0.1:{address[1]}")
+        assert address[0] == host.strip("[]")
+        listen = (*options, f"tcp://{host}:{address[1]}")
         finished = run(contestant.command, *listen)
         assert finished.code == 1, finished
         assert finished.stdout == "", finished

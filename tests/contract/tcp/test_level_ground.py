@@ -8,14 +8,19 @@ from contextlib import ExitStack
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.conftest import threads_for
 from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.test_options import nodelay
 from tests.support.ground import by_the_harness, expect_level
 
 
 def test_every_thread_stands_on_the_same_ground(contestant: Contestant) -> None:
+    """Turn Nagle's algorithm on as well: every socket has it then."""
     workload = contestant.manifest.workloads[0]
-    started = by_the_harness(contestant.command, "--workload", workload, *threads_for(contestant))
+    options = ("--workload", workload, "--nodelay", "off", *threads_for(contestant))
+    started = by_the_harness(contestant.command, *options)
     with ExitStack() as stack:
         server = stack.enter_context(started)
-        for _ in range(3):
-            stack.enter_context(Talk(server, workload)).check()
+        talks = [stack.enter_context(Talk(server, workload)) for _ in range(3)]
+        for talk in talks:
+            talk.check()
         expect_level(server.pid, contestant.command)
+        assert set(nodelay(server, talks[0])) == {False}

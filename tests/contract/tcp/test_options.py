@@ -12,7 +12,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import Served, room_for
-from tests.contract.tcp.talk import HttpReply, Talk, expect_reply, joined
+from tests.contract.tcp.talk import Talk, expect_reply, joined
 from tests.support import kernel, proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -34,18 +34,11 @@ def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Cal
 
 @pytest.mark.one_workload
 def test_nodelay(served: Served, talk: Talk) -> None:
-    assert set(_nodelay(served.server, talk)) == {True}  # of every descriptor that the server has of the connection
+    assert set(nodelay(served.server, talk)) == {True}  # of every descriptor that the server has of the connection
 
 
-def test_no_nodelay(contestant: Contestant) -> None:
-    workload = contestant.manifest.workloads[0]
-    options = ("--workload", workload, "--nodelay", "off", *room_for(contestant, 2))
-    with serving(contestant.command, *options) as server, Talk(server, workload) as talk:
-        talk.check()
-        assert set(_nodelay(server, talk)) == {False}
-
-
-def _nodelay(server: Server, talk: Talk) -> list[int]:
+def nodelay(server: Server, talk: Talk) -> list[int]:
+    """Read TCP_NODELAY of each descriptor of the speaker's connection; test_level_ground.py looks for it off."""
     return ask_socket(server, lambda row: row.remote == talk.speaker.address, kernel.nodelay)
 
 
@@ -200,33 +193,6 @@ def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> N
         for number in range(4):
             expect_reply(workload, client, number)
         assert proc.cpu_seconds(server.pid) - before >= 0.08  # 0.1 s less two ticks of 10 ms
-
-
-@pytest.mark.once_a_language
-@pytest.mark.workloads("lines", "rpc", "chat", "http")
-def test_max_frame(contestant: Contestant, workload: str) -> None:
-    size = {
-        "lines": 41,
-        "rpc": len(wire.request(1, b"s" * 40)),
-        "chat": 40,
-        "http": 42 + len("GET / HTTP/1.1\r\nHost: "),
-    }
-    longest = size[workload] + (len("netdyno") - 2 if workload == "http" else 0)
-    options = ("--workload", workload, "--max-frame", str(longest), *room_for(contestant, 3))
-    with serving(contestant.command, *options) as server:
-        with Talk(server, workload) as talk:
-            talk.check()
-            with talk.client() as client:
-                number, said = talk.message(client)
-                client.send(said)
-                talk.expect(client, number)
-                _, too_long = talk.message(client, size=41)
-                client.send(too_long)
-                if workload == "http":
-                    assert HttpReply(client).status == 400
-                client.rest_until_closed()
-            talk.check()
-        assert server.stop()["protocol_errors"] == 1
 
 
 def test_a_thread_per_connection(contestant: Contestant) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import Served, room_for, threads_for
+from tests.contract.tcp.conftest import Served, room_for
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.patience import eventually
@@ -52,35 +52,30 @@ UNFINISHED = {
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
-def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
+def test_memory_does_not_grow_with_unfinished_messages(served: Served, talk: Talk) -> None:
     """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
     is a collector's to choose (Node.js 18 takes its time), but a server that leaks grows in each six of them."""
-    unfinished = UNFINISHED[workload]
-    ways = random.Random(3)
-    with (
-        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
-        Talk(server, workload) as talk,
-    ):
-        after: list[int] = []
+    server, unfinished, ways = served.server, UNFINISHED[served.workload], random.Random(3)
+    after: list[int] = []
 
-        def play(rounds: int) -> None:
-            for _ in range(rounds):
-                crowd = [talk.client() for _ in range(unfinished.clients)]
-                for client in crowd:
-                    client.send(unfinished.said)
-                server.wait_read(*(client.address for client in crowd))
-                for client in crowd:
-                    ways.choice((client.close, client.reset))()
-                talk.check()
-                after.append(proc.resident_bytes(server.pid))
+    def play(rounds: int) -> None:
+        for _ in range(rounds):
+            crowd = [talk.client() for _ in range(unfinished.clients)]
+            for client in crowd:
+                client.send(unfinished.said)
+            server.wait_read(*(client.address for client in crowd))
+            for client in crowd:
+                ways.choice((client.close, client.reset))()
+            talk.check()
+            after.append(proc.resident_bytes(server.pid))
 
-        play(ROUNDS_BEFORE)
-        for _ in range(TRIES):
-            before = max(after)
-            play(ROUNDS)
-            if max(after) - before < unfinished.bound or proc.sanitized(server.pid):
-                return
-        pytest.fail(f"grows and grows, in MiB: {[size >> 20 for size in after]}")
+    play(ROUNDS_BEFORE)
+    for _ in range(TRIES):
+        before = max(after)
+        play(ROUNDS)
+        if max(after) - before < unfinished.bound or proc.sanitized(server.pid):
+            return
+    pytest.fail(f"grows and grows, in MiB: {[size >> 20 for size in after]}")
 
 
 @pytest.mark.one_workload
@@ -208,7 +203,7 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
 @pytest.mark.one_workload
 def test_clients_that_leave_before_they_are_accepted(talk: Talk) -> None:
     """accept(2): errors of the new socket come out of accept, and concern that peer alone."""
-    for _ in range(30):
+    for _ in range(15):
         crowd = [talk.client() for _ in range(20)]
         for client in crowd:
             with suppress(ConnectionResetError):

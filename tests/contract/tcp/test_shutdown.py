@@ -117,6 +117,7 @@ def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
     assert (totals["protocol_errors"], totals["slow_closed"]) == (0, 0)
 
 
+@pytest.mark.one_workload
 @pytest.mark.workloads("rpc", "http")
 def test_in_mid_load_every_request_that_was_taken_is_answered(contestant: Contestant, workload: str) -> None:
     replies: list[int] = []
@@ -135,7 +136,7 @@ def test_in_mid_load_every_request_that_was_taken_is_answered(contestant: Contes
                     replies.append(count)
                     taken.append(client.taken)
                     return
-                if count == 50:
+                if count == 20:
                     started.wait()
 
     with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
