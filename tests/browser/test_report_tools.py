@@ -259,45 +259,7 @@ def faster(run: Run, times: float) -> Run:
     return replace(run, run_id="later", trials=trials)
 
 
-def test_two_runs_lie_over_each_other_and_rows_beyond_the_first_come_on_demand(
-    browser: Browser, tmp_path: Path
-) -> None:
-    first = shown_run()
-    later = faster(first, 1.25)
-    file = tmp_path / "report.html"
-    with without_panels():
-        report.write_page(analysed(first), file, [report.Overlaid(analyse(later), side_by_side(first, later))])
-    for watched in opened(browser, file, WIDE, "light"):
-        page = watched.page
-        section = page.locator("#overlay")
-        assert section.get_by_role("list", name="Runs").get_by_role("listitem").count() == 2
-        assert section.locator("h3").all_inner_texts() == ["echo", "chat"]
-        told = section.locator("figure svg").first.get_attribute("aria-label") or ""
-        assert f"{EPOLL} in {first.run_id} 146k/s" in told
-        assert f"{EPOLL} in later 182k/s" in told
-        section.locator("details > summary", has_text="What changed").click()
-        rows = section.get_by_role("region", name="What changed since the first run").locator("tbody tr")
-        assert rows.first.inner_text().split("\t")[-2].rstrip("*") == "+25%"
-        page.locator("#filter summary").first.click()
-        page.get_by_role("checkbox", name="later", exact=True).uncheck()
-        assert rows.first.is_hidden()
-        colours = "getComputedStyle(document.documentElement).getPropertyValue('--k{}')"
-        assert page.evaluate(colours.format(2 + len({*MEASURED, FOLLY}))) == "transparent"
-        assert page.evaluate(colours.format(2)) != "transparent"
-        page.locator("#all > summary").click()
-        page.locator("#all-table tbody tr").first.wait_for()  # a browser says later that it was unfolded
-        assert set(page.locator("#all-table tbody td:first-child").all_inner_texts()) == {first.run_id}
-        page.get_by_role("checkbox", name="later", exact=True).check()
-        page.locator("#sheet").select_option("trials")
-        assert "table=trials" in page.url
-        trials = len(first.all_trials) + len(later.all_trials)
-        assert page.locator("#all-count").inner_text() == f"200 of {trials} rows"
-        page.get_by_role("button", name="Show all rows").click()
-        assert page.locator("#all-table tbody tr").count() == trials
-        assert not page.get_by_role("button", name="Show all rows").is_visible()
-
-
-def test_three_thousand_trials_of_each_of_two_runs_are_filtered_and_laid_over_each_other(
+def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_demand(
     browser: Browser, tmp_path: Path
 ) -> None:
     first, file = with_only(made_run(), "echo"), tmp_path / "report.html"
@@ -318,8 +280,14 @@ def test_three_thousand_trials_of_each_of_two_runs_are_filtered_and_laid_over_ea
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
         before = ranked(watched)
-        rows = page.locator("#overlay").get_by_role("region", name="What changed since the first run")
-        page.locator("#overlay details > summary", has_text="What changed").click()
+        section = page.locator("#overlay")
+        assert section.get_by_role("list", name="Runs").get_by_role("listitem").count() == 2
+        assert section.locator("h3").all_inner_texts() == ["echo"]
+        told = section.locator("figure svg").first.get_attribute("aria-label") or ""
+        assert f"{EPOLL} in {first.run_id} 146k/s" in told
+        assert f"{EPOLL} in later 182k/s" in told
+        section.locator("details > summary", has_text="What changed").click()
+        rows = section.get_by_role("region", name="What changed since the first run")
         changes = rows.locator("tbody tr", has_text=EPOLL)
         assert changes.first.inner_text().split("\t")[-2].rstrip("*") == "+25%"
         page.locator("#filter summary").first.click()
@@ -327,11 +295,25 @@ def test_three_thousand_trials_of_each_of_two_runs_are_filtered_and_laid_over_ea
         assert ranked(watched) == [name for name in before if name != CALLBACKS]
         choice(watched, "later").uncheck()
         assert changes.first.is_hidden()
+        colours = "getComputedStyle(document.documentElement).getPropertyValue('--k{}')"
+        assert page.evaluate(colours.format(2 + len({*MEASURED, FOLLY}))) == "transparent"
+        assert page.evaluate(colours.format(2)) != "transparent"
         page.locator("#all > summary").click()
         page.locator("#all-table tbody tr").first.wait_for()
         page.locator("#sheet").select_option("trials")
+        assert "table=trials" in page.url
         shown = set(page.locator("#all-table tbody td:first-child").all_inner_texts())
         assert shown == {first.run_id}
         assert CALLBACKS not in page.locator("#all-table tbody").inner_text()
         choice(watched, "later").check()
         assert changes.first.is_visible()
+        choice(watched, CALLBACKS).check()
+        trials = sum(len(one.trials) for one in found)
+        assert page.locator("#all-count").inner_text() == f"200 of {trials} rows"
+        choice(watched, "later").uncheck()
+        page.locator("#choices button[name=contestant]").click()
+        choice(watched, EPOLL).check()
+        page.get_by_role("button", name="Show all rows").click()
+        chosen = [one for one in found[0].trials if one.contestant == EPOLL]
+        assert page.locator("#all-table tbody tr").count() == len(chosen) > 200
+        assert not page.get_by_role("button", name="Show all rows").is_visible()
