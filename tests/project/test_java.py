@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover
 from netdyno.model.contestant import behind_launcher
-from tests.support.golden import VECTORS, cuts, joined, undated
+from tests.support.golden_sessions import expect_golden_sessions
 
-Words: TypeAlias = dict[str, Any]
 SHARED = sorted(map(str, ROOT.glob("servers/_shared/java/*.java")))
 
 
@@ -29,30 +26,6 @@ def java_home() -> Path:
         pytest.skip(servers[0].why_not)
     java = next(word.strip('"') for word in program.read_text().split() if word.endswith('/bin/java"'))
     return Path(java).parents[1]
-
-
-def connections() -> Iterator[tuple[Words, list[bytes]]]:
-    """Each vector, as given and cut in many ways."""
-    for vector in VECTORS:
-        chunks = [bytes.fromhex(chunk) for chunk in vector["chunks"]]
-        yield vector, chunks
-        yield from ((vector, pieces) for pieces in cuts(b"".join(chunks), places=16))
-
-
-def line(vector: Words, slices: list[bytes]) -> str:
-    return "\t".join([vector["resolved"], "ends" if vector["ends"] else "stays", *(piece.hex() for piece in slices)])
-
-
-def in_words(said: str) -> Words:
-    kind, _, value = said.partition(" ")
-    match kind:
-        case "write":
-            return {"write": undated(bytes.fromhex(value)).hex()}
-        case "broadcast":
-            return {"broadcast": value.split(" ")}
-        case "close":
-            return {"close": True}
-    return {kind: int(value)}
 
 
 @pytest.mark.needs_build
@@ -70,8 +43,6 @@ def test_java_sessions(tmp_path: Path) -> None:
         str(ROOT / "tests/project/GoldenSessions.java"),
     ]
     subprocess.run(build, check=True, capture_output=True)
-    asked = list(connections())
-    text = "".join(line(*one) + "\n" for one in asked)
     run = [
         str(home / "bin/java"),
         "-XX:TieredStopAtLevel=1",
@@ -80,19 +51,7 @@ def test_java_sessions(tmp_path: Path) -> None:
         str(tmp_path),
         "GoldenSessions",
     ]
-    done = subprocess.run(run, input=text, capture_output=True, text=True, timeout=240, check=True)
-    said = iter(done.stdout.splitlines())
-    for vector, slices in asked:
-        effects = []
-        while not (answer := next(said)).startswith("totals"):
-            effects.append(in_words(answer))
-        _, requests, errors = answer.split()
-        may_join = vector["options"].get("write-mode") != "split" or vector["workload"] == "echo"
-        wanted = joined(vector["effects"]) if may_join else vector["effects"]
-        assert (joined(effects) if may_join else effects) == wanted, (vector["name"], slices)
-        assert int(errors) == vector["protocol_errors"], (vector["name"], slices)
-        assert vector["requests"] in (None, int(requests)), (vector["name"], slices)
-    assert next(said, None) is None
+    expect_golden_sessions(run, places=16)
 
 
 def without_a_jdk(asked: str, folder: Path) -> str:

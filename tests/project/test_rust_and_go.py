@@ -1,5 +1,5 @@
-"""The tests of what servers in Rust and in Go share, by the test runners of these languages, and how all of it is laid
-out. Their builders keep what they compile in the build directory, where the servers' own build has left most of it."""
+"""The tests of what servers in Rust and in Go share, and how all of it is laid out. Their builders keep what they
+compile in the build directory, where the servers' own build has left most of it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.contestants.contestants import discover
 from netdyno.machine.environment import parse_cmake_cache
+from tests.support.golden_sessions import expect_golden_sessions
 
 CRATES = sorted({file.parent for file in ROOT.glob("servers/**/*.test.rs")})
-MODULES = sorted({file.parent for file in ROOT.glob("servers/**/*_test.go")})
 RUST = sorted(map(str, ROOT.glob("servers/**/*.rs")))
-GO = sorted(map(str, ROOT.glob("servers/**/*.go")))
+GO = sorted(map(str, [*ROOT.glob("servers/**/*.go"), *ROOT.glob("tests/**/*.go")]))
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
@@ -72,14 +72,16 @@ def test_every_crate_that_is_compiled_has_its_version_in_a_manifest() -> None:
 
 
 @pytest.mark.needs_build
-@pytest.mark.parametrize("module", MODULES, ids=[str(module.relative_to(ROOT)) for module in MODULES])
-def test_go(module: Path) -> None:
+def test_go_sessions(tmp_path: Path) -> None:
     skip_unless_built("go")
+    shutil.copy(ROOT / "tests/project/golden_sessions.go", tmp_path / "main.go")
+    module = f"module golden\n\ngo 1.19\n\nrequire netdyno v0.0.0\n\nreplace netdyno => {ROOT}/servers/_shared/go\n"
+    (tmp_path / "go.mod").write_text(module)
     caches = {"GOCACHE": str(build_dir() / "go/cache"), "GOPATH": str(build_dir() / "go/path")}
     offline = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off", "GOPROXY": "off", "GOTOOLCHAIN": "local"}
     # Compiled as the servers are (cmake/kinds/go.cmake), so that the standard library is not compiled again.
-    said = run("go", "test", "-v", "-p", "2", "-trimpath", "-vet=off", ".", cwd=module, **caches, **offline)
-    assert re.search(r"^--- PASS", said, re.MULTILINE), said
+    run("go", "build", "-p", "2", "-trimpath", "-o", "sessions", ".", cwd=tmp_path, **caches, **offline)
+    expect_golden_sessions([str(tmp_path / "sessions")], places=64)
 
 
 @pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is not installed (package rustfmt-web)")
