@@ -13,7 +13,7 @@ from netdyno.base.paths import build_dir
 from netdyno.commands.cli import main
 from tests.support import bench_script
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("undrawn")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("undrawn", "steady_canary")]
 
 gate_runs = bench_script.load("gate_runs")
 WORKS_US = 100

@@ -22,7 +22,7 @@ from netdyno.machine import program_settings
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
-from netdyno.run import resume, runner
+from netdyno.run import capacity_search, resume, runner, schedule
 from netdyno.trial.setup import Bench
 from tests.support.fakes import unhurried
 
@@ -113,14 +113,33 @@ def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) 
     return described[key]
 
 
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """Make the runs of this process short: they retry no trial, read no canary and draw no report. Each costs more than
+    the trials of a small run, and other tests look at it."""
+    patch.setattr(schedule, "MADE_AGAIN_PER_CELL", 0)
+    use_steady_canary(patch)
+    draw_nothing(patch)
+
+
+def draw_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Leave the reports of this process's commands empty."""
+    patch.setattr("netdyno.present.report.write_page", lambda _analysis, path, *_: path.touch())
+
+
+def use_steady_canary(patch: pytest.MonkeyPatch) -> None:
+    """Read the same speed of the machine beside every trial, without a program."""
+    from tests.support.builders.made_canary import SteadyCanary  # loads NumPy, which few runs of tests need
+
+    patch.setattr(runner, "Canary", SteadyCanary)
+    patch.setattr(resume, "Canary", SteadyCanary)
+    patch.setattr(capacity_search, "Canary", SteadyCanary)
+
+
 @pytest.fixture
 def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time. Nor
     is the code of the same contestants looked at for each of these runs."""
-    from tests.support.builders.made_canary import SteadyCanary  # loads NumPy, which few runs of tests need
-
-    monkeypatch.setattr(runner, "Canary", SteadyCanary)
-    monkeypatch.setattr(resume, "Canary", SteadyCanary)
+    use_steady_canary(monkeypatch)
     monkeypatch.setattr(codesize, "describe", describe_once)
 
 
@@ -128,7 +147,7 @@ def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reports of this process's commands are empty files: to draw one takes as long as some ten trials of fakes,
     and belongs to tests that look at it."""
-    monkeypatch.setattr("netdyno.present.report.write_page", lambda _analysis, path, *_: path.touch())
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture(params=["root", "anybody"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad, HostCanary
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
+from netdyno.trial.canary import Canary, Reading
 from tests.support.builders.made_run import made_run
 
 ROUND_TRIPS, STEPS = 20_000.0, 900.0
@@ -57,16 +58,18 @@ def trial(
     )
 
 
-class SteadyCanary:
+class SteadyCanary(Canary):
     """In place of the canary's program: it reads the same beside every trial."""
 
     def __init__(self, *_: object) -> None: ...
 
-    def beside(self, run: Callable[[], Trial]) -> Trial:
-        """Run a trial and give it two equal readings."""
-        trial = run()
-        readings = CanaryReadings(before=reading(), after=reading())
-        return trial if trial.status == "skipped" else replace(trial, canary=readings)
+    def begin(self) -> Reading:
+        """Return the reading of a steady machine."""
+        return reading(), ""
+
+    def end(self, begun: Reading) -> CanaryReadings:
+        """Return two equal readings."""
+        return CanaryReadings(before=begun[0], after=begun[0])
 
 
 def beside(host: str, speed: float) -> HostCanary:
