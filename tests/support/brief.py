@@ -1,10 +1,11 @@
-"""The command line, whose runs make no trial again and draw no report: `python tests/support/brief.py WORD...`. Both
-take longer than the trials of a small run, and belong to tests that look at them."""
+"""The command line, whose runs retry no trial, draw no report and describe no code: `python tests/support/brief.py
+WORD...`. Each takes longer than the trials of a small run, and belongs to tests that look at it."""
 
 import sys
 from types import ModuleType
 
 from netdyno.commands.cli import main
+from netdyno.contestants import codesize
 from netdyno.run import schedule
 
 if __name__ == "__main__":
@@ -12,4 +13,5 @@ if __name__ == "__main__":
     vars(undrawn)["write_page"] = lambda _analysis, path, *_: path.touch()
     sys.modules[undrawn.__name__] = undrawn
     schedule.MADE_AGAIN_PER_CELL = 0
+    vars(codesize)["describe"] = lambda _servers, _clients: ()
     sys.exit(main())
