@@ -19,7 +19,7 @@ from netdyno.commands.cli import main
 from netdyno.commands.run import FINDINGS_NAME
 from netdyno.model import outcomes
 from netdyno.store import read, schema
-from tests.support.fixtures import FAKES, hurry
+from tests.support.fixtures import FAKES, draw_nothing, use_steady_canary
 
 pytestmark = [
     pytest.mark.needs_build,
@@ -98,7 +98,8 @@ def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
     servers = [word for how in FAULTS for word in ("--server", f"{BROKEN} {how}", "--as", how)]
     options = ["--contestant", "epoll-reactor", "--foreign-load", "count", "--trace", "never"]
     with pytest.MonkeyPatch.context() as patch:
-        hurry(patch)
+        draw_nothing(patch)
+        use_steady_canary(patch)
         code = main(["run", experiment(folder), *servers, *options, "--results", str(folder / "results")])
     assert code in (0, 1), "a busy machine may strike out the trials of the server that works"
     (run,) = (folder / "results").iterdir()

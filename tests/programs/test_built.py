@@ -13,8 +13,9 @@ from netdyno.machine.links.namespace import NotAllowedError, private_namespace
 from netdyno.model import transports
 from netdyno.model.contestant import behind_launcher
 from netdyno.model.run import Run
+from netdyno.run import schedule
 from netdyno.store import read, schema
-from tests.support.fixtures import hurry
+from tests.support.fixtures import draw_nothing, use_steady_canary
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]
 
@@ -33,7 +34,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with pytest.MonkeyPatch.context() as patch:
         # A trial that is ended early, for somebody took its cores, has no figures to look at.
         patch.setenv("NETDYNO_FOREIGN_LOAD", "count")
-        hurry(patch)
+        patch.setattr(schedule, "MADE_AGAIN_PER_CELL", 0)
+        draw_nothing(patch)
+        use_steady_canary(patch)
         words = ["--duration", "100ms", "--aa-share", "0", "--results", str(folder)]
         assert main(["run", str(folder / "rpc.toml"), *words]) == 0
     (stored,) = folder.glob(f"*/{schema.FILE_NAME}")

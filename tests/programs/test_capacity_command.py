@@ -48,6 +48,7 @@ def stored(results: Path) -> Run:
     return read.load(path)
 
 
+@pytest.mark.usefixtures("steady_canary")
 def test_every_step_is_printed_and_stored_and_the_report_says_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +119,7 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_
     assert unknown == [True] * 4 + [False] * 2
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "steady_canary")
 def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:
     assert search(tmp_path / "first", "--start", "1200", "--most", "1440", "--resolution", "0.2", "--needed", "1") == 0
     first = stored(tmp_path / "first")
@@ -129,7 +130,7 @@ def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path)
     assert stored(tmp_path / "second").experiment == first.experiment
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "steady_canary")
 def test_what_is_met_at_the_most_and_what_nothing_meets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert search(tmp_path / "most", "--most", "1100") == 0
     assert (
@@ -143,7 +144,7 @@ def test_what_is_met_at_the_most_and_what_nothing_meets(tmp_path: Path, capsys: 
     )
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "steady_canary")
 def test_a_generator_at_its_limit_is_no_capacity(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +157,7 @@ def test_a_generator_at_its_limit_is_no_capacity(
     assert out.count("generator at its limit  p50") == 3
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "steady_canary")
 def test_a_server_that_dies_gives_no_answer_and_exit_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +199,7 @@ def test_a_mistake_is_one_line_and_exit_2(
     assert list(tmp_path.glob(f"*/{schema.FILE_NAME}")) == []
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "steady_canary")
 @pytest.mark.calm
 @pytest.mark.needs_build
 def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

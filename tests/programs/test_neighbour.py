@@ -65,7 +65,7 @@ def is_lost(trial: Trial) -> bool:
     return any(audit.name in neighbour.TAKES_CORES and not audit.passed for audit in trial.audits)
 
 
-@pytest.mark.usefixtures("_neighbour")
+@pytest.mark.usefixtures("_neighbour", "steady_canary")
 def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

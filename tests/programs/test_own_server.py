@@ -29,10 +29,15 @@ from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
 from netdyno.run.resume import resume
 from netdyno.store import read, schema
-from tests.support.fixtures import FAKES
+from tests.support.fixtures import FAKES, use_steady_canary
 from tests.support.names import naming
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.xdist_group("servers of one's own")]
+pytestmark = [
+    pytest.mark.needs_build,
+    pytest.mark.long,
+    pytest.mark.xdist_group("servers of one's own"),
+    pytest.mark.usefixtures("steady_canary"),
+]
 
 HTTP = FAKES / "own_http.py"
 
@@ -91,7 +96,9 @@ def running() -> list[str]:
 @pytest.fixture(scope="module")
 def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return one run of servers that behave in each of these ways, after which none of them is left."""
-    found = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
+    with pytest.MonkeyPatch.context() as patch:
+        use_steady_canary(patch)
+        found = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
     assert running() == []
     return found
 

@@ -22,7 +22,7 @@ from netdyno.machine import program_settings
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
-from netdyno.run import capacity_search, resume, runner, schedule
+from netdyno.run import capacity_search, resume, runner
 from netdyno.trial.setup import Bench
 from tests.support.fakes import unhurried
 
@@ -111,14 +111,6 @@ def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) 
     if key not in described:
         described[key] = describe(servers, clients)
     return described[key]
-
-
-def hurry(patch: pytest.MonkeyPatch) -> None:
-    """Make the runs of this process short: they retry no trial, read no canary and draw no report. Each costs more than
-    the trials of a small run, and other tests look at it."""
-    patch.setattr(schedule, "MADE_AGAIN_PER_CELL", 0)
-    use_steady_canary(patch)
-    draw_nothing(patch)
 
 
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
