@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import stat
@@ -18,7 +19,7 @@ from netdyno.base.paths import launcher_path
 from netdyno.contestants import codesize
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import side_by_side
-from netdyno.machine import program_settings
+from netdyno.machine import environment, program_settings
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
@@ -77,9 +78,12 @@ def experiment() -> Experiment:
 @pytest.fixture
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """In trials of fake programs a busy machine has no word, and variables of the tests say what the fakes do, within
-    this process; unhurried.py is for others."""
+    this process; unhurried.py is for others. Nor is the code of the same contestants looked at, or git
+    asked, for each of the runs."""
     for name, value_s in unhurried.BOUNDS_S.items():
         monkeypatch.setattr(of_trial, name, value_s)
+    monkeypatch.setattr(codesize, "describe", describe_once)
+    monkeypatch.setattr(environment, "commit", commit_once)
     monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
 
 
@@ -101,6 +105,7 @@ def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
 
 
+commit_once = functools.cache(environment.commit)
 describe = codesize.describe
 described: dict[bytes, tuple[About, ...]] = {}
 

@@ -4,6 +4,7 @@ Every reader answers "" or leaves its key out where the machine does not tell; n
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
@@ -89,7 +90,7 @@ def of_machine(build: Path, root: Path = ROOT) -> Environment:
         **{f"sysctl.{name}": value for name in SYSCTLS if (value := sysctl(name))},
         **_toolchain(build),
         **commit(root),
-        "libraries": libraries(root / "packages" / "debian.txt"),
+        "libraries": list(libraries(root / "packages" / "debian.txt")),
         "python": platform.python_version(),
     }
     return {key: value for key, value in found.items() if value not in ("", [])}
@@ -185,10 +186,16 @@ def _toolchain(build: Path) -> Environment:
         "go": _version(cache.get("NETDYNO_GO", ""), "version"),
         "java": _version(cache.get("NETDYNO_JAVA", ""), "--version"),
         "interprocedural_optimization": cache.get("CMAKE_INTERPROCEDURAL_OPTIMIZATION", ""),
-        "libc": " ".join(platform.libc_ver()).strip(),
+        "libc": _libc(),
     }
 
 
+@functools.cache
+def _libc() -> str:
+    return " ".join(platform.libc_ver()).strip()
+
+
+@functools.cache
 def _version(program: str, question: str) -> str:
     """The first line of what a program answers; empty where there is none."""
     return _output([program, question]).partition("\n")[0] if program else ""
@@ -199,14 +206,15 @@ def parse_cmake_cache(text: str) -> dict[str, str]:
     return dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", text, re.MULTILINE))
 
 
-def libraries(package_list: Path) -> list[str]:
+@functools.cache
+def libraries(package_list: Path) -> tuple[str, ...]:
     """The installed versions of the C++ libraries on the project's package list (Debian and Ubuntu)."""
     names = [line.split("#")[0].strip() for line in _text(package_list).splitlines()]
     wanted = [name for name in names if name.endswith("-dev")]
     if not wanted:
-        return []
+        return ()
     told = _output(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package} ${Version}\n", *wanted])
-    return [line.split("|", 1)[1] for line in told.splitlines() if line.startswith("ii")]
+    return tuple(line.split("|", 1)[1] for line in told.splitlines() if line.startswith("ii"))
 
 
 def commit(root: Path = ROOT) -> Environment:

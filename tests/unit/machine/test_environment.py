@@ -104,5 +104,5 @@ def test_weaknesses_that_do_not_touch_this_cpu_are_left_out(tmp_path: Path) -> N
 def test_libraries_are_those_of_the_package_list(tmp_path: Path) -> None:
     packages = tmp_path / "debian.txt"
     packages.write_text("# C++\ng++\nno-such-package-dev\n")
-    assert environment.libraries(packages) == []
+    assert environment.libraries(packages) == ()
     assert all(" " in line for line in environment.libraries(ROOT / "packages" / "debian.txt"))
