@@ -206,6 +206,11 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
     ]
     assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
     assert made_again.of_trials(trials, 1).slices_again == {PAUSE: 1}
+    assert first.server is not None
+    assert first.load is not None
+    kept = [part for part in first.slices if part.kept]
+    measured = first.load.requests.sent / sum(part.sent for part in kept)
+    assert first.server.cpu_s == pytest.approx(measured * sum(part.cpu_s for part in kept))
 
 
 @pytest.mark.parametrize("realtime", [True, False])

@@ -44,6 +44,7 @@ from tests.support.builders.made_charts import (
     grid_truth,
     made,
     skipped,
+    struck_out,
 )
 
 STRUCK_OUT = Missing("struck_out", SetAside(audits=("connections",)))
@@ -147,6 +148,16 @@ def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> 
     assert ringed["10", "400"].step is None
     assert right.published[1] == "9.00k/s at 390 connections and backlog 12 (ringed: the nearest that was run here)"
     assert left.published == ()
+
+
+def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
+    run = filled(ROOM + SURFACES)
+    levels = {"connections": 50, "backlog": 300}
+    first = next(trial for trial in run.trials if (trial.contestant, trial.levels) == (ASIO, levels))
+    _, chart = charts(replace(run, trials=tuple(struck_out(t, "connections") if t is first else t for t in run.trials)))
+    surface = heat.surface(chart, panel(chart, ASIO), heat.Scale(chart))
+    assert surface.rows[0].label == "300"
+    assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
 
 
 def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> None:

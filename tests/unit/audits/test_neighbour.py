@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from netdyno.audits import neighbour
 from netdyno.audits.neighbour import DOZEN, UNLIKE_DOZENS
-from netdyno.audits.of_trial import foreign_load, is_lost
+from netdyno.audits.of_trial import NEIGHBOUR_FACTOR, allowed, foreign_load, is_lost
 from netdyno.model import outcomes
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Neighbour, ProgramShare
@@ -124,3 +124,10 @@ def test_it_has_gone_when_a_dozen_tries_had_the_machine_for_themselves() -> None
     assert neighbour.has_gone(alone)
     assert not neighbour.has_gone(alone[1:])
     assert not neighbour.has_gone([*alone[1:], tried(foreign_s=0.5, beside=HALF)])
+
+
+def test_what_a_neighbour_may_take_grows_with_the_window() -> None:
+    for window_s in (0.5, 2.0):
+        beside, alone = allowed(machine(), window_s, HALF), allowed(machine(), window_s)
+        more_s = NEIGHBOUR_FACTOR * HALF.most_cores * window_s
+        assert (beside.foreign_s - alone.foreign_s, beside.steal_s - alone.steal_s) == pytest.approx((more_s, more_s))

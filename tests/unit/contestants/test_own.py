@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.contestants import codesize, own, stand_in
 from netdyno.experiment.plan import why_skip
@@ -116,6 +117,13 @@ def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
         own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
     allowed = own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
     assert "confirmed that it may be loaded" in own._of_address(allowed.address)[-1]
+
+
+def test_a_name_of_which_one_address_is_beyond_the_loopback_is_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = (addresses.Found(socket.AF_INET, (host, 9000)) for host in ("127.0.0.1", "192.0.2.1"))
+    monkeypatch.setattr(addresses, "resolve", lambda _host, _port: [here, there])
+    with pytest.raises(UserError, match="--yes-i-may-load-it"):
+        own.at("tcp://both.example:9000", "http", may_be_loaded=False)
 
 
 def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:

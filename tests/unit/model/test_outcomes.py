@@ -113,6 +113,16 @@ def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None
     assert not outcomes.is_disturbed(corrupt)
 
 
+@pytest.mark.parametrize(("transport", "faults"), [("tcp", ["verification"]), ("udp", [])])
+def test_a_copy_is_a_wrong_reply_unless_the_transport_may_make_copies(transport: str, faults: Sequence[str]) -> None:
+    both = trial("verification", "steal")
+    assert both.load is not None
+    plan = replace(both.load.plan, url=f"{transport}://127.0.0.1:1")
+    copied = replace(both.load.messages, duplicated=1)
+    load = replace(both.load, plan=plan, messages=copied)
+    assert [one.name for one in outcomes.faults(replace(both, load=load))] == faults
+
+
 def test_beside_a_client_contestant_nobody_is_blamed() -> None:
     run = run_of([trial("verification"), trial(name=LOCK)], client="asyncio")
     assert statuses(run) == ["struck_out", "valid"]

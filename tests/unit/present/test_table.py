@@ -144,7 +144,7 @@ def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() ->
     assert heading.split() == ["#", "contestant", "mean", "lost", "throughput", "p50", "p99"]
     rows = [line.split() for line in lines if re.match(r"\d ", line)]
     assert rows[0][1] == "udp-coroutines"
-    assert "0.02%" in rows[0]
+    assert rows[0][2:6] == ["17.2", "ms", "¹", "0.02%"]
     assert "0%" in rows[1]
     assert rows[-1][:2] == ["5", "udp-reuseport"]
     assert rows[-1][rows[-1].index("12%") :][:2] == ["12%", "!"]
