@@ -351,7 +351,7 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) 
         assert other.stdin is not None
         take_core = partial(print, file=other.stdin, flush=True)
         # The machine has pauses of its own, so the shortest of each is looked at.
-        free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(3)), strict=True)
+        free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(5)), strict=True)
         other.stdin.close()
         generator.end()
     assert min(free_s) < 0.5 * PAUSED_S
