@@ -61,7 +61,7 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     copies, works = (in_function(computes, name) for name in ("planted_copy", "planted_work"))
     assert works > 0
     assert copies / (copies + works) == pytest.approx(0.5, abs=0.25)
-    assert in_function(computes, "planted_sleep") < 0.2 * copies
+    assert in_function(computes, "planted_sleep") < 0.4 * copies  # to set a timer costs a virtual machine some
     waits = found["planted", "off-cpu"]
     assert in_function(waits, "planted_sleep") > 0.4 * sum(waits.values())
     assert in_function(waits, "planted_copy") < 0.05 * sum(waits.values())
