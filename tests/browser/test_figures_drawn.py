@@ -267,7 +267,8 @@ def test_a_ladder_names_each_rung_and_its_loss_and_marks_what_is_above_the_bound
 
 def test_curves_have_their_lines_and_what_stands_below_in_colours_of_the_contestants(shown: Watched) -> None:
     found = panels(shown, CURVES_TITLE)
-    assert [one.locator("figcaption").inner_text() for one in found] == [f"threads {n}" for n in (1, 2, 3, 4, 6, 8, 12)]
+    captions = [panel.locator("figcaption").inner_text() for panel in found]
+    assert captions == [f"threads {n}" for n in (1, 2, 3, 4, 6, 8, 12)]
     looks = theme.looks(sorted(NAMES))
     for name in (ASIO, FOLLY):
         # In each of three rows: a line, its blocks, its intervals, and a marker for each of eight levels.
@@ -342,7 +343,7 @@ def few_blocks() -> Run:
 def test_every_other_way_to_draw_works_from_a_single_block(browser: Browser, tmp_path: Path) -> None:
     file = write_figures(analyse(few_blocks()), tmp_path / "report.html")
     for watched in opened(browser, file, WIDE, "dark"):
-        notes = [one.locator(".note").first.inner_text() for one in watched.page.locator(".chart-of").all()]
+        notes = [figure.locator(".note").first.inner_text() for figure in watched.page.locator(".chart-of").all()]
         assert all("One block: no interval." in note for note in notes)
         texts = section(watched, "Lines by a factor").locator(".legend").inner_text()
         assert re.sub(r"\s+", " ", texts).strip() == "threads 1 threads 2 threads 4"

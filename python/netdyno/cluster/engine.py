@@ -23,7 +23,7 @@ BEAT_S = 0.2
 LOST_S = 1.0
 """How long nothing may be heard of a host before the trial has lost it."""
 NEVER = "1000 days"
-"""How often Dask looks at what nobody reads: it would wake each process of a cluster 50 times a second."""
+"""How often Dask reads its own loop and machine, which would wake each process of a cluster 50 times a second."""
 
 _SETTINGS = {
     "distributed.comm.require-encryption": True,

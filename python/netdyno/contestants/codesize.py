@@ -113,7 +113,7 @@ def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     that this file names, and theirs in turn."""
     found: dict[str, tuple[str, ...]] = {}
     used: dict[str, set[str]] = {}
-    leads_to = functools.cache(_leads_to)  # they include the same headers, and nobody changes these meanwhile
+    leads_to = functools.cache(_leads_to)  # they include the same headers, which do not change meanwhile
     for folder in sorted(home.glob("[!._]*")):
         files = sources(folder)
         if any((folder / name).is_file() for name in USED):

@@ -90,9 +90,10 @@ def parse_process(stat: bytes) -> ProcessTime:
     head, _, rest = stat.rpartition(b")")
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     fields = rest.split()
-    printable = name if name.isprintable() else "".join(one if one.isprintable() else "?" for one in name)
+    if not name.isprintable():
+        name = "".join(character if character.isprintable() else "?" for character in name)
     return ProcessTime(
-        name=printable or "?",
+        name=name or "?",
         used_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
         began_ticks=int(fields[19]),
         core=int(fields[36]),

@@ -213,8 +213,8 @@ def libraries(package_list: Path) -> tuple[str, ...]:
     wanted = [name for name in names if name.endswith("-dev")]
     if not wanted:
         return ()
-    told = _output(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package} ${Version}\n", *wanted])
-    return tuple(line.split("|", 1)[1] for line in told.splitlines() if line.startswith("ii"))
+    listed = _output(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package} ${Version}\n", *wanted])
+    return tuple(line.split("|", 1)[1] for line in listed.splitlines() if line.startswith("ii"))
 
 
 def commit(root: Path = ROOT) -> Environment:
