@@ -7,6 +7,7 @@ interval resamples whole trials, for each is one restart of the server. No trial
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,7 +29,7 @@ BEYOND_LAST_POINT = 10
 def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None) -> CellFigures:
     """All figures of a cell. `trials` is not empty and holds valid trials only."""
     loads = [load for _, load in trials]
-    response = [hdr.decode(load.latency.response_ns.histogram) for load in loads]
+    response = tuple(load.latency.response_ns.histogram for load in loads)
     return CellFigures(
         contestant=contestant,
         level=level,
@@ -40,8 +41,8 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
             seed,
         ),
         response_ns=_tail(response, seed),
-        service_ns=_tail([hdr.decode(load.latency.service_ns.histogram) for load in loads], seed),
-        curve=curve(hdr.merge(response)),
+        service_ns=_tail(tuple(load.latency.service_ns.histogram for load in loads), seed),
+        curve=_merged_curve(response),
         send_lag=_lag([load.send_lag_ns for load in loads]),
         receive_lag=_lag(received)
         if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
@@ -96,9 +97,11 @@ def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
     return mean(known, seed) if len(known) == len(each) else None
 
 
-def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:
-    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms again."""
-    highest, rows = hdr.align(histograms)
+@lru_cache(maxsize=1024)
+def _tail(histograms: tuple[str, ...], seed: int) -> Tail:
+    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms again. Kept, because a closed
+    loop has its response times as service times too, and a run is often analysed more than once."""
+    highest, rows = hdr.align([hdr.decode(text) for text in histograms])
 
     def merged(drawn: Floats) -> Floats:
         return hdr.percentiles(highest, rows, PERCENTS, drawn)
@@ -111,6 +114,11 @@ def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:
             for (whole, *each), interval in zip(values, intervals, strict=True)
         )
     )
+
+
+@lru_cache(maxsize=1024)
+def _merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
+    return curve(hdr.merge([hdr.decode(text) for text in histograms]))
 
 
 def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
