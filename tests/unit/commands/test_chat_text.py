@@ -10,7 +10,7 @@ from netdyno.commands.chat.text import LONGEST_SHOWN, LoadTally, shown
 from netdyno.protocol import wire
 
 
-@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))))
+@given(st.one_of(st.binary(max_size=40), st.text(max_size=40).map(lambda text: text.encode("utf-8", "replace"))))
 def test_nothing_but_visible_characters_is_shown(body: bytes) -> None:
     assert shown(body).isprintable()
 

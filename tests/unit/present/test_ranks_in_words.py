@@ -228,7 +228,7 @@ def check(analysis: Analysis) -> int:
     return stated
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(runs)
 @example({"seed": 1, "steps": 0.1, "spread": 0.1, "blocks": 6, "lost": 0.0})
 @example({"seed": 2, "steps": 0.5, "spread": 0.02, "blocks": 6, "lost": 0.3})
