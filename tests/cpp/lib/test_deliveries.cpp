@@ -1,10 +1,11 @@
 #include "lib/measure/deliveries.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <map>
 #include <set>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -29,14 +30,12 @@ TEST(Deliveries, GoOnBeyond32Bits) {
   EXPECT_EQ(deliveries.note(0, 0, 0x1'4000'0000), Verdict::again);
 }
 
-RC_GTEST_PROP(Deliveries, AgreeWithASetPerPair, ()) {
+PROPERTY(Deliveries, AgreeWithASetPerPair) {
   constexpr std::size_t receivers = 2, senders = 3;
   Deliveries deliveries{receivers, senders};
   std::map<std::pair<std::size_t, std::size_t>, std::set<std::uint64_t>> seen;
-  const auto steps = *rc::gen::container<std::vector<std::tuple<std::size_t, std::size_t, std::uint64_t>>>(
-      rc::gen::tuple(rc::gen::inRange<std::size_t>(0, receivers), rc::gen::inRange<std::size_t>(0, senders),
-                     rc::gen::inRange<std::uint64_t>(0, 20)));
-  for (const auto& [receiver, sender, sequence] : steps) {
+  for (const auto sequence : draw::several<std::uint64_t>(0, 20)) {
+    const auto receiver = draw::index(receivers), sender = draw::index(senders);
     auto& before = seen[{receiver, sender}];
     const bool latest = before.empty() || sequence > *before.rbegin();
     const bool first = before.insert(sequence).second;

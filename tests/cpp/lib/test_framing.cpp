@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <deque>
@@ -11,6 +10,7 @@
 #include "lib/protocol/framing.hpp"
 #include "tests/cpp/lib/framed.hpp"
 #include "tests/cpp/lib/slices.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -20,17 +20,22 @@ TEST(FrameHeader, IsInNetworkByteOrder) {
   EXPECT_EQ(std::string(header.data(), header.size()), "\x01\x02\x03\x04");
 }
 
-RC_GTEST_PROP(FrameHeader, RoundTrips, (std::uint32_t size)) {
+PROPERTY(FrameHeader, RoundTrips) {
+  const auto size = draw::any<std::uint32_t>();
   RC_ASSERT(decode_frame_header(encode_frame_header(size).data()) == size);
 }
 
-RC_GTEST_PROP(FrameReader, FindsEveryBodyHoweverTheStreamIsSliced, ()) {
-  const auto bodies = *rc::gen::container<std::vector<std::string>>(rc::gen::nonEmpty<std::string>());
+std::vector<std::string> some_bodies() {
+  return draw::many([] { return draw::bytes(draw::count(1)); });
+}
+
+PROPERTY(FrameReader, FindsEveryBodyHoweverTheStreamIsSliced) {
+  const auto bodies = some_bodies();
   std::string stream;
   for (const auto& body : bodies) stream += frame(body);
   FrameReader reader{1 << 20};
   std::vector<std::string> found;
-  for (const auto slice : *any_slicing(stream)) {
+  for (const auto slice : any_slicing(stream)) {
     const bool good = reader.receive(slice, [&](std::string_view body) {
       found.emplace_back(body);
       return true;
@@ -41,8 +46,8 @@ RC_GTEST_PROP(FrameReader, FindsEveryBodyHoweverTheStreamIsSliced, ()) {
   RC_ASSERT(reader.at_boundary());
 }
 
-RC_GTEST_PROP(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped, ()) {
-  const auto bodies = *rc::gen::container<std::vector<std::string>>(rc::gen::nonEmpty<std::string>());
+PROPERTY(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped) {
+  const auto bodies = some_bodies();
   std::string stream;
   for (const auto& body : bodies) stream += frame(body);
   FrameReader reader{1 << 20};
@@ -51,15 +56,15 @@ RC_GTEST_PROP(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped, ()) {
     found.emplace_back(body);
     return false;
   };
-  for (const auto slice : *any_slicing(stream)) RC_ASSERT(reader.receive(slice, one));
+  for (const auto slice : any_slicing(stream)) RC_ASSERT(reader.receive(slice, one));
   for (std::size_t i = 0; i < bodies.size(); ++i) RC_ASSERT(reader.receive({}, one));
   RC_ASSERT(found == bodies);
 }
 
-RC_GTEST_PROP(PendingBytes, HoldsWhatAStringDoesAlsoWhereItIsLong, ()) {
+PROPERTY(PendingBytes, HoldsWhatAStringDoesAlsoWhereItIsLong) {
   PendingBytes pending;
   std::string model;
-  for (const int size : *rc::gen::container<std::vector<int>>(rc::gen::inRange(-100'000, 200'000))) {
+  for (const int size : draw::several(-100'000, 200'000)) {
     if (size < 0) {
       const auto taken = std::min(model.size(), static_cast<std::size_t>(-size));
       pending.drop(taken);
@@ -107,12 +112,12 @@ TEST(PendingBytes, TakeMemoryAsTheyArriveAndGiveItBack) {
   }
 }
 
-RC_GTEST_PROP(FrameReader, BuffersNoMoreThanOneFrame, ()) {
-  const auto limit = *rc::gen::inRange<std::size_t>(1, 40);
-  const auto stream = *rc::gen::container<std::string>(rc::gen::element('\0', '\0', '\1', '\x20', 'x'));
+PROPERTY(FrameReader, BuffersNoMoreThanOneFrame) {
+  const auto limit = draw::between<std::size_t>(1, 40);
+  const auto stream = draw::text_of({'\0', '\0', '\1', '\x20', 'x'});
   FrameReader reader{limit};
   std::size_t kept = 0;
-  for (const auto slice : *any_slicing(stream)) {
+  for (const auto slice : any_slicing(stream)) {
     kept += slice.size();
     const bool good = reader.receive(slice, [&](std::string_view body) {
       RC_ASSERT(!body.empty());

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <string>
 
 #include "lib/protocol/framing.hpp"
 #include "lib/protocol/handshake.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -20,7 +20,8 @@ TEST(Control, IsFourZerosFourLettersAndTheTokenInNetworkByteOrder) {
   EXPECT_EQ(text(encode_control({ControlKind::bye, 0xff})), "\0\0\0\0BYE!\0\0\0\0\0\0\0\377"s);
 }
 
-RC_GTEST_PROP(Control, RoundTrips, (std::uint64_t token)) {
+PROPERTY(Control, RoundTrips) {
+  const auto token = draw::any<std::uint64_t>();
   for (const ControlKind kind : kinds) {
     const ControlBytes bytes = encode_control({kind, token});
     const auto decoded = decode_control(text(bytes));
@@ -42,7 +43,8 @@ TEST(Control, AnythingElseIsNone) {
   EXPECT_FALSE(is_control("\0\0\0"s));
 }
 
-RC_GTEST_PROP(OneMessage, IsAFrameOfExactlyItsLength, (const std::string& body)) {
+PROPERTY(OneMessage, IsAFrameOfExactlyItsLength) {
+  const auto body = draw::text();
   const auto header = encode_frame_header(body.size());
   const std::string whole = std::string(header.data(), header.size()) + body;
   for (const Workload workload : {Workload::rpc, Workload::chat}) {

@@ -1,10 +1,11 @@
 #include "lib/measure/histogram.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -12,11 +13,8 @@ namespace {
 using Values = std::vector<std::int64_t>;
 
 /// Values of every magnitude: an exponent first, so that small ones are as likely as large ones.
-rc::Gen<std::int64_t> any_nanoseconds() {
-  return rc::gen::mapcat(rc::gen::inRange(0, 42), [](int bits) {
-    return rc::gen::map(rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << bits),
-                        [](std::int64_t value) { return std::min(value, Histogram::highest); });
-  });
+std::int64_t any_nanoseconds() {
+  return std::min(draw::between<std::int64_t>(0, std::int64_t{1} << draw::between(0, 42)), Histogram::highest);
 }
 
 Histogram recorded(const Values& values) {
@@ -49,8 +47,8 @@ TEST(Histogram, MoreThanAnHourCountsAsAnHour) {
 
 TEST(HistogramDeathTest, NegativeDurationEndsTheProgram) { EXPECT_DEATH(recorded({-1}), "negative duration -1 ns"); }
 
-RC_GTEST_PROP(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues, ()) {
-  const auto values = *rc::gen::nonEmpty(rc::gen::container<Values>(any_nanoseconds()));
+PROPERTY(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues) {
+  const auto values = draw::many(any_nanoseconds, 1);
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
   const Histogram histogram = recorded(values);
@@ -63,7 +61,9 @@ RC_GTEST_PROP(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues, 
   }
 }
 
-RC_GTEST_PROP(Histogram, MergedEqualsRecordedTogether, (std::vector<unsigned> a, std::vector<unsigned> b)) {
+PROPERTY(Histogram, MergedEqualsRecordedTogether) {
+  const auto a = draw::many(draw::any<unsigned>);
+  const auto b = draw::many(draw::any<unsigned>);
   Values first(a.begin(), a.end());
   const Values second(b.begin(), b.end());
   Histogram merged = recorded(first);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <poll.h>
-#include <rapidcheck/gtest.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 
 #include "lib/net/descriptor.hpp"
 #include "lib/net/multicast.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -69,11 +69,13 @@ TEST(MulticastUrl, RefusesEachPartThatCannotBeMeant) {
   EXPECT_THAT(why_refused(good + "&&ttl=1"), HasSubstr("'' after '?' is no key=value"));
 }
 
-RC_GTEST_PROP(MulticastUrl, FormattingRoundTrips, (std::uint16_t port, bool far)) {
-  const auto group = *rc::gen::inRange(0xe0000100U, 0xefffffffU);
-  const auto server = *rc::gen::maybe(rc::gen::inRange(1U, 0xdfffffffU));
+PROPERTY(MulticastUrl, FormattingRoundTrips) {
+  const auto port = draw::any<std::uint16_t>();
+  const auto far = draw::any<bool>();
+  const auto group = draw::between(0xe0000100U, 0xefffffffU);
+  const auto server = draw::between(0U, 0xdfffffffU);
   MulticastUrl url{.group = {htonl(group)}, .port = port, .interface = "eth0.7", .server = {}, .ttl = far ? 1 : 0};
-  if (server) url.server = in_addr{htonl(*server)};
+  if (server) url.server = in_addr{htonl(server)};
   const MulticastUrl again = parsed(format_url(to_url(url)));
   RC_ASSERT(again.group.s_addr == url.group.s_addr);
   RC_ASSERT(again.port == url.port);
@@ -83,11 +85,11 @@ RC_GTEST_PROP(MulticastUrl, FormattingRoundTrips, (std::uint16_t port, bool far)
   RC_ASSERT(again.ttl == url.ttl);
 }
 
-RC_GTEST_PROP(MulticastUrl, AnyQueryIsRefusedOrHasAnInterface, ()) {
-  const auto word =
-      rc::gen::elementOf(std::vector<std::string>{"interface", "server", "ttl", "=", "&", "1", "lo", "x"});
+PROPERTY(MulticastUrl, AnyQueryIsRefusedOrHasAnInterface) {
   std::string query;
-  for (const auto& part : *rc::gen::container<std::vector<std::string>>(word)) query += part;
+  for (auto left = draw::count(0); left > 0; --left) {
+    query += draw::one_of<std::string>({"interface", "server", "ttl", "=", "&", "1", "lo", "x"});
+  }
   try {
     RC_ASSERT(!parse_multicast_url({"multicast", "239.1.2.3", 1, query}).interface.empty());
   } catch (const std::invalid_argument& error) {

@@ -1,12 +1,13 @@
 #include "lib/server/outbox.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -117,16 +118,15 @@ TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
   EXPECT_EQ(sent.use_count(), 1);
 }
 
-RC_GTEST_PROP(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit, ()) {
-  const auto mode = *rc::gen::element(WriteMode::gathered, WriteMode::split);
-  const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 3000);
-  const auto deliveries = *rc::gen::element(DeliveryMode::joined, DeliveryMode::single);
+PROPERTY(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit) {
+  const auto mode = draw::one_of({WriteMode::gathered, WriteMode::split});
+  const std::size_t limit = draw::between<std::size_t>(1, 3000);
+  const auto deliveries = draw::one_of({DeliveryMode::joined, DeliveryMode::single});
   TestOutbox outbox{mode, deliveries, limit};
   std::string accepted, sent;
-  for (const bool push : *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>())) {
+  for (const bool push : draw::flips()) {
     if (push) {
-      const auto body =
-          *rc::gen::container<std::string>(*rc::gen::inRange<std::size_t>(1, 40), rc::gen::arbitrary<char>());
+      const auto body = draw::bytes(draw::between<std::size_t>(1, 40));
       if (outbox.push(shared_frame("head", body))) accepted += "head" + body;
       RC_ASSERT(accepted.size() - sent.size() <= std::max<std::size_t>(limit, 4 + 39));  // one frame is always taken
     } else {

@@ -1,10 +1,10 @@
 #include "lib/protocol/protobuf.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <string>
 
+#include "tests/cpp/property.hpp"
 #include "work.pb.h"
 
 namespace netdyno {
@@ -40,7 +40,10 @@ TEST(PartsFit, LeavesAllElseToTheParser) {
   EXPECT_TRUE(parts_fit("\x0b\x0a\x01x\x0c"sv));
 }
 
-RC_GTEST_PROP(PartsFit, TakesEveryMessage, (std::uint32_t job, std::int32_t workload, const std::string& stamp)) {
+PROPERTY(PartsFit, TakesEveryMessage) {
+  const auto job = draw::any<std::uint32_t>();
+  const auto workload = draw::any<std::int32_t>();
+  const auto stamp = draw::text();
   wire::WorkMessage message;
   message.mutable_request()->set_job_id(job);
   message.mutable_request()->set_workload(workload);

@@ -1,13 +1,14 @@
 #include "lib/measure/recorder.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <numeric>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -65,9 +66,11 @@ TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
 }
 
 /// The integral of a count is the sum of the times, each cut to the window: two ways to the same figure.
-RC_GTEST_PROP(Recorder, IntegralIsTheSumOfTheTimesInTheWindow, ()) {
-  const auto spans = *rc::gen::container<std::vector<std::pair<Nanos, Nanos>>>(
-      rc::gen::pair(rc::gen::inRange<Nanos>(800, 1400), rc::gen::inRange<Nanos>(0, 500)));
+PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
+  const auto spans = draw::many([] {
+    const auto from = draw::between<Nanos>(800, 1400);
+    return std::pair{from, draw::between<Nanos>(0, 500)};
+  });
   struct Event {
     Nanos at;
     bool begins;

@@ -2,7 +2,6 @@
 // slicing. Run under the asan preset this is a fuzzer with a fixed budget.
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <string>
@@ -13,6 +12,7 @@
 #include "lib/session/session.hpp"
 #include "tests/cpp/lib/framed.hpp"
 #include "tests/cpp/lib/slices.hpp"
+#include "tests/cpp/property.hpp"
 #include "work.pb.h"
 
 namespace netdyno {
@@ -29,49 +29,43 @@ std::string request(std::uint32_t job, std::int32_t workload, const std::string&
 }
 
 /// A piece of a stream that some workload takes for a message, or nearly.
-rc::Gen<std::string> piece() {
-  const auto text = rc::gen::container<std::string>(rc::gen::element('a', 'b', '\n', '\r', '\0', ':', ' '));
-  const auto rpc = rc::gen::apply([](std::uint32_t job, std::int32_t workload,
-                                     const std::string& stamp) { return frame(request(job, workload, stamp)); },
-                                  rc::gen::arbitrary<std::uint32_t>(),
-                                  rc::gen::element<std::int32_t>(0, 1, -1, 10'000'000, 10'000'001), text);
-  const auto framed = rc::gen::map(text, frame);
-  const auto line = rc::gen::map(text, [](std::string t) { return t + "\n"; });
-  const auto http = rc::gen::map(
-      rc::gen::element<std::string>("", "Connection: close\r\n", "A: b\r\n", "Content-Length: 1\r\n", "bad\r\n"),
-      [](const std::string& header) { return "GET /x HTTP/1.1\r\nHost: x\r\n" + header + "\r\n"; });
-  const auto near_limit = rc::gen::map(rc::gen::inRange<std::size_t>(0, 30), [](std::size_t n) {
-    return "GET /x HTTP/1.1\r\nHost: x\r\nA: " + std::string(limit - 44 + n, 'x') + "\r\n\r\n";
-  });
-  const auto noise = rc::gen::arbitrary<std::string>();
-  return rc::gen::oneOf(text, rpc, rpc, framed, line, http, near_limit, noise);
+std::string piece() {
+  const auto text = draw::text_of({'a', 'b', '\n', '\r', '\0', ':', ' '});
+  switch (draw::index(8)) {
+    case 0:
+      return text;
+    case 1:
+      return draw::text();
+    case 2:
+      return frame(text);
+    case 3:
+      return text + "\n";
+    case 4:
+      return "GET /x HTTP/1.1\r\nHost: x\r\n" +
+             draw::one_of<std::string>({"", "Connection: close\r\n", "A: b\r\n", "Content-Length: 1\r\n", "bad\r\n"}) +
+             "\r\n";
+    case 5:  // near the limit
+      return "GET /x HTTP/1.1\r\nHost: x\r\nA: " + std::string(limit - 44 + draw::index(30), 'x') + "\r\n\r\n";
+    default:
+      return frame(request(draw::any<std::uint32_t>(), draw::one_of({0, 1, -1, 10'000'000, 10'000'001}), text));
+  }
 }
 
 /// A few pieces in a row, sometimes with one byte damaged.
-rc::Gen<std::string> stream() {
-  return rc::gen::map(rc::gen::tuple(rc::gen::container<std::vector<std::string>>(piece()),
-                                     rc::gen::maybe(rc::gen::arbitrary<std::size_t>()), rc::gen::arbitrary<char>()),
-                      [](const auto& parts) {
-                        const auto& [pieces, damaged, byte] = parts;
-                        std::string all;
-                        for (const auto& one : pieces) all += one;
-                        if (damaged && !all.empty()) all[*damaged % all.size()] = byte;
-                        return all;
-                      });
+std::string stream() {
+  std::string all;
+  for (const auto& one : draw::many(piece)) all += one;
+  if (draw::any<bool>() && !all.empty()) all[draw::index(all.size())] = draw::any<char>();
+  return all;
 }
 
-rc::Gen<ServerOptions> options() {
-  return rc::gen::map(
-      rc::gen::tuple(rc::gen::element(Workload::echo, Workload::lines, Workload::rpc, Workload::chat, Workload::http),
-                     rc::gen::element(WriteMode::gathered, WriteMode::split), rc::gen::element(0, 7)),
-      [](const auto& chosen) {
-        ServerOptions made;
-        made.workload = std::get<0>(chosen);
-        made.write_mode = std::get<1>(chosen);
-        made.service_time = std::chrono::milliseconds{std::get<2>(chosen)};
-        made.max_frame = limit;
-        return made;
-      });
+ServerOptions options() {
+  ServerOptions made;
+  made.workload = draw::one_of({Workload::echo, Workload::lines, Workload::rpc, Workload::chat, Workload::http});
+  made.write_mode = draw::one_of({WriteMode::gathered, WriteMode::split});
+  made.service_time = std::chrono::milliseconds{draw::one_of({0, 7})};
+  made.max_frame = limit;
+  return made;
 }
 
 /// What came of a stream, in a form that does not depend on how often the server read.
@@ -149,24 +143,24 @@ class Run {
   Outcome outcome_;
 };
 
-RC_GTEST_PROP(Sessions, SlicingChangesNothing, ()) {
-  const auto chosen = *options();
-  const auto bytes = *stream();
+PROPERTY(Sessions, SlicingChangesNothing) {
+  const auto chosen = options();
+  const auto bytes = stream();
   Run whole{chosen};
   whole.receive(bytes);
   Run sliced{chosen};
-  for (const auto slice : *any_slicing(bytes)) sliced.receive(slice);
+  for (const auto slice : any_slicing(bytes)) sliced.receive(slice);
   RC_ASSERT(sliced.outcome() == whole.outcome());
   RC_ASSERT(sliced.end() == whole.end());
 }
 
-RC_GTEST_PROP(Sessions, SwallowNoMoreThanTheLimitInSilence, ()) {
-  auto chosen = *options();
-  chosen.workload = *rc::gen::element(Workload::lines, Workload::rpc, Workload::chat, Workload::http);
-  const auto bytes = *stream() + *rc::gen::element(std::string{}, std::string(200, 'x'), std::string(200, '\0'));
+PROPERTY(Sessions, SwallowNoMoreThanTheLimitInSilence) {
+  auto chosen = options();
+  chosen.workload = draw::one_of({Workload::lines, Workload::rpc, Workload::chat, Workload::http});
+  const auto bytes = stream() + draw::one_of({std::string{}, std::string(200, 'x'), std::string(200, '\0')});
   Run run{chosen};
   std::size_t silent = 0;
-  for (const auto slice : *any_slicing(bytes)) {
+  for (const auto slice : any_slicing(bytes)) {
     const auto before = run.outcome().effects;
     run.receive(slice);
     if (run.outcome().closed) return;
@@ -175,23 +169,23 @@ RC_GTEST_PROP(Sessions, SwallowNoMoreThanTheLimitInSilence, ()) {
   }
 }
 
-RC_GTEST_PROP(Sessions, EndClosesAndIsTheEnd, ()) {
-  Run run{*options()};
-  run.receive(*stream());
+PROPERTY(Sessions, EndClosesAndIsTheEnd) {
+  Run run{options()};
+  run.receive(stream());
   RC_ASSERT(run.end().closed);
   const Outcome before = run.outcome();
-  run.receive(*stream());
+  run.receive(stream());
   RC_ASSERT(run.end() == before);
 }
 
-RC_GTEST_PROP(Sessions, EchoAndLinesReturnWhatCame, ()) {
-  const auto bytes = *stream();
-  auto chosen = *options();
-  chosen.workload = *rc::gen::element(Workload::echo, Workload::lines);
+PROPERTY(Sessions, EchoAndLinesReturnWhatCame) {
+  const auto bytes = stream();
+  auto chosen = options();
+  chosen.workload = draw::one_of({Workload::echo, Workload::lines});
   chosen.write_mode = WriteMode::gathered;
   chosen.max_frame = bytes.size() + 1;
   Run run{chosen};
-  for (const auto slice : *any_slicing(bytes)) run.receive(slice);
+  for (const auto slice : any_slicing(bytes)) run.receive(slice);
   const Outcome outcome = run.end();
   RC_ASSERT(outcome.effects == (bytes.empty() ? std::vector<std::string>{} : std::vector{"write " + bytes}));
   RC_ASSERT(outcome.protocol_errors == 0U);
@@ -210,13 +204,14 @@ TEST(Sessions, RpcBelievesNoLengthBeyondTheFrame) {
   EXPECT_LT(heap(), before + (1 << 20));
 }
 
-RC_GTEST_PROP(Sessions, RpcAnswersEveryRequest, (const std::vector<std::uint32_t>& jobs)) {
+PROPERTY(Sessions, RpcAnswersEveryRequest) {
+  const auto jobs = draw::many(draw::any<std::uint32_t>);
   ServerOptions chosen;
   chosen.workload = Workload::rpc;
   std::string bytes;
   for (const auto job : jobs) bytes += frame(request(job, 0, std::to_string(job)));
   Run run{chosen};
-  for (const auto slice : *any_slicing(bytes)) run.receive(slice);
+  for (const auto slice : any_slicing(bytes)) run.receive(slice);
   std::string replies = run.outcome().effects.empty() ? "" : run.outcome().effects.at(0).substr(6);
   FrameReader reader{1 << 20};
   std::vector<std::uint32_t> answered;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <zlib.h>
 
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "lib/measure/crc32.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -22,9 +22,7 @@ std::string stamped(const Stamp& stamp, std::size_t size) {
   return text.substr(6);
 }
 
-Stamp any_stamp() {
-  return {*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange<std::uint64_t>(0, 1'000'000'000'000)};
-}
+Stamp any_stamp() { return {draw::any<std::uint32_t>(), draw::between<std::uint64_t>(0, 1'000'000'000'000)}; }
 
 TEST(Stamp, WritesAndReadsTheGoldenVectors) {
   const auto golden = nlohmann::json::parse(std::ifstream{NETDYNO_SOURCE_DIR "/protocol/golden.json"}).at("stamps");
@@ -48,23 +46,22 @@ TEST(Stamp, WritesEveryFourDigitsInEachPlace) {
   }
 }
 
-RC_GTEST_PROP(Stamp, ReadsWhatItWrote, ()) {
+PROPERTY(Stamp, ReadsWhatItWrote) {
   const Stamp stamp = any_stamp();
-  const auto size = *rc::gen::inRange<std::size_t>(min_stamp_size, 3000);
+  const auto size = draw::between<std::size_t>(min_stamp_size, 3000);
   RC_ASSERT(read_stamp(stamped(stamp, size)) == stamp);
 }
 
-RC_GTEST_PROP(Stamp, SeesAnyChangedByte, ()) {
+PROPERTY(Stamp, SeesAnyChangedByte) {
   const Stamp stamp = any_stamp();
-  std::string text = stamped(stamp, *rc::gen::inRange<std::size_t>(min_stamp_size, 200));
-  const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
-  text[at] = static_cast<char>(text[at] ^ *rc::gen::inRange(1, 256));
+  std::string text = stamped(stamp, draw::between<std::size_t>(min_stamp_size, 200));
+  const auto at = draw::between<std::size_t>(0, text.size());
+  text[at] = static_cast<char>(text[at] ^ draw::between(1, 256));
   RC_ASSERT(!read_stamp(text));
 }
 
-RC_GTEST_PROP(Crc32, IsThatOfZlib, ()) {
-  const auto text =
-      *rc::gen::container<std::string>(*rc::gen::inRange<std::size_t>(20, 300), rc::gen::arbitrary<char>());
+PROPERTY(Crc32, IsThatOfZlib) {
+  const auto text = draw::bytes(draw::between<std::size_t>(20, 300));
   std::uint64_t first = 0, second = 0;
   std::uint32_t third = 0;
   std::memcpy(&first, text.data(), 8);

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <limits>
 #include <string>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "lib/cli/units.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -55,23 +55,24 @@ TEST(BitRate, RefusesWhatHasNoClearMeaning) {
     EXPECT_EQ(parse_bit_rate(text), std::nullopt) << '\'' << text << '\'';
 }
 
-RC_GTEST_PROP(Duration, WholeNumbersOfEveryUnitAreExact, ()) {
-  const auto count = *rc::gen::inRange<std::int64_t>(0, 1'000'000);
-  const auto [unit, ns] = *rc::gen::elementOf(std::vector<std::pair<std::string, std::int64_t>>{
-      {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}});
+PROPERTY(Duration, WholeNumbersOfEveryUnitAreExact) {
+  const auto count = draw::between<std::int64_t>(0, 1'000'000);
+  const auto [unit, ns] = draw::one_of<std::pair<std::string, std::int64_t>>(
+      {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}});
   RC_ASSERT(parse_duration(std::to_string(count) + unit) == nanoseconds{count * ns});
 }
 
-RC_GTEST_PROP(Duration, AnyTextIsRefusedOrNotNegative, ()) {
+PROPERTY(Duration, AnyTextIsRefusedOrNotNegative) {
   // Letters that numbers and units are made of: text of these often comes close to a duration.
-  const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string{"0123456789.eE+-nusmifa "}));
+  const auto text = draw::text_of("0123456789.eE+-nusmifa ");
   const auto parsed = parse_duration(text);
   RC_ASSERT(!parsed || parsed->count() >= 0);
 }
 
-RC_GTEST_PROP(Bytes, OverflowIsRefusedNeverWrapped, (std::uint64_t count)) {
-  const auto [unit, size] = *rc::gen::elementOf(std::vector<std::pair<std::string, std::uint64_t>>{
-      {"", 1}, {"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}});
+PROPERTY(Bytes, OverflowIsRefusedNeverWrapped) {
+  const auto count = draw::any<std::uint64_t>();
+  const auto [unit, size] = draw::one_of<std::pair<std::string, std::uint64_t>>(
+      {{"", 1}, {"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}});
   const auto parsed = parse_bytes(std::to_string(count) + unit);
   const bool fits = count <= std::numeric_limits<std::uint64_t>::max() / size;
   RC_ASSERT(parsed.has_value() == fits);

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +9,7 @@
 
 #include "link/line.hpp"
 #include "link/plan.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::link {
 namespace {
@@ -61,9 +61,9 @@ TEST(Line, WithoutDelayAFrameIsDueAtOnce) {
 
 /// Frames come and go in any order of turns, also around the end of the ring: they leave as they came, each whole, each
 /// a delay after it came.
-RC_GTEST_PROP(Line, KeepsOrderContentAndDelay, ()) {
-  const auto limit = *rc::gen::inRange<std::size_t>(1, 20);
-  const auto arrive = *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>());
+PROPERTY(Line, KeepsOrderContentAndDelay) {
+  const auto limit = draw::between<std::size_t>(1, 20);
+  const auto arrive = draw::flips();
   Line line{{.delay = microseconds{100}, .limit = limit}, 0};
   Clock::time_point now = start;
   std::vector<std::pair<std::string, Clock::time_point>> sent;

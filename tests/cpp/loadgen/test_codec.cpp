@@ -2,7 +2,6 @@
 #include "loadgen/codec.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <random>
@@ -11,13 +10,14 @@
 #include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
 #include "loadgen/stream_reader.hpp"
+#include "tests/cpp/property.hpp"
 #include "work.pb.h"
 
 namespace netdyno::load {
 namespace {
 
-const std::vector<Workload> all_workloads{Workload::echo, Workload::lines, Workload::rpc, Workload::chat,
-                                          Workload::http};
+constexpr std::initializer_list<Workload> all_workloads{Workload::echo, Workload::lines, Workload::rpc, Workload::chat,
+                                                        Workload::http};
 
 struct Seen final : ReplySink {
   std::vector<Stamp> stamps;
@@ -58,7 +58,7 @@ std::string served(Workload workload, std::string_view requests) {
 /// Hands `bytes` over in pieces of random size. False when the decoder gave up.
 bool receive_in_pieces(Decoder& decoder, std::string_view bytes, ReplySink& sink) {
   while (!bytes.empty()) {
-    const auto n = *rc::gen::inRange<std::size_t>(1, bytes.size() + 1);
+    const auto n = draw::between<std::size_t>(1, bytes.size() + 1);
     if (!decoder.receive(bytes.substr(0, n), sink)) return false;
     bytes.remove_prefix(n);
   }
@@ -74,8 +74,8 @@ struct Conversation {
 
 Conversation converse(Codec& codec, Workload workload) {
   Conversation talk;
-  const auto first = *rc::gen::inRange<std::uint64_t>(0, 1'000'000'000);
-  const auto count = *rc::gen::inRange<std::uint64_t>(1, 8);
+  const auto first = draw::between<std::uint64_t>(0, 1'000'000'000);
+  const auto count = draw::between<std::uint64_t>(1, 8);
   for (std::uint64_t i = 0; i < count; ++i) {
     talk.stamps.push_back({7, first + i});
     codec.encode(talk.stamps.back(), talk.requests);
@@ -85,9 +85,9 @@ Conversation converse(Codec& codec, Workload workload) {
   return talk;
 }
 
-RC_GTEST_PROP(Codec, VerifiesWhatAServerAnswersHoweverItIsCut, ()) {
-  const auto workload = *rc::gen::elementOf(all_workloads);
-  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 300)));
+PROPERTY(Codec, VerifiesWhatAServerAnswersHoweverItIsCut) {
+  const auto workload = draw::one_of(all_workloads);
+  const auto codec = make_codec(plan_of(workload, draw::between<std::size_t>(29, 300)));
   const Conversation talk = converse(*codec, workload);
 
   Seen seen;
@@ -98,12 +98,12 @@ RC_GTEST_PROP(Codec, VerifiesWhatAServerAnswersHoweverItIsCut, ()) {
   if (workload != Workload::http) RC_ASSERT(talk.expected_bytes == talk.replies.size());
 }
 
-RC_GTEST_PROP(Codec, NeverTakesAChangedByteForAnotherMessage, ()) {
-  const auto workload = *rc::gen::elementOf(all_workloads);
-  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 100)));
+PROPERTY(Codec, NeverTakesAChangedByteForAnotherMessage) {
+  const auto workload = draw::one_of(all_workloads);
+  const auto codec = make_codec(plan_of(workload, draw::between<std::size_t>(29, 100)));
   Conversation talk = converse(*codec, workload);
-  const auto at = *rc::gen::inRange<std::size_t>(0, talk.replies.size());
-  talk.replies[at] = static_cast<char>(talk.replies[at] ^ *rc::gen::inRange(1, 256));
+  const auto at = draw::between<std::size_t>(0, talk.replies.size());
+  talk.replies[at] = static_cast<char>(talk.replies[at] ^ draw::between(1, 256));
 
   Seen seen;
   receive_in_pieces(*codec->make_decoder(), talk.replies, seen);
@@ -114,9 +114,9 @@ RC_GTEST_PROP(Codec, NeverTakesAChangedByteForAnotherMessage, ()) {
   if (!has_harmless_bytes) RC_ASSERT(seen.stamps.size() < talk.stamps.size());
 }
 
-RC_GTEST_PROP(StreamReader, KeepsTheStreamsApartHoweverTheyAreCutAndMixed, ()) {
-  const auto workload = *rc::gen::elementOf(all_workloads);
-  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 300)));
+PROPERTY(StreamReader, KeepsTheStreamsApartHoweverTheyAreCutAndMixed) {
+  const auto workload = draw::one_of(all_workloads);
+  const auto codec = make_codec(plan_of(workload, draw::between<std::size_t>(29, 300)));
   struct Stream {
     Conversation talk;
     std::string_view left;
@@ -127,7 +127,7 @@ RC_GTEST_PROP(StreamReader, KeepsTheStreamsApartHoweverTheyAreCutAndMixed, ()) {
   for (Stream& stream : streams) stream.talk = converse(*codec, workload);
   for (Stream& stream : streams) stream.left = stream.talk.replies;
 
-  std::mt19937_64 random{*rc::gen::arbitrary<std::uint32_t>()};
+  std::mt19937_64 random{draw::any<std::uint32_t>()};
   StreamReader reader{*codec};
   const auto unread = [](const Stream& stream) { return !stream.left.empty(); };
   while (std::ranges::any_of(streams, unread)) {
@@ -159,8 +159,9 @@ TEST(StreamReader, GoesOnWithAFreshDecoderWhereAStreamWasBroken) {
   EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{1, 2}}));
 }
 
-RC_GTEST_PROP(Codec, LivesThroughGarbage, (const std::string& garbage)) {
-  const auto workload = *rc::gen::elementOf(all_workloads);
+PROPERTY(Codec, LivesThroughGarbage) {
+  const auto garbage = draw::text();
+  const auto workload = draw::one_of(all_workloads);
   const auto codec = make_codec(plan_of(workload, 64));
   Seen seen;
   receive_in_pieces(*codec->make_decoder(), garbage, seen);

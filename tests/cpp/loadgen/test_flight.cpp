@@ -1,10 +1,11 @@
 #include "loadgen/flight.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -116,7 +117,8 @@ struct Model {
   }
 };
 
-RC_GTEST_PROP(Flight, BehavesLikeAPlainList, (const std::vector<std::pair<unsigned char, unsigned char>>& steps)) {
+PROPERTY(Flight, BehavesLikeAPlainList) {
+  const auto steps = draw::many([] { return std::pair{draw::any<unsigned char>(), draw::any<unsigned char>()}; });
   Flight flight;
   Model model;
   Nanos now = 0;

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <set>
 #include <string>
 
 #include "loadgen/transport/greeting.hpp"
 #include "tests/cpp/loadgen/load_run.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -111,10 +111,10 @@ TEST(Greetings, OfTenThousandAreNotAllRenewedAtOnce) {
 
 /// Whatever it says and when, nobody who is known is silent for longer than is promised, and who speaks often enough
 /// says no HELO beside that.
-RC_GTEST_PROP(Greetings, KeepNobodySilentForLong, ()) {
+PROPERTY(Greetings, KeepNobodySilentForLong) {
   OneClient client;
   client.hear(ControlKind::welcome);
-  const auto gaps = *rc::gen::container<std::vector<Nanos>>(rc::gen::inRange<Nanos>(1, 12'000));
+  const auto gaps = draw::several<Nanos>(1, 12'000);
   Nanos now = 0;
   Nanos last_sound = 0;
   for (const Nanos gap : gaps) {

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "loadgen/message_reader.hpp"
+#include "tests/cpp/property.hpp"
 #include "work.pb.h"
 
 namespace netdyno::load {
@@ -91,13 +91,14 @@ TEST_P(MessageReaders, TakeAControlMessageThatGotHereForACorruptOne) {
 
 /// Each message is judged once, and a good one is found behind whatever came before.
 TEST_P(MessageReaders, JudgeAnyMessageOnceAndForget) {
-  EXPECT_TRUE(rc::check("any bytes", [this](const std::vector<std::string>& others) {
+  check([this] {
+    const auto others = draw::many(draw::text);
     SeenReplies judged;
     for (const auto& bytes : others) reader.receive(bytes, judged);
     RC_ASSERT(judged.corrupted == static_cast<int>(others.size()));
     reader.receive(wire.reply(9), judged);
     RC_ASSERT(judged.replies == std::vector<std::uint64_t>{9});
-  }));
+  });
 }
 
 TEST_P(MessageReaders, SeeEveryBitThatWasFlipped) {

@@ -1,12 +1,13 @@
 #include "loadgen/schedule.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 
 #include <cmath>
 #include <map>
+
+#include "tests/cpp/property.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -35,9 +36,9 @@ std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos 
   return all;
 }
 
-RC_GTEST_PROP(Slice, SharesOutEveryConnectionOnce, ()) {
-  const auto connections = *rc::gen::inRange<std::uint32_t>(1, 200);
-  const auto threads = *rc::gen::inRange<std::uint32_t>(1, std::min(connections, 9U) + 1);
+PROPERTY(Slice, SharesOutEveryConnectionOnce) {
+  const auto connections = draw::between<std::uint32_t>(1, 200);
+  const auto threads = draw::between<std::uint32_t>(1, std::min(connections, 9U) + 1);
   std::vector<int> owners(connections);
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     const Slice slice{thread, threads, connections};

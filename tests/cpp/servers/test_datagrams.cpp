@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <rapidcheck/gtest.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "servers/_shared/datagram/receiver.hpp"
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -248,24 +248,24 @@ TEST_F(SenderTest, ControlMessagesAreNoBytesOfMessages) {
   EXPECT_EQ(counters.totals().bytes_out, 0u);
 }
 
-RC_GTEST_PROP(SenderProperties, WhateverTheSocketDoesAllIsSentInOrderOrCounted, ()) {
+PROPERTY(SenderProperties, WhateverTheSocketDoesAllIsSentInOrderOrCounted) {
   FakeSocket socket;
   Counters counters;
-  const bool cut = *rc::gen::arbitrary<bool>();
-  const auto deliveries = *rc::gen::element(DeliveryMode::joined, DeliveryMode::single);
+  const bool cut = draw::any<bool>();
+  const auto deliveries = draw::one_of({DeliveryMode::joined, DeliveryMode::single});
   Sender sender{[&](mmsghdr* headers, unsigned count) { return socket.send(headers, count); }, cut, deliveries,
-                *rc::gen::inRange<std::size_t>(1, 2000), counters};
-  socket.narrow = *rc::gen::container<std::vector<std::uint16_t>>(rc::gen::inRange<std::uint16_t>(1, 4));
-  socket.no_way = *rc::gen::container<std::vector<std::uint16_t>>(rc::gen::inRange<std::uint16_t>(3, 5));
+                draw::between<std::size_t>(1, 2000), counters};
+  socket.narrow = draw::several<std::uint16_t>(1, 4);
+  socket.no_way = draw::several<std::uint16_t>(3, 5);
   std::vector<Sent> pushed;
-  for (const int act : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 10))) {
+  for (const int act : draw::several(0, 10)) {
     if (act == 0) {
-      socket.room = *rc::gen::inRange<std::size_t>(0, 5);
+      socket.room = draw::between<std::size_t>(0, 5);
     } else if (act == 1) {
       sender.flush();
     } else {
-      const auto port = *rc::gen::inRange<std::uint16_t>(1, 5);
-      const auto size = *rc::gen::inRange<std::size_t>(1, 4);
+      const auto port = draw::between<std::uint16_t>(1, 5);
+      const auto size = draw::between<std::size_t>(1, 4);
       pushed.push_back({port, std::to_string(pushed.size()) + std::string(size, 'x')});
       sender.push_copy(address(port), pushed.back().bytes);
     }

@@ -1,7 +1,6 @@
 // The library below the contestants that bring their own epoll loop, with std::function as the continuation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "lib/server/roster.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/loop.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -28,11 +28,11 @@ using testing::IsEmpty;
 using Next = std::function<void()>;
 using std::chrono::milliseconds;
 
-RC_GTEST_PROP(Fifo, GivesBackWhatWasPushedInOrder, ()) {
+PROPERTY(Fifo, GivesBackWhatWasPushedInOrder) {
   Fifo<int> fifo;
   std::deque<int> model;
   int pushed = 0;
-  for (const bool push : *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>())) {
+  for (const bool push : draw::flips()) {
     if (push) {
       fifo.push(pushed);
       model.push_back(pushed++);

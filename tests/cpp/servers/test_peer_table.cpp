@@ -1,7 +1,6 @@
 // Who is known on a transport without connections: every rule of protocol/WIRE.md, with made-up clocks and no socket.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "lib/protocol/framing.hpp"
 #include "servers/_shared/datagram/peer_table.hpp"
 #include "tests/cpp/lib/framed.hpp"
+#include "tests/cpp/property.hpp"
 
 namespace netdyno {
 namespace {
@@ -265,7 +265,7 @@ struct Model {
   Totals totals;
 };
 
-RC_GTEST_PROP(PeerTableProperties, ItDoesWhatThePlainestModelDoes, ()) {
+PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
   constexpr std::size_t most = 3;
   ServerOptions options;
   options.workload = Workload::echo;
@@ -279,16 +279,16 @@ RC_GTEST_PROP(PeerTableProperties, ItDoesWhatThePlainestModelDoes, ()) {
 
   enum Act { say_hello, say_bye, say_something, say_garbage, let_time_pass };
   int said = 0;
-  for (const int act : *rc::gen::container<std::vector<int>>(rc::gen::inRange<int>(say_hello, let_time_pass + 1))) {
-    const std::string from(1, *rc::gen::inRange('a', 'g'));
-    const auto token = *rc::gen::inRange<std::uint64_t>(0, 3);
+  for (const int act : draw::several<int>(say_hello, let_time_pass + 1)) {
+    const std::string from(1, draw::between('a', 'g'));
+    const auto token = draw::between<std::uint64_t>(0, 3);
     const auto known = model.known.find(from);
     const bool is_known = known != model.known.end();
     ++said;
     std::set<std::string> gave_way;
     const auto gone = [&](const std::string& key, std::uint64_t, std::unique_ptr<Peer>) { gave_way.insert(key); };
     if (act == let_time_pass) {
-      now += seconds{*rc::gen::inRange(0, 4)};
+      now += seconds{draw::between(0, 4)};
       std::set<std::string> expired;
       table.expire(now, [&](const std::string& key, std::uint64_t its_token, std::unique_ptr<Peer>) {
         RC_ASSERT(model.known.at(key).token == its_token);
