@@ -73,7 +73,7 @@ PROPERTY(MulticastUrl, FormattingRoundTrips) {
   const auto port = draw::any<std::uint16_t>();
   const auto far = draw::any<bool>();
   const auto group = draw::between(0xe0000100U, 0xefffffffU);
-  const auto server = draw::between(0U, 0xdfffffffU);
+  const auto server = draw::any<bool>() ? draw::between(1U, 0xdfffffffU) : 0;
   MulticastUrl url{.group = {htonl(group)}, .port = port, .interface = "eth0.7", .server = {}, .ttl = far ? 1 : 0};
   if (server) url.server = in_addr{htonl(server)};
   const MulticastUrl again = parsed(format_url(to_url(url)));
