@@ -61,7 +61,9 @@ inline void expect_one_account(const LoadPlan& plan, const Measurement& measured
   const std::uint64_t sendings = f.own_lag.count() + f.blocked_lag.count();
   EXPECT_GE(sendings, f.sent_in_window);
   EXPECT_LE(sendings, f.sent_in_window + m.resent);
-  if (plan.count > 0) EXPECT_LE(f.scheduled_in_window, plan.count);
+  if (plan.count > 0) {
+    EXPECT_LE(f.scheduled_in_window, plan.count);
+  }
 
   EXPECT_EQ(f.connect.count(), f.connections.established);
   EXPECT_LE(f.connected_in_window, f.connections.established);
