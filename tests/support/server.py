@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import IO
 
 from tests.support import proc
@@ -21,7 +22,9 @@ from tests.support.patience import PATIENCE_S, eventually
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
 STANDS_STILL_S = 1.97
-"""Of the two seconds of grace, for a server that burns CPU until they are over."""
+"""Of the two seconds of grace, for a server that has work until they are over."""
+BURNT_S, BURNT_BLINDLY_S = 0.03, 0.1
+"""CPU that a server which burns some uses before it stands still: once it accepts no more, or though it does."""
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
 
 
@@ -67,18 +70,25 @@ class Server:
         if how is signal.SIGSTOP:
             eventually(lambda: proc.stands_still(pid), "it does not stand still")
 
-    def stand_still_in_grace(self, told: float) -> None:
-        """Stop a server that was told to end at this moment (time.monotonic) and burns CPU until its grace is over, so
-        that it does not take that CPU from others; continue it before the grace ends, which is by the clock. It has
-        burnt some before, and so knows that it ends."""
+    def wait_for_grace(self, *, burns: bool) -> None:
+        """Wait until a server that received a signal to end knows of it: it accepts no more, or has burnt much more CPU
+        where it burns some. It may burn that in a loop that sees nothing else."""
         cpu = proc.cpu_seconds(self.pid)
-        eventually(
-            lambda: proc.cpu_seconds(self.pid) > cpu + 0.03 or self.process.poll() is not None, "it burns no more CPU"
-        )
-        if self.process.poll() is None:
-            self.signal(signal.SIGSTOP)
-            time.sleep(max(0.0, told + STANDS_STILL_S - time.monotonic()))
-            self.signal(signal.SIGCONT)
+        least_s, most_s = (BURNT_S, BURNT_BLINDLY_S) if burns else (0.0, inf)
+
+        def has_begun() -> bool:
+            if self.process.poll() is not None:
+                return True
+            burnt = proc.cpu_seconds(self.pid) - cpu
+            return burnt > most_s or (burnt >= least_s and not self._accepts())
+
+        eventually(has_begun, "it accepts, or burns no more CPU", poll_s=0.02)
+
+    def _accepts(self) -> bool:
+        """Whether it has a listening TCP socket. Some servers close theirs to end, and others shut it down."""
+        if self.transport != "tcp" or not self.first_sockets.issubset(proc.sockets(self.pid).values()):
+            return False
+        return any(row.state == proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
 
     def wait_stopped(self) -> dict[str, int]:
         """Wait for the end of a server that was told to end: exit 0, one line of totals and nothing after it."""
@@ -151,6 +161,19 @@ class Server:
         if line:
             self.lines.append(line.decode())
         return line.decode()
+
+
+def stand_still_in_grace(*servers: Server, told: float, burns: bool) -> None:
+    """Stop servers that were told to end at this moment (time.monotonic) once their grace has begun, so that they take
+    no CPU from others; continue them before it ends, which is by the clock."""
+    for server in servers:
+        server.wait_for_grace(burns=burns)
+        if server.process.poll() is None:
+            server.signal(signal.SIGSTOP)
+    time.sleep(max(0.0, told + STANDS_STILL_S - time.monotonic()))
+    for server in servers:
+        if server.process.poll() is None:
+            server.signal(signal.SIGCONT)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tests.contract.messages.transport import BYE, control
 from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import eventually
-from tests.support.server import Server
+from tests.support.server import Server, stand_still_in_grace
 
 GRACE_S = 2.0
 MARGIN_S = 6.0  # the long services below take 10 s
@@ -29,7 +29,7 @@ def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[
     begin = time.monotonic()
     server.signal(signal.SIGTERM)
     if burns:
-        server.stand_still_in_grace(begin)
+        stand_still_in_grace(server, told=begin, burns=True)
     totals = server.wait_stopped()
     assert sanitized or time.monotonic() - begin < limit_s
     return totals

@@ -22,7 +22,7 @@ from tests.contract.tcp.talk import expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client, ClosedError
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.server import TOTALS, Server, serving
+from tests.support.server import TOTALS, Server, serving, stand_still_in_grace
 
 GRACE_S = 2.0
 # What a busy machine may add to the grace before a server counts as one that does not keep it.
@@ -181,8 +181,8 @@ class Begun:
 
 @pytest.mark.parametrize("kind", ["wait", "cpu"])
 def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kind: str) -> None:
-    """The servers that wait are told to end together; the one that burns CPU would take it from them, and for most of
-    the grace it stands still, so that it does not take it from others: the grace ends by the clock."""
+    """The servers that wait are told to end together; the one that burns CPU would take it from them. For most of the
+    grace they stand still, so that they take no CPU from others: the grace ends by the clock."""
     with ExitStack() as stack:
         begun = [
             begin(contestant, stack)
@@ -192,9 +192,7 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
         told = time.monotonic()
         for one in begun:
             one.server.signal(signal.SIGTERM)
-        if kind == "cpu":
-            for one in begun:
-                one.server.stand_still_in_grace(told)
+        stand_still_in_grace(*(one.server for one in begun), told=told, burns=kind == "cpu")
         ended = []
         for one in begun:
             ended.append(one.server.wait_stopped())
