@@ -1,6 +1,6 @@
 # NETDYNO_QUICK_BUILD (preset release) reads headers as seldom as it can. The other presets compile each source by itself,
 # and so show which one lacks an #include (docs/measurements/build-time.md).
-option(NETDYNO_QUICK_BUILD "precompiled headers, and sources of the generator together" OFF)
+option(NETDYNO_QUICK_BUILD "precompiled headers, and sources of a library together" OFF)
 
 # netdyno_share_headers(<targets>): what most sources include is compiled once, with netdyno_cli, which all programs
 # link. Not for contestants: some have compiler flags of their own, with which it cannot be used, and GCC 12 does not
