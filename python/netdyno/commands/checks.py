@@ -61,24 +61,15 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     """Everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one at a
     time, and before them those that need most of it, a few at a time; which those are is marked in the tests, so that
     each test is in one of the three steps."""
+
+    def side_by_side(name: str, machine: str, processes: int) -> Stage:
+        arguments = ("--machine", machine, *pytest_arguments)
+        return (_tried_again(name, arguments, beside=_beside(processes), alone=_beside(1)),)
+
     return [
         (_cpp_tests(build), _collection(), *_lint(root)),
-        (
-            _tried_again(
-                "Python, conformance and browser tests",
-                ("--machine", "shared", *pytest_arguments),
-                beside=_beside(3 * _cores()),
-                alone=_beside(1),
-            ),
-        ),
-        (
-            _tried_again(
-                "tests of a calm machine",
-                ("--machine", "calm", *pytest_arguments),
-                beside=_beside(_cores() + 1),
-                alone=_beside(1),
-            ),
-        ),
+        side_by_side("Python, conformance and browser tests", "shared", 3 * _cores()),
+        side_by_side("tests of a calm machine", "calm", _cores() + 1),
         (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
