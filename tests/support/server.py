@@ -80,7 +80,10 @@ class Server:
             if self.process.poll() is not None:
                 return True
             burnt = proc.cpu_seconds(self.pid) - cpu
-            return burnt > most_s or (burnt >= least_s and not self._accepts())
+            try:
+                return burnt > most_s or (burnt >= least_s and not self._accepts())
+            except PermissionError:  # proc(5): it has ended meanwhile, and its descriptors are root's
+                return True
 
         eventually(has_begun, "it accepts, or burns no more CPU", poll_s=0.02)
 
