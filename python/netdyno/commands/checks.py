@@ -68,7 +68,7 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
 
     return [
         (_cpp_tests(build), _collection(), *_lint(root)),
-        side_by_side("Python, conformance and browser tests", "shared", 3 * _cores()),
+        side_by_side("Python, conformance and browser tests", "shared", 4 * _cores()),
         side_by_side("tests of a calm machine", "calm", _cores() + 1),
         (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
@@ -177,7 +177,7 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
 
 def second_try(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
     """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has not
-    failed, and its name says so. The suite starts some ten thousand servers, six side by side on two cores, where
+    failed, and its name says so. The suite starts some ten thousand servers, eight side by side on two cores, where
     a test may fail for a pause that nothing bounds. A fault that shows only beside others may pass; `--attack` looks
     for those and has no second try."""
     return [_second_try(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
