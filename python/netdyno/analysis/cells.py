@@ -101,7 +101,7 @@ def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
 def _tail(histograms: tuple[str, ...], seed: int) -> Tail:
     """Percentiles of the merged histogram; a resample merges the drawn trials' histograms again. Kept, because a closed
     loop has its response times as service times too, and a run is often analysed more than once."""
-    highest, rows = hdr.align([hdr.decode(text) for text in histograms])
+    highest, rows = hdr.align(_decoded(histograms))
 
     def merged(drawn: Floats) -> Floats:
         return hdr.percentiles(highest, rows, PERCENTS, drawn)
@@ -118,7 +118,13 @@ def _tail(histograms: tuple[str, ...], seed: int) -> Tail:
 
 @lru_cache(maxsize=1024)
 def _merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    return curve(hdr.merge([hdr.decode(text) for text in histograms]))
+    return curve(hdr.merge(_decoded(histograms)))
+
+
+@lru_cache(maxsize=16)
+def _decoded(histograms: tuple[str, ...]) -> tuple[hdr.Histogram, ...]:
+    """Kept for a moment: a cell's percentiles and its curve are of the same histograms."""
+    return tuple(hdr.decode(text) for text in histograms)
 
 
 def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
