@@ -166,14 +166,14 @@ class Server:
         return line.decode()
 
 
-def stand_still_in_grace(*servers: Server, told: float, burns: bool) -> None:
-    """Stop servers that were told to end at this moment (time.monotonic) once their grace has begun, so that they take
-    no CPU from others; continue them before it ends, which is by the clock."""
+def stand_still_in_grace(*servers: Server, signalled_s: float, burns: bool) -> None:
+    """Stop servers that got their signal to end at this moment (time.monotonic) once their grace has begun, so that
+    they take no CPU from others; continue them before it ends, which is by the clock."""
     for server in servers:
         server.wait_for_grace(burns=burns)
         if server.process.poll() is None:
             server.signal(signal.SIGSTOP)
-    time.sleep(max(0.0, told + STANDS_STILL_S - time.monotonic()))
+    time.sleep(max(0.0, signalled_s + STANDS_STILL_S - time.monotonic()))
     for server in servers:
         if server.process.poll() is None:
             server.signal(signal.SIGCONT)

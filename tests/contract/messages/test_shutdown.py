@@ -29,7 +29,7 @@ def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[
     begin = time.monotonic()
     server.signal(signal.SIGTERM)
     if burns:
-        stand_still_in_grace(server, told=begin, burns=True)
+        stand_still_in_grace(server, signalled_s=begin, burns=True)
     totals = server.wait_stopped()
     assert sanitized or time.monotonic() - begin < limit_s
     return totals

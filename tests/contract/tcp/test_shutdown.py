@@ -181,25 +181,25 @@ class Begun:
 
 @pytest.mark.parametrize("kind", ["wait", "cpu"])
 def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kind: str) -> None:
-    """The servers that wait are told to end together; the one that burns CPU would take it from them. For most of the
-    grace they stand still, so that they take no CPU from others: the grace ends by the clock."""
+    """The servers that wait get the signal together; one that burns CPU would take it from them. For most of the grace
+    they stand still, so that they take no CPU from others: the grace ends by the clock."""
     with ExitStack() as stack:
         begun = [
             begin(contestant, stack)
             for workload, begin in UNFINISHED[kind]
             if workload in contestant.manifest.workloads
         ]
-        told = time.monotonic()
-        for one in begun:
-            one.server.signal(signal.SIGTERM)
-        stand_still_in_grace(*(one.server for one in begun), told=told, burns=kind == "cpu")
+        signalled_s = time.monotonic()
+        for service in begun:
+            service.server.signal(signal.SIGTERM)
+        stand_still_in_grace(*(service.server for service in begun), signalled_s=signalled_s, burns=kind == "cpu")
         ended = []
-        for one in begun:
-            ended.append(one.server.wait_stopped())
-            took = time.monotonic() - told
-            assert took < GRACE_S + MARGINS_S[kind], f"it took {took:.1f} s to end: {one.server.process.args!r}"
-        for one, totals in zip(begun, ended, strict=True):
-            one.look(totals)
+        for service in begun:
+            ended.append(service.server.wait_stopped())
+            took = time.monotonic() - signalled_s
+            assert took < GRACE_S + MARGINS_S[kind], f"it took {took:.1f} s to end: {service.server.process.args!r}"
+        for service, totals in zip(begun, ended, strict=True):
+            service.look(totals)
 
 
 def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:

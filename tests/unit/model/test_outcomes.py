@@ -120,7 +120,7 @@ def test_a_copy_is_a_wrong_reply_unless_the_transport_may_make_copies(transport:
     plan = replace(both.load.plan, url=f"{transport}://127.0.0.1:1")
     copied = replace(both.load.messages, duplicated=1)
     load = replace(both.load, plan=plan, messages=copied)
-    assert [one.name for one in outcomes.faults(replace(both, load=load))] == faults
+    assert [fault.name for fault in outcomes.faults(replace(both, load=load))] == faults
 
 
 def test_beside_a_client_contestant_nobody_is_blamed() -> None:
