@@ -17,7 +17,7 @@ MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
     "calm: mostly it waits for moments that a full machine lets pass; it runs beside others that are marked so",
-    "long: its group takes a minute or more, and is begun first, so that it does not end alone after all others",
+    "long: its group takes much of its step, and is begun first, so that it does not end alone after all others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
     *chosen.MARKS,
 )

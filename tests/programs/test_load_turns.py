@@ -2,128 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 import msgspec
 import pytest
 
-from netdyno.audits.plausible import populations
-from netdyno.base.paths import build_dir, generator_path
 from netdyno.machine.pinning import may_run_realtime
-from netdyno.model.load_result import LoadResult
-from netdyno.trial.load import NOT_BELIEVED
 from tests.support.certificates import make_authority
-from tests.support.foreign import LAST, MEASURED, OK, PATIENCE_S, always, end, failed, http, listening, requests
+from tests.support.foreign import LAST, OK, always, end, failed, http, listening, requests
 from tests.support.patience import eventually
-from tests.support.server import Server, launched, serving
+from tests.support.turns import CHAT, INTERVALS, RPC, WAITS, WINDOW_S, server_of, turns
 from tests.support.websocket import agree, frame, frames
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.calm]
-
-AHEAD_NS = 20_000_000
-"""From where a slice is told to where it begins."""
-WINDOW_S = 0.043
-"""No multiple of the interval of the time series, 5 ms."""
-SHORT = {"--warmup": "5ms", "--duration": "43ms", "--timeout": "2s"}
-INTERVALS = 9
-CHAT = ("--workload", "chat", "--audience")
-RPC = ("--workload", "rpc")
-WAITS = (*RPC, "--service-kind", "wait")
-
-
-@dataclass
-class Turns:
-    """A generator whose connections stand."""
-
-    process: subprocess.Popen[str]
-    events: IO[str]
-    file: Path
-
-    def event(self) -> dict[str, int | str]:
-        event: dict[str, int | str] = json.loads(self.events.readline())
-        return event
-
-    def say(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-
-    def go(self) -> int:
-        """Tell the next slice, and return its beginning, in nanoseconds of CLOCK_MONOTONIC."""
-        begins = time.monotonic_ns() + AHEAD_NS
-        self.say(f"go {begins}")
-        return begins
-
-    def slices(self, count: int) -> list[int]:
-        """Make so many; the messages of each. On a busy machine a line may come too late: once more."""
-        return [int(self.make_slice()["sent"]) for _ in range(count)]
-
-    def make_slice(self, announce: Callable[[int], object] = lambda _: None) -> dict[str, int | str]:
-        """Return the event of one, whose beginning is announced as well."""
-        while True:
-            announce(self.go())
-            event = self.event()
-            if event["event"] == "slice":
-                return event
-
-    def paused_s(self, announce: Callable[[int], object] = lambda _: None) -> float:
-        """Make a slice, and return how long its witnesses saw nothing run, in seconds."""
-        return int(self.make_slice(announce)["paused_ns"]) / 1e9
-
-    def ended(self, how: set[int] = MEASURED) -> LoadResult:
-        """The result, when it has ended by itself, whose parts come to their wholes."""
-        assert self.process.wait(PATIENCE_S) in how
-        result: LoadResult = msgspec.json.decode(self.file.read_bytes(), type=LoadResult)
-        assert [bound for bound in populations(result) if bound.broken] == []
-        assert sum(result.timeseries.completed) == result.requests.completed
-        return result
-
-    def end(self) -> LoadResult:
-        self.say("end")
-        return self.ended()
-
-    def cpu_ns(self) -> int:
-        """Of all its threads, so far: the first field of each thread's schedstat (proc(5))."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
-
-
-@contextmanager
-def turns(url: str, file: Path, *arguments: str) -> Iterator[Turns]:
-    reads, writes = os.pipe()
-    command = [str(generator_path(build_dir())), url, "--turns", *arguments]
-    command += [word for option in SHORT.items() if option[0] not in arguments for word in option]
-    command += ["--events-fd", str(writes), "--json", str(file)]
-    with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(writes,), text=True) as run,
-        os.fdopen(reads) as events,
-    ):
-        os.close(writes)
-        try:
-            started = Turns(run, events, file)
-            assert started.event()["event"] == "connected"
-            yield started
-        finally:
-            run.kill()
-
-
-@contextmanager
-def server_of(name: str, *arguments: str) -> Iterator[Server]:
-    with serving([str(build_dir() / "servers" / name)], *arguments) as server:
-        yield server
+pytestmark = [pytest.mark.needs_build, pytest.mark.calm, pytest.mark.long]
 
 
 @pytest.mark.parametrize(
@@ -243,89 +141,6 @@ def test_an_answer_that_comes_later_than_the_slice_is_of_it(tmp_path: Path) -> N
     assert result.latency.response_ns.count == result.requests.due
 
 
-def test_a_slice_with_a_message_that_nobody_answers_is_the_last(tmp_path: Path) -> None:
-    asks = (*RPC, "--service-time", "3s", "--timeout", "400ms")
-    with (
-        server_of("threads-global-lock", *WAITS) as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2", *asks) as generator,
-    ):
-        generator.slices(1)
-        result = generator.ended({1})
-    assert result.messages.lost == result.errors["timeout"] == 2
-
-
-def test_a_slice_of_a_chat_that_a_listener_does_not_hear_is_the_last(tmp_path: Path) -> None:
-    """Though every message came back to who said it."""
-    listeners: list[socket.socket] = []
-    deaf = threading.Event()
-    talks = threading.Lock()
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        listeners.append(connection)
-        while said := connection.recv(1 << 16):
-            with talks:
-                for listener in [connection] if deaf.is_set() else listeners:
-                    listener.sendall(said)
-
-    asks = (*CHAT, "all", "--rate", "200", "--timeout", "400ms")
-    with (
-        listening(serve) as (host, port),
-        turns(f"tcp://{host}:{port}", tmp_path / "result", "-c", "2", *asks) as generator,
-    ):
-        heard = sum(generator.slices(2))
-        deaf.set()
-        (unheard,) = generator.slices(1)
-        result = generator.ended({NOT_BELIEVED})
-    assert result.messages.lost == unheard > 0
-    assert result.messages.sent == heard + unheard
-
-
-@pytest.mark.parametrize("within", [True, False], ids=["within a slice", "between slices"])
-@pytest.mark.parametrize("asks", [(), (*CHAT, "all", "--threads", "2")], ids=["closed", "chat"])
-def test_a_server_that_ends_ends_the_program(within: bool, asks: Sequence[str], tmp_path: Path) -> None:
-    with launched([str(build_dir() / "servers" / "threads-global-lock")], *asks[:4]) as server:
-        server.wait_ready()
-        with turns(server.endpoint, tmp_path / "result", "-c", "4", *asks, "--duration", "300ms") as generator:
-            generator.slices(1)
-            if not within:
-                server.process.kill()
-            begins = generator.go()
-            if within:
-                time.sleep((begins - time.monotonic_ns()) / 1e9 + 0.05)
-                server.process.kill()
-            assert generator.event()["event"] == "slice"
-            result = generator.ended({NOT_BELIEVED})
-    assert result.errors["closed_by_server"] + result.errors["reset"] == 4
-    assert "connections" in failed(result)
-
-
-@pytest.mark.parametrize("slices", [1, 2])
-def test_an_interrupt_between_slices_ends_the_program(slices: int, tmp_path: Path) -> None:
-    with (
-        server_of("threads-global-lock") as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2") as generator,
-    ):
-        generator.slices(slices)
-        time.sleep(0.05)  # it waits for a line
-        generator.process.send_signal(signal.SIGINT)
-        result = generator.ended()
-    assert result.plan.duration_s == pytest.approx(slices * WINDOW_S)
-
-
-def test_an_interrupt_within_a_slice_ends_it_and_the_program(tmp_path: Path) -> None:
-    with (
-        server_of("threads-global-lock") as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2", "--duration", "20s") as generator,
-    ):
-        begins = generator.go()
-        time.sleep((begins - time.monotonic_ns()) / 1e9 + 0.2)
-        generator.process.send_signal(signal.SIGINT)
-        assert generator.event()["event"] == "slice"
-        result = generator.ended()
-    assert 0.05 < result.plan.duration_s < 15
-    assert result.messages.lost == 0
-
-
 PAUSED_S = 0.02
 """How long nothing else runs on the core, from 10 ms after a slice's beginning on."""
 TAKES_A_CORE = f"""
@@ -356,53 +171,6 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) 
         generator.end()
     assert min(free_s) < 0.5 * PAUSED_S
     assert min(taken_s) > 0.7 * PAUSED_S
-
-
-def test_who_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:
-    with (
-        server_of("threads-global-lock") as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2") as generator,
-    ):
-        generator.slices(2)
-        assert generator.process.stdin is not None
-        generator.process.stdin.close()
-        result = generator.ended()
-    assert result.plan.duration_s == pytest.approx(2 * WINDOW_S)
-
-
-@pytest.mark.parametrize(
-    "line", ["stop", "go", "go ", "go now", "go 99999999999999999999", f"go {2**63 - 1}", "go -1", "go 1 2", ""]
-)
-def test_a_line_that_is_none_is_told_and_ends_it(line: str, tmp_path: Path) -> None:
-    with (
-        server_of("threads-global-lock") as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2") as generator,
-    ):
-        generator.slices(1)
-        generator.say(line)
-        assert generator.process.wait(PATIENCE_S) == 1
-        assert generator.process.stderr is not None
-        told = generator.process.stderr.read()
-    assert told.count("\n") == 1
-    assert f"'{line}' is none of 'go N', 'drop', 'end'" in told
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("-n", "5"),
-        ("--share", "1/2", "-c", "2"),
-        ("--await-go",),
-        ("--rate", "1k/1s,2k/1s"),
-        ("--workload", "chat", "-c", "3", "--slow-readers", "1"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_what_contradicts_turns_is_one_line_and_exit_2(arguments: Sequence[str]) -> None:
-    command = [str(generator_path(build_dir())), "tcp://127.0.0.1:1", "--turns", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--turns" in done.stderr
 
 
 def test_a_foreign_server_may_close_what_is_idle_between_slices(tmp_path: Path) -> None:

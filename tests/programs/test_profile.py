@@ -14,7 +14,7 @@ from netdyno.machine.perf import PREEMPTED
 from netdyno.model.profile import Stack
 from tests.support.fixtures import FAKES
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = [pytest.mark.needs_build, pytest.mark.calm, pytest.mark.long]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -69,7 +69,7 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     return [
         (_cpp_tests(build), _collection(), *_lint(root)),
         side_by_side("Python, conformance and browser tests", "shared", 4 * _cores()),
-        side_by_side("tests of a calm machine", "calm", _cores() + 1),
+        side_by_side("tests of a calm machine", "calm", 2 * _cores()),
         (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
