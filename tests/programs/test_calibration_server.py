@@ -18,6 +18,7 @@ from netdyno.machine import server_proc
 from netdyno.statistics import hdr
 from tests.contract.golden import wire
 from tests.support.client import Client
+from tests.support.kernel import stamping_arrivals
 from tests.support.patience import eventually
 from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
 from tests.support.server import Server, run, serving
@@ -79,7 +80,7 @@ def test_answers_that_wait_hold_up_nobody(delayed: Server) -> None:
 def test_it_tells_how_long_a_request_waited_to_be_read() -> None:
     """The second connection is not read for half a second, and its request is the only one after the warm-up."""
     options = ("--arrival-times", "--warm-up", "1", "--stall", "at=0s,for=500ms,connection=2")
-    with serving(COMMAND, "--workload", "lines", *options) as server:
+    with stamping_arrivals(), serving(COMMAND, "--workload", "lines", *options) as server:
         with Client(server.address) as first, Client(server.address) as second:
             first.send(b"line 1\n")
             assert first.receive(7) == b"line 1\n"

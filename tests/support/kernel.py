@@ -13,7 +13,10 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.patience import eventually
+
 PIDFD_GETFD = 438  # the same number on every architecture
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; struct timespec
 
 # Offsets in struct tcp_info (linux/tcp.h); the structure only ever grows at its end.
 TCPI_SACKED = 28  # of a listening socket: its backlog (tcp_get_info in net/ipv4/tcp.c)
@@ -52,3 +55,20 @@ def tcp_info(sock: socket.socket, offset: int) -> int:
 def nodelay(sock: socket.socket) -> bool:
     """TCP_NODELAY is set."""
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+@contextmanager
+def stamping_arrivals() -> Iterator[None]:
+    """Within it the kernel stamps every packet as it arrives. For the first socket that asks for it (SO_TIMESTAMPNS,
+    socket(7)) it begins a moment later, from a work queue (net_enable_timestamp in net/core/dev.c)."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sender:
+        receiver, _ = listener.accept()
+        with receiver:
+            receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+            def is_stamped() -> bool:
+                sender.sendall(b"?")
+                return bool(receiver.recvmsg(1, socket.CMSG_SPACE(16))[1])
+
+            eventually(is_stamped, "the kernel stamps nothing that arrives")
+            yield

@@ -19,12 +19,12 @@ from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import BYE, HELO, Client, Transport, control
 from tests.support.inside import Inside, inside
+from tests.support.kernel import SO_TIMESTAMPNS
 from tests.support.server import Finished, Server, launched, run
 
 LISTEN = "multicast://239.255.0.1:0?interface=lo"
 LOOPBACK = "127.0.0.1"
 IP_MULTICAST_ALL = 49  # linux/in.h
-SO_TIMESTAMPNS = 35  # asm-generic/socket.h; struct timespec
 LARGEST = 1 << 16
 
 
