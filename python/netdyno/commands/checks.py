@@ -62,14 +62,14 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     time, and before them those that need most of it, a few at a time; which those are is marked in the tests, so that
     each test is in one of the three steps."""
 
-    def side_by_side(name: str, machine: str, processes: int) -> Stage:
+    def side_by_side(name: str, machine: str, processes: int) -> Step:
         arguments = ("--machine", machine, *pytest_arguments)
-        return (_tried_again(name, arguments, beside=_beside(processes), alone=_beside(1)),)
+        return _tried_again(name, arguments, beside=_beside(processes), alone=_beside(1))
 
     return [
-        (_cpp_tests(build), _collection(), *_lint(root)),
-        side_by_side("Python, conformance and browser tests", "shared", 4 * _cores()),
-        side_by_side("tests of a calm machine", "calm", 2 * _cores()),
+        (_cpp_tests(build), _collection(), *_fast_lint()),
+        (side_by_side("Python, conformance and browser tests", "shared", 4 * _cores()), *_slow_lint(root)),
+        (side_by_side("tests of a calm machine", "calm", 2 * _cores()),),
         (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
@@ -83,7 +83,7 @@ def attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROO
 def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """What `netdyno test --quick` runs: units, the architecture, lint, and of the contract what is marked quick."""
     tests = _pytest("quick tests", *_QUICK, "-m", "quick", *_beside(_cores() + 1), *pytest_arguments)
-    return [(_cpp_tests(build), *_lint(root)), (tests,)]
+    return [(_cpp_tests(build), *_fast_lint(), *_slow_lint(root)), (tests,)]
 
 
 def _cpp_tests(build: Path) -> Step:
@@ -97,14 +97,18 @@ def _collection() -> Step:
     return _pytest("collection of the tests", "tests", "--collect-only", "-qq")
 
 
-def _lint(root: Path) -> Stage:
-    python, sources = sys.executable, cpp_sources(root)
-    found = (
+def _fast_lint() -> Stage:
+    python = sys.executable
+    return (
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
-        Step("mypy", (python, "-m", "mypy")),
     )
-    return (*found, Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources))) if sources else found
+
+
+def _slow_lint(root: Path) -> Stage:
+    sources = cpp_sources(root)
+    formats = (Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)),) if sources else ()
+    return (Step("mypy", (sys.executable, "-m", "mypy")), *formats)
 
 
 def _pytest(name: str, *arguments: str) -> Step:
@@ -160,14 +164,14 @@ def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, i
 
 
 def run_stage(stage: Stage) -> list[tuple[Step, int]]:
-    """Run its steps at the same time, each with its output in one piece; a single step writes its own as it comes. All
-    give way to the first, whose tests wait for moments."""
-    if len(stage) == 1:
-        return [(stage[0], run_step(stage[0]))]
-    print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
+    """Run its steps at the same time. The first writes its output as it comes; that of each other follows in one piece.
+    All give way to the first, whose tests wait for moments."""
+    first, *others = stage
+    if others:
+        print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
     with ThreadPoolExecutor(len(stage)) as pool:
-        running = [(step, pool.submit(_output_of, step, gives_way=step is not stage[0])) for step in stage]
-        results = []
+        running = [(step, pool.submit(_output_of, step)) for step in others]
+        results = [(first, run_step(first))]
         for step, pending in running:
             code, output = pending.result()
             print(f"\n== {step.name}: {_shown(step)}\n{output}", end="", flush=True)
@@ -192,14 +196,13 @@ def _second_try(step: Step) -> tuple[Step, int]:
     return (step if code else step._replace(name=f"{step.name}; some failed at first, and passed alone"), code)
 
 
-def _output_of(step: Step, *, gives_way: bool) -> tuple[int, str]:
+def _output_of(step: Step) -> tuple[int, str]:
     if shutil.which(step.command[0]) is None:
         return NOT_INSTALLED, _missing(step)
     with subprocess.Popen(
         step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
-        if gives_way:
-            os.setpriority(os.PRIO_PROCESS, process.pid, min(os.getpriority(os.PRIO_PROCESS, 0) + GIVEN_WAY, 19))
+        os.setpriority(os.PRIO_PROCESS, process.pid, min(os.getpriority(os.PRIO_PROCESS, 0) + GIVEN_WAY, 19))
         output, _ = process.communicate()
     return process.returncode, output
 

@@ -55,7 +55,8 @@ def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() 
     shared, calm = (int(command[command.index("--numprocesses") + 1]) for command in commands[:2])
     assert 1 < calm < shared
     assert "--numprocesses" not in commands[2]
-    assert [len(stage) for stage in planned] == [1, 1, 1]
+    assert [step.name for stage in planned for step in stage[1:]] == ["mypy", "clang-format"]
+    assert len(planned[-1]) == 1
 
 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
@@ -157,8 +158,8 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
     with tempfile.TemporaryDirectory() as folder:
         pipe = Path(folder) / "pipe"
         os.mkfifo(pipe)
-        waits = Step("waits", ("sh", "-c", f"echo one; cat {pipe}; echo three >&2; exit 3"))
-        tells = Step("tells", ("sh", "-c", f"echo two >{pipe}; echo four"))
+        waits = Step("waits", ("sh", "-c", f"echo one; cat {pipe}; echo three; exit 3"))
+        tells = Step("tells", ("sh", "-c", f"echo two >{pipe}; echo four >&2"))
         results = run_stage((waits, tells))
     assert results == [(waits, 3), (tells, 0)]
     told = capfd.readouterr().out
@@ -166,11 +167,11 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
     assert words == ["== waits", "one", "two", "three", "== tells", "four"]
 
 
-def test_what_runs_beside_the_first_step_gives_way_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_runs_beside_the_first_step_gives_way_to_it(capfd: pytest.CaptureFixture[str]) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
     told = Step("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
     assert run_stage((Step("first", ("nice",)), told))[1] == (told, 0)
-    assert f"\n{own}\n" in (said := capsys.readouterr().out)
+    assert f"\n{own}\n" in (said := capfd.readouterr().out)
     assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in said
 
 
