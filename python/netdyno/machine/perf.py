@@ -1,8 +1,8 @@
-"""perf(1) on a server that runs: attach to it, record a window, and read the stacks that were seen there.
+"""perf(1) on a running server: attach to it, record a window, and read the stacks seen there.
 
-What it computes is sampled by the clock of its CPU (cpu-clock), which every virtual machine has too. What it waits for
-is seen as it leaves the CPU (context-switches, which is sched:sched_switch without the rights for tracepoints) until it
-comes back (--switch-events)."""
+The clock of its CPU (cpu-clock, which every virtual machine has too) samples what the server computes. What it waits
+for is recorded as a thread leaves the CPU (context-switches, which is sched:sched_switch without the rights for
+tracepoints) until it comes back (--switch-events)."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from netdyno.model.profile import Runtime, Stack
 
 NAME = "perf"
 ATTACH_S = 20.0
-"""How long it may take to reach all threads, or to end: it reads the kernel's symbols meanwhile."""
+"""Seconds that perf may take to reach all threads, or to end: it reads the kernel's symbols meanwhile."""
 READ_S = 120.0
-"""How long it may take to find the names of the frames."""
+"""Seconds that perf may take to find the names of the frames."""
 STACK_BYTES = 8192
-"""Of a thread's stack, copied with each sample: the project's builds, and Debian's libraries, have no frame pointers,
-so that only their unwind tables (dwarf) lead from frame to frame."""
+"""The part of a thread's stack that is copied with each sample: the project's builds, and Debian's libraries, have no
+frame pointers, so that only their unwind tables (dwarf) lead from frame to frame."""
 LONGEST_NAME = 240
 KERNEL = "_[k]"
 """The end of a kernel frame's name, as in all folded stacks."""
 PREEMPTED = "[preempted]"
-"""The last frame of a thread that did not wait for anything but the CPU."""
+"""The last frame of a thread that waited for nothing but the CPU."""
 _BEGINNINGS = re.compile(
     r"(_?main|_start|__libc_start.*|start_thread|clone3?|__clone3?|runtime\.(goexit|mstart|rt0_go|mcall|systemstack).*"
     r"|ret_from_fork.*)(_\[k\])?"
 )
-"""Where a stack begins; of Go also where a stack of the runtime's own does."""
+"""The first functions of a stack; for Go also those of the runtime's own stacks."""
 
 _HEAD = re.compile(r"(?P<comm>.*?) +(?P<pid>-?\d+)/(?P<thread>-?\d+) +(?P<s>\d+)\.(?P<ns>\d{9}): +(?P<what>.*)")
 _FRAME = re.compile(r"\s+(?P<address>[0-9a-f]+) (?P<symbol>.*?) \((?P<file>[/\[].*)\)")
 _SAMPLE = re.compile(r"(?P<period>\d+) +\S+:\s*")
 _NO_NAME = re.compile(r":-?\d+")
-"""What perf calls a thread that began unseen."""
+"""The name that perf gives a thread whose start it did not see."""
 _NOWHERE = frozenset({"ffffffffffffffff", "0"})
-"""What an unwinder says for the caller of the first function."""
+"""The addresses that an unwinder gives for the caller of the first function."""
 
 
 class Rights(NamedTuple):
-    """What may be recorded. `why` says why nothing may, in perf's words."""
+    """The rights to record. `why` is perf's reason where nothing may be recorded."""
 
     user: bool
     kernel: bool
@@ -59,7 +59,7 @@ class Rights(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A thread in a stack, at a moment; `period` is how much it stands for."""
+    """A sample: a thread in a stack at a moment; `period` is the amount that it stands for."""
 
     thread: int
     at_ns: int
@@ -78,13 +78,13 @@ class Switched(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Events that were not written down in time."""
+    """Events that perf did not write down in time."""
 
     number: int
 
 
 class Stacks(NamedTuple):
-    """Stacks with microseconds, and what is to be said of them (model/profile.py)."""
+    """Stacks with microseconds, and figures on their quality (model/profile.py)."""
 
     stacks: dict[Stack, float]
     samples: int
@@ -95,13 +95,13 @@ class Stacks(NamedTuple):
 
 
 def program() -> str | None:
-    """Where it is; None where it is not installed."""
+    """Return the path of perf; None where it is not installed."""
     return shutil.which(NAME)
 
 
 @cache
 def rights(tool: str, folder: Path) -> Rights:
-    """What perf may record here: found by trying, for a container may give root without the capability. Tried once for
+    """Return what perf may record here, by trying: a container may give root without the capability. Tried once for
     all servers of a run, as it takes a second."""
     if not _refused(tool, "cpu-clock:k", folder):
         return Rights(user=True, kernel=True)
@@ -110,7 +110,7 @@ def rights(tool: str, folder: Path) -> Rights:
 
 
 def _refused(tool: str, event: str, folder: Path) -> str:
-    """Why an event may not be recorded; empty where it may."""
+    """Return the reason why an event may not be recorded; empty where it may."""
     data = folder / "rights.data"
     command = [tool, "record", "-q", "-e", event, "-o", str(data), "--", "true"]
     try:
@@ -119,17 +119,17 @@ def _refused(tool: str, event: str, folder: Path) -> str:
         return str(error)
     finally:
         data.unlink(missing_ok=True)
-    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return "" if done.returncode == 0 else " ".join(said[:3])[:300] or f"exit code {done.returncode}"
+    errors = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else " ".join(errors[:3])[:300] or f"exit code {done.returncode}"
 
 
 def on_cpu(kernel: bool, rate_hz: int) -> tuple[str, ...]:
-    """What is asked of perf for what a server computes."""
+    """Return the options that record what a server computes."""
     return ("-e", "cpu-clock" if kernel else "cpu-clock:u", "-F", str(rate_hz))
 
 
 def off_cpu(every: int) -> tuple[str, ...]:
-    """What is asked of perf for what a server waits for."""
+    """Return the options that record what a server waits for."""
     return ("-e", "context-switches", "-c", str(every), "--switch-events")
 
 
@@ -149,12 +149,12 @@ class Recorder:
         self.tell("disable")
 
     def end(self) -> None:
-        """Wait until it has written all that it saw. Raises TrialError where it does not, or had ended before."""
+        """Wait until perf has written all that it saw. Raises TrialError where it does not, or had ended before."""
         self.tell("stop")
         self._process.expect_end(time.monotonic(), ATTACH_S)
 
     def tell(self, word: str) -> None:
-        with suppress(BrokenPipeError):  # it ends, and will be asked for its exit code or its answer
+        with suppress(BrokenPipeError):  # it is ending; its exit code or missing answer will show that
             os.write(self._control, f"{word}\n".encode())
 
 
@@ -168,39 +168,39 @@ def attached(
     data: Path,
     log: TrialLog,
 ) -> Iterator[Recorder]:
-    """A recorder of all threads of these processes, and of those that they start; it has not begun. Raises TrialError
-    where it may not."""
+    """Attach a recorder to all threads of these processes, and to those that they start; it has not begun. Raises
+    TrialError where perf may not."""
     unwinding = ("--call-graph", "fp" if runtime in WITH_FRAME_POINTERS else f"dwarf,{STACK_BYTES}")
-    told, tells = os.pipe()
-    reading, answers = os.pipe()
-    control = ("-D", "-1", "--control", f"fd:{told},{answers}")
-    some = ",".join(map(str, pids))
-    command = [tool, "record", "-q", "-N", "-B", *events, *unwinding, *control, "-o", str(data), "-p", some]
+    command_reader, command_writer = os.pipe()
+    answer_reader, answer_writer = os.pipe()
+    control = ("-D", "-1", "--control", f"fd:{command_reader},{answer_writer}")
+    processes = ",".join(map(str, pids))
+    command = [tool, "record", "-q", "-N", "-B", *events, *unwinding, *control, "-o", str(data), "-p", processes]
     with (
-        os.fdopen(reading, "rb", closefd=True),
-        os.fdopen(tells, "wb", buffering=0),
+        os.fdopen(answer_reader, "rb", closefd=True),
+        os.fdopen(command_writer, "wb", buffering=0),
         log.section(NAME, command) as output,
     ):
         try:
-            process = Process(command, cores, output, name=NAME, pass_fds=[told, answers])
+            process = Process(command, cores, output, name=NAME, pass_fds=[command_reader, answer_writer])
         finally:
-            os.close(told)
-            os.close(answers)
+            os.close(command_reader)
+            os.close(answer_writer)
         with process:
-            recorder = Recorder(process, tells)
+            recorder = Recorder(process, command_writer)
             recorder.tell("ping")
-            line = LineReader(reading, NAME).wait_line(time.monotonic() + ATTACH_S)
+            line = LineReader(answer_reader, NAME).wait_line(time.monotonic() + ATTACH_S)
             if line is None or line.strip("\0") != "ack":
                 raise TrialError(f"{NAME} did not begin{process.last_words()}")
             yield recorder
 
 
 WITH_FRAME_POINTERS = frozenset({"go", "java", "node"})
-"""Runtimes whose code has them; a JIT's has no unwind tables."""
+"""Runtimes whose code has frame pointers; a JIT's code has no unwind tables."""
 
 
 def script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
-    """What was recorded, line by line. Raises TrialError where perf cannot read it."""
+    """Read what was recorded, line by line. Raises TrialError where perf cannot read it."""
     fields = "comm,pid,tid,time,period,event,ip,sym,dso"
     command = [tool, "script", "-i", str(data), "--ns", "--no-inline", "--show-switch-events", "--show-lost-events"]
     command += ["-F", fields]
@@ -220,52 +220,52 @@ def script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
         text.unlink(missing_ok=True)
 
 
-# --- what it wrote --------------------------------------------------------------------------------------------------
+# --- its output -----------------------------------------------------------------------------------------------------
 
 
 def events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
-    """What is in perf's script. A line that is none of these is passed over: a thread may be called anything. Pure."""
+    """Parse perf's script. A line that holds no event is skipped: a thread may have any name. Pure."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in lines:
         if head is not None and (frame := _FRAME.fullmatch(line.rstrip("\n").replace(" (deleted))", ")"))):
-            frames.append("" if frame["address"] in _NOWHERE else _frame(frame["symbol"], frame["file"]))
+            frames.append("" if frame["address"] in _NOWHERE else _format_frame(frame["symbol"], frame["file"]))
             continue
         if head is not None and not line.strip():
-            yield _seen(head, frames)
+            yield _parse_sample(head, frames)
             head, frames = None, []
             continue
-        found = _HEAD.fullmatch(line.strip())
-        if found is None:
+        fields = _HEAD.fullmatch(line.strip())
+        if fields is None:
             continue
         if head is not None:
-            yield _seen(head, frames)
+            yield _parse_sample(head, frames)
             head, frames = None, []
-        if found["what"].startswith("PERF_RECORD_SWITCH"):
-            way = found["what"].split()
-            came = way[1:2] == ["IN"]
-            yield Switched(int(found["thread"]), _at_ns(found), came, "preempt" in way)
-        elif found["what"].startswith("PERF_RECORD_LOST"):
-            yield Lost(int(found["what"].split()[-1]))
-        elif _SAMPLE.fullmatch(found["what"]):
-            head = found
+        if fields["what"].startswith("PERF_RECORD_SWITCH"):
+            switch = fields["what"].split()
+            came = switch[1:2] == ["IN"]
+            yield Switched(int(fields["thread"]), _moment_ns(fields), came, "preempt" in switch)
+        elif fields["what"].startswith("PERF_RECORD_LOST"):
+            yield Lost(int(fields["what"].split()[-1]))
+        elif _SAMPLE.fullmatch(fields["what"]):
+            head = fields
     if head is not None:
-        yield _seen(head, frames)
+        yield _parse_sample(head, frames)
 
 
-def _seen(head: re.Match[str], frames: list[str]) -> Seen:
+def _parse_sample(head: re.Match[str], frames: list[str]) -> Seen:
     sample = _SAMPLE.fullmatch(head["what"])
     assert sample is not None
     stack = tuple(name for name in reversed(frames) if name)
-    return Seen(int(head["thread"]), _at_ns(head), int(sample["period"]), head["comm"].strip(), stack)
+    return Seen(int(head["thread"]), _moment_ns(head), int(sample["period"]), head["comm"].strip(), stack)
 
 
-def _at_ns(head: re.Match[str]) -> int:
+def _moment_ns(head: re.Match[str]) -> int:
     return int(head["s"]) * 10**9 + int(head["ns"])
 
 
-def _frame(symbol: str, file: str) -> str:
-    """The frame as folded stacks have it: no semicolon, no line end, and no path of this machine."""
+def _format_frame(symbol: str, file: str) -> str:
+    """Format the frame as folded stacks have it: no semicolon, no line end, and no path of this machine."""
     name = file.rsplit("/", 1)[-1]
     if symbol == "[unknown]":
         return f"[{name.strip('[]') or 'unknown'}]"
@@ -273,61 +273,61 @@ def _frame(symbol: str, file: str) -> str:
     return symbol.replace(";", ":")[:LONGEST_NAME] + (KERNEL if in_kernel else "")
 
 
-def computing(found: Iterable[Seen | Switched | Lost], process: str) -> Stacks:
-    """Samples of a CPU's clock, each of which stands for its period. Pure."""
+def computing(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks:
+    """Sum the samples of a CPU's clock, each of which stands for its period. Pure."""
     return _sum(
-        (_threaded(one, process), one.period) if isinstance(one, Seen) else one
-        for one in found
-        if not isinstance(one, Switched)
+        (_put_under_thread(record, process), record.period) if isinstance(record, Seen) else record
+        for record in records
+        if not isinstance(record, Switched)
     )
 
 
-def waiting(found: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float) -> Stacks:
-    """For each thread that was seen as it left the CPU, how long it was away: until it came back, or to the window's
-    end. Pure."""
-    return _sum(_away(found, process, every, window_s))
+def waiting(records: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float) -> Stacks:
+    """Sum the time for which each thread that was seen leaving the CPU was away: until it came back, or to the
+    window's end. Pure."""
+    return _sum(_measure_waits(records, process, every, window_s))
 
 
-def _away(
-    found: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float
+def _measure_waits(
+    records: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float
 ) -> Iterator[tuple[Stack, int] | Lost]:
     leaving: dict[int, tuple[int, Stack]] = {}
     first_ns: int | None = None
-    for one in found:
-        if isinstance(one, Lost):
-            leaving.clear()  # who has come back meanwhile is not known
-            yield one
+    for record in records:
+        if isinstance(record, Lost):
+            leaving.clear()  # it is not known which threads came back meanwhile
+            yield record
             continue
-        first_ns = one.at_ns if first_ns is None else first_ns
-        if isinstance(one, Seen):
-            leaving[one.thread] = (one.at_ns, _threaded(one, process))
-        elif not one.came:
-            if one.preempted and one.thread in leaving:
-                at_ns, stack = leaving[one.thread]
-                leaving[one.thread] = (at_ns, (*stack, PREEMPTED))
-        elif one.thread in leaving:
-            at_ns, stack = leaving.pop(one.thread)
-            yield stack, every * (one.at_ns - at_ns)
+        first_ns = record.at_ns if first_ns is None else first_ns
+        if isinstance(record, Seen):
+            leaving[record.thread] = (record.at_ns, _put_under_thread(record, process))
+        elif not record.came:
+            if record.preempted and record.thread in leaving:
+                at_ns, stack = leaving[record.thread]
+                leaving[record.thread] = (at_ns, (*stack, PREEMPTED))
+        elif record.thread in leaving:
+            at_ns, stack = leaving.pop(record.thread)
+            yield stack, every * (record.at_ns - at_ns)
     end_ns = (first_ns or 0) + int(window_s * 1e9)
     yield from ((stack, every * max(0, end_ns - at_ns)) for at_ns, stack in leaving.values())
 
 
-def _threaded(one: Seen, process: str) -> Stack:
-    """Under the name of its thread, where that has one of its own."""
-    if one.name == process or _NO_NAME.fullmatch(one.name):
-        return one.stack
-    return (one.name.replace(";", ":"), *one.stack)
+def _put_under_thread(sample: Seen, process: str) -> Stack:
+    """Put the stack under the name of its thread, where that has one of its own."""
+    if sample.name == process or _NO_NAME.fullmatch(sample.name):
+        return sample.stack
+    return (sample.name.replace(";", ":"), *sample.stack)
 
 
-def _sum(found: Iterable[tuple[Stack, int] | Lost]) -> Stacks:
+def _sum(entries: Iterable[tuple[Stack, int] | Lost]) -> Stacks:
     stacks: Counter[Stack] = Counter()
     nameless: Counter[str] = Counter()
     samples = lost = unnamed = cut = 0
-    for one in found:
-        if isinstance(one, Lost):
-            lost += one.number
+    for entry in entries:
+        if isinstance(entry, Lost):
+            lost += entry.number
             continue
-        stack, nanoseconds = one
+        stack, nanoseconds = entry
         stacks[stack] += nanoseconds
         samples += 1
         files = {frame for frame in stack if frame.startswith("[") and frame != PREEMPTED}
@@ -344,7 +344,7 @@ def _sum(found: Iterable[tuple[Stack, int] | Lost]) -> Stacks:
     )
 
 
-# --- what runs ------------------------------------------------------------------------------------------------------
+# --- the runtime ----------------------------------------------------------------------------------------------------
 
 ENVIRONMENT = (
     "env",
@@ -352,14 +352,14 @@ ENVIRONMENT = (
     "NODE_OPTIONS=--perf-basic-prof-only-functions",
     "PYTHONPERFSUPPORT=1",
 )
-"""In front of a server: runtimes write down then what their JIT called which code (/tmp/perf-PID.map). For others these
-variables are nothing."""
+"""The command in front of a server: it makes runtimes write down the names of the code of their JIT
+(/tmp/perf-PID.map). Other servers ignore these variables."""
 _GO_MARK = b"\xff Go buildinf:"
 _MOST_READ = 64 << 20
 
 
 def runtime_of(pid: int) -> Runtime:
-    """By the program that runs; "native" where nobody may see it."""
+    """Return the runtime by the program of the process; "native" where that may not be read."""
     program = Path(f"/proc/{pid}/exe")
     try:
         name = program.readlink().name
@@ -376,5 +376,5 @@ def runtime_of(pid: int) -> Runtime:
 
 
 def forget(pid: int) -> None:
-    """Take away what a runtime wrote for perf."""
+    """Remove what a runtime wrote for perf."""
     Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)

@@ -20,18 +20,19 @@ _PR_SET_PTRACER = 0x59616D61
 _PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 
 REALTIME_PRIORITY = 2
-"""Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
+"""The generator's priority under SCHED_FIFO: of the thread that announces the window; the loading threads are one
+below."""
 RELAY_PRIORITY = REALTIME_PRIORITY + 1
-"""Of the relay of a link there: a frame that is due interrupts even the generator, as an interrupt would."""
+"""The priority of the relay of a link: a frame that is due interrupts even the generator, as an interrupt would."""
 
 LONGEST_LINE = 64 << 10
-"""Bytes of a line that a program says. A line of totals has some hundred."""
+"""The bytes of a line that a program may print. A line of totals has some hundred."""
 MOST_LOG = 64 << 20
-"""Bytes that a program may write into its log: an access log of some seconds. Who writes more is ended, before the disk
-is full. The file is looked at every LOOK_S, for a reader at the end of a pipe would cost more."""
+"""Bytes that a program may write into its log: an access log of some seconds. One that writes more is ended, before the
+disk is full. The file is looked at every LOOK_S, as a reader at the end of a pipe would cost more."""
 LOOK_S = 0.1
 UNREADABLE = (ValueError, RecursionError)
-"""What msgspec raises over what a program wrote: no JSON, other types, no UTF-8, or nested without end."""
+"""The errors of msgspec on the output of a program: no JSON, wrong types, no UTF-8, or endless nesting."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,7 +46,7 @@ class ServerError(TrialError):
 
 
 def describe_exit(code: int) -> str:
-    """An exit code for people: "exit code 3", "signal SIGSEGV", "signal SIGRTMIN+6"."""
+    """Describe an exit code for people: "exit code 3", "signal SIGSEGV", "signal SIGRTMIN+6"."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -55,8 +56,8 @@ def describe_exit(code: int) -> str:
 
 
 class Process:
-    """A program under the harness. Used as a context manager, it and its whole group are gone afterwards. Whatever is
-    waited for, the logs of all that live are looked at."""
+    """A program under the harness. Used as a context manager, it and its whole group are gone afterwards. Every wait
+    also checks the logs of all running programs."""
 
     _alive: ClassVar[list[Process]] = []
 
@@ -74,11 +75,11 @@ class Process:
         traceable: bool = False,
         stdin: int = subprocess.DEVNULL,
     ) -> None:
-        """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
-        `name` is what a reason calls it; what the "server" does wrong is a ServerError. `realtime` puts it before
-        everything else on its cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of
-        the same user trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises
-        TrialError when it cannot be started."""
+        """Start it with its output going to a file; one that `talks` has its stdout read line by line instead. Reasons
+        call it `name`; what the "server" does wrong is a ServerError. `realtime` puts it before everything else on its
+        cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it,
+        which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be
+        started."""
         self.name = name
         self._error = ServerError if name == "server" else TrialError
         given = program_settings.choose()
@@ -93,7 +94,7 @@ class Process:
             if os.getppid() != parent:
                 os._exit(1)
             if traceable:
-                _libc.prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)  # EINVAL without Yama: then nobody needs it
+                _libc.prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)  # EINVAL without Yama, which then forbids nothing
             given.apply()
             if cores:
                 os.sched_setaffinity(0, cores)
@@ -123,7 +124,7 @@ class Process:
             self._alive.append(self)
             try:
                 held.release()
-            except BaseException:  # whoever started it never gets to end it
+            except BaseException:  # the caller gets no object with which to end it
                 self.__exit__()
                 raise
 
@@ -138,28 +139,29 @@ class Process:
             self._popen.stdout.close()
 
     def lines(self) -> LineReader:
-        """Its stdout, for one that `talks`."""
+        """Return a reader of its stdout, for one that `talks`."""
         assert self._popen.stdout is not None
         return LineReader(self._popen.stdout.fileno(), self.name, self._error)
 
     @classmethod
     def look_at_logs(cls) -> None:
-        """Raises TrialError when one that lives has written too much."""
-        for one in cls._alive:
-            if os.fstat(one.output.fileno()).st_size > MOST_LOG:
-                raise one._error(f"the {one.name} wrote more than {MOST_LOG >> 20} MiB to its log")
+        """Check the logs of all running programs. Raises TrialError when one has written too much."""
+        for process in cls._alive:
+            if os.fstat(process.output.fileno()).st_size > MOST_LOG:
+                raise process._error(f"the {process.name} wrote more than {MOST_LOG >> 20} MiB to its log")
 
     def last_words(self) -> str:
-        """The last line of its output, which mostly says why it ended, as the end of a sentence."""
+        """Return the last line of its output, which mostly says why it ended, as the end of a sentence."""
         lines = trial_log.end_of(self.output, 4096).decode("utf-8", "replace").splitlines()
         return f": {lines[-1].strip()[:300]}" if lines else ""
 
     def has_ended(self) -> bool:
-        """Whether it has ended; it stays unreaped, so its process group cannot be someone else's by now."""
+        """Return whether it has ended; it stays unreaped, so that its process group cannot belong to another
+        program."""
         return _readable(self.pidfd, 0)
 
     def exit_code(self) -> int:
-        """Reap it and say how it ended (negative: signal). Only after it has ended."""
+        """Reap it and return its exit code (negative: signal). Only after it has ended."""
         return self._popen.wait()
 
     def wait(self, deadline: float) -> bool:
@@ -167,14 +169,14 @@ class Process:
         return _await(self.pidfd, deadline)
 
     def expect_end(self, began: float, patience_s: float, also: Collection[int] = ()) -> None:
-        """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that
-        is not enough, or it does not end with 0 or `also`."""
+        """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that is
+        not enough, or the exit code is neither 0 nor in `also`."""
         if not self.wait(began + patience_s):
             raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
         self.expect_success(also)
 
     def expect_success(self, also: Collection[int] = ()) -> None:
-        """Reap it. Only after it has ended. Raises TrialError when that was with anything but 0 or `also`."""
+        """Reap it. Only after it has ended. Raises TrialError when its exit code is neither 0 nor in `also`."""
         if (code := self.exit_code()) != 0 and code not in also:
             raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
 
@@ -191,10 +193,10 @@ class Process:
 
 
 class LineReader:
-    """Whole lines from a descriptor, without ever blocking, however much is written there."""
+    """A reader of whole lines from a descriptor, which never blocks, however much is written there."""
 
     def __init__(self, fd: int, name: str = "program", error: type[TrialError] = TrialError) -> None:
-        """`name` is what a reason calls the writer, `error` what is raised when it writes no line."""
+        """Reasons call the writer `name`; `error` is raised when it writes no line."""
         self.fd = fd
         self.at_end = False
         self._name = name
@@ -206,8 +208,9 @@ class LineReader:
         return self.fd
 
     def read_lines(self) -> list[str]:
-        """Every line that has become complete; at the end of the stream also a last one without its newline. Of one who
-        never pauses, some. Raises TrialError when a line is longer than LONGEST_LINE."""
+        """Return every line that has become complete; at the end of the stream also a last one without its newline. A
+        writer that never pauses gives some lines at a time. Raises TrialError when a line is longer than
+        LONGEST_LINE."""
         while not self.at_end and len(self._buffer) <= LONGEST_LINE:
             try:
                 data = os.read(self.fd, 65536)
@@ -224,8 +227,8 @@ class LineReader:
         return [line.decode("utf-8", "replace") for line in lines]
 
     def wait_line(self, deadline: float) -> str | None:
-        """The next line, or None at the deadline or the end of the stream. Further lines read with it are dropped:
-        the programs print one line and then wait. Raises TrialError as `read_lines` does."""
+        """Return the next line, or None at the deadline or the end of the stream. Further lines read with it are
+        dropped: the programs print one line and then wait. Raises TrialError as `read_lines` does."""
         while True:
             lines = self.read_lines()
             if lines:
@@ -235,7 +238,8 @@ class LineReader:
 
 
 def _await(fd: int, deadline: float) -> bool:
-    """Whether it can be read before the deadline. Raises TrialError where a log grows too long meanwhile."""
+    """Wait until it can be read; return whether that was before the deadline. Raises TrialError where a log grows too
+    long meanwhile."""
     while True:
         Process.look_at_logs()
         left_s = deadline - time.monotonic()

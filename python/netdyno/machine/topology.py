@@ -45,22 +45,23 @@ class Topology(NamedTuple):
 
     @property
     def usable(self) -> tuple[Processor, ...]:
-        """No isolated ones unless this process has no others, and no more than the quota fills, but at least one: on
-        more, all stand still as soon as it is used up. Of these first the fastest, and one thread of each core."""
-        free = [one for one in self.processors if one.cpu not in self.isolated] or list(self.processors)
+        """The processors to use: none that is isolated unless this process has no others, and no more than the quota
+        fills, but at least one: on more, all stand still as soon as the quota is used up. The fastest come first, and
+        one thread of each core."""
+        free = [thread for thread in self.processors if thread.cpu not in self.isolated] or list(self.processors)
         if self.quota is None or self.quota >= len(free):
             return tuple(free)
-        cpus = {one.cpu for one in free}
-        nth = {one.cpu: sum(cpu in cpus for cpu in one.core if cpu < one.cpu) for one in free}
-        free.sort(key=lambda one: (one.kind, nth[one.cpu], one.node, one.cpu))
+        cpus = {thread.cpu for thread in free}
+        nth = {thread.cpu: sum(cpu in cpus for cpu in thread.core if cpu < thread.cpu) for thread in free}
+        free.sort(key=lambda thread: (thread.kind, nth[thread.cpu], thread.node, thread.cpu))
         return tuple(sorted(free[: max(1, int(self.quota))]))
 
     @property
     def alike(self) -> tuple[Processor, ...]:
         """The usable ones of the fastest kind that has two physical cores or more; all where none has."""
         usable = self.usable
-        for kind in sorted({one.kind for one in usable}):
-            same = [one for one in usable if one.kind == kind]
+        for kind in sorted({processor.kind for processor in usable}):
+            same = [processor for processor in usable if processor.kind == kind]
             if len(cores_of(same)) >= 2:
                 return tuple(same)
         return usable
@@ -69,81 +70,83 @@ class Topology(NamedTuple):
 def read(root: Path | None = None) -> Topology:
     """Read the machine below `root`, by default ROOT."""
     root = ROOT if root is None else root
-    allowed = _allowed(root)
+    allowed = _read_allowed(root)
     nodes = {
         cpu: int(path.name[len("node") :])
         for path in (root / "sys/devices/system/node").glob("node[0-9]*")
-        for cpu in parse_list(_text(path / "cpulist"))
+        for cpu in parse_list(_read_text(path / "cpulist"))
     }
-    kinds = _kinds(root, allowed)
+    kinds = _read_kinds(root, allowed)
     return Topology(
         processors=tuple(
             Processor(
                 cpu=cpu,
-                core=parse_list(_text(root / _CPU / f"cpu{cpu}/topology/thread_siblings_list")) or (cpu,),
-                package=int(_text(root / _CPU / f"cpu{cpu}/topology/physical_package_id") or 0),
+                core=parse_list(_read_text(root / _CPU / f"cpu{cpu}/topology/thread_siblings_list")) or (cpu,),
+                package=int(_read_text(root / _CPU / f"cpu{cpu}/topology/physical_package_id") or 0),
                 node=nodes.get(cpu, 0),
                 kind=kinds[cpu],
             )
             for cpu in allowed
         ),
-        isolated=frozenset(parse_list(_text(root / _CPU / "isolated"))),
+        isolated=frozenset(parse_list(_read_text(root / _CPU / "isolated"))),
         quota=cpu_quota.quota_cores(lambda path: cpu_quota.read_file(str(root / path.lstrip("/")))),
     )
 
 
 def split(machine: Topology) -> Pinning:
-    """Say which cores each side gets, and why. Pure. No physical core is on both sides unless there is only one; both
-    have one kind of core, each stays on one NUMA node, and the harness keeps a core of its own from three on."""
+    """Return the cores of each side, and the reason. Pure. No physical core is on both sides unless there is only one;
+    both have one kind of core, each stays on one NUMA node, and the harness keeps a core of its own from three on."""
     cores = cores_of(machine.alike)
     if len(machine.alike) < 2:
-        note = "; ".join(["not pinned: server and generator share the only core", *_why(machine)])
+        note = "; ".join(["not pinned: server and generator share the only core", *_list_exclusions(machine)])
         return Pinning(server=(), generator=(), note=note)
-    spare = cores_of(one for one in machine.usable if one not in machine.alike)
-    own = spare[:1] or (cores[:1] if len(cores) >= 3 else [])
-    sides = split_cores([core for core in cores if core not in own])
-    server, generator, harness = (cpus_of(part) for part in (*sides, own))
-    what = f"server pinned to {cores_words(server)}, generator to {cores_words(generator)}"
-    what += f", harness to {cores_words(harness)}" if harness else "; the harness is not pinned"
+    spare = cores_of(processor for processor in machine.usable if processor not in machine.alike)
+    harness_cores = spare[:1] or (cores[:1] if len(cores) >= 3 else [])
+    sides = split_cores([core for core in cores if core not in harness_cores])
+    server, generator, harness = (cpus_of(part) for part in (*sides, harness_cores))
+    sentence = f"server pinned to {cores_words(server)}, generator to {cores_words(generator)}"
+    sentence += f", harness to {cores_words(harness)}" if harness else "; the harness is not pinned"
     shared = ["hardware threads of the same physical core"] if len(cores) == 1 else []
-    note = "; ".join([what, *shared, *_why_nodes(machine, sides), *_why(machine)])
+    note = "; ".join([sentence, *shared, *_describe_nodes(machine, sides), *_list_exclusions(machine)])
     return Pinning(server=server, generator=generator, harness=harness, note=note)
 
 
 def split_cores(cores: Sequence[Core]) -> tuple[Sequence[Core], Sequence[Core]]:
-    """Return the cores of server and generator: halves of a NUMA node, the odd one for the generator, or a node each,
-    the larger for the generator; whichever gives the smaller side most. A package is shared where that costs none. A
-    single core has its threads split."""
+    """Return the cores of server and generator: halves of a NUMA node, the odd core for the generator, or a node each,
+    the larger for the generator; the split that gives the smaller side most. The sides share a package where that costs
+    no core. A single core has its threads split."""
     cores = [(thread,) for thread in cores[0]] if len(cores) == 1 else cores
     nodes: dict[int, list[Core]] = {}
     for core in cores:
         nodes.setdefault(core[0].node, []).append(core)
     halves = [(node[: len(node) // 2], node[len(node) // 2 :]) for node in nodes.values()]
-    pairs = [(min(two, key=len), max(reversed(two), key=len)) for two in combinations(nodes.values(), 2)]
+    pairs = [
+        (min(two_nodes, key=len), max(reversed(two_nodes), key=len)) for two_nodes in combinations(nodes.values(), 2)
+    ]
     return max([*halves, *pairs], key=lambda sides: (min(map(len, sides)), len(_packages(sides)) == 1))
 
 
 def cores_of(processors: Iterable[Processor]) -> list[Core]:
     """Return the physical cores of some hardware threads, by their lowest numbers."""
-    found: dict[tuple[int, ...], list[Processor]] = {}
-    for one in sorted(processors):
-        found.setdefault(one.core, []).append(one)
-    return [tuple(threads) for threads in found.values()]
+    cores: dict[tuple[int, ...], list[Processor]] = {}
+    for thread in sorted(processors):
+        cores.setdefault(thread.core, []).append(thread)
+    return [tuple(threads) for threads in cores.values()]
 
 
 def cpus_of(cores: Iterable[Core]) -> tuple[int, ...]:
-    """Return their numbers, sorted."""
-    return tuple(sorted(one.cpu for core in cores for one in core))
+    """Return the numbers of their threads, sorted."""
+    return tuple(sorted(thread.cpu for core in cores for thread in core))
 
 
 def parse_list(text: str) -> tuple[int, ...]:
     """Read the kernel's list format ("0,2-3"), with the steps of taskset(1) ("0-6:2"); none of an empty text."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.split(",")):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
-        found += range(int(first), int(last or first) + 1, int(step or 1))
-    return tuple(found)
+        cpus += range(int(first), int(last or first) + 1, int(step or 1))
+    return tuple(cpus)
 
 
 def format_list(cpus: Sequence[int]) -> str:
@@ -164,12 +167,12 @@ def format_list(cpus: Sequence[int]) -> str:
 
 
 def cores_words(cpus: Sequence[int]) -> str:
-    """Return them for a sentence: "core 3", "cores 0-3,8"."""
+    """Format them for a sentence: "core 3", "cores 0-3,8"."""
     return f"core{'s' if len(cpus) > 1 else ''} {format_list(cpus)}"
 
 
-def _why_nodes(machine: Topology, sides: Sequence[Sequence[Core]]) -> list[str]:
-    if len({one.node for one in machine.alike}) < 2:
+def _describe_nodes(machine: Topology, sides: Sequence[Sequence[Core]]) -> list[str]:
+    if len({processor.node for processor in machine.alike}) < 2:
         return []
     server, generator = (side[0][0].node for side in sides)
     if server == generator:
@@ -178,58 +181,58 @@ def _why_nodes(machine: Topology, sides: Sequence[Sequence[Core]]) -> list[str]:
     return [f"a NUMA node each, {server} and {generator}, {packages}"]
 
 
-def _why(machine: Topology) -> list[str]:
-    """Say what was left out for which reason."""
-    why = []
-    slower = cores_of(one for one in machine.usable if one not in machine.alike)
+def _list_exclusions(machine: Topology) -> list[str]:
+    """List what was left out and for which reason."""
+    reasons = []
+    slower = cores_of(processor for processor in machine.usable if processor not in machine.alike)
     if slower:
-        why.append(f"one kind of core: {quantities.plural(len(slower), 'slower one')} left out")
-    elif len({one.kind for one in machine.alike}) > 1:
-        why.append("cores of different kinds, as no kind has two")
-    used = {one.cpu for one in machine.usable}
+        reasons.append(f"one kind of core: {quantities.plural(len(slower), 'slower one')} left out")
+    elif len({processor.kind for processor in machine.alike}) > 1:
+        reasons.append("cores of different kinds, as no kind has two")
+    used = {processor.cpu for processor in machine.usable}
     if machine.isolated & used:
-        why.append("isolated cores: threads stay where they begin")
+        reasons.append("isolated cores: threads stay where they begin")
     elif machine.isolated:
-        why.append(f"isolated {cores_words(sorted(machine.isolated))} left out (taskset -c asks for them)")
+        reasons.append(f"isolated {cores_words(sorted(machine.isolated))} left out (taskset -c asks for them)")
     if machine.quota is not None:
-        why.append(f"a CPU quota leaves {machine.quota:g} cores' time")
-    return why
+        reasons.append(f"a CPU quota leaves {machine.quota:g} cores' time")
+    return reasons
 
 
 def _packages(sides: Sequence[Sequence[Core]]) -> set[int]:
     return {core[0].package for side in sides for core in side}
 
 
-def _allowed(root: Path) -> tuple[int, ...]:
-    """Cpus_allowed_list holds what cpusets and taskset leave, processors that are offline included."""
-    for line in _text(root / "proc/self/status").splitlines():
+def _read_allowed(root: Path) -> tuple[int, ...]:
+    """Read the online processors that this process may use. Cpus_allowed_list holds what cpusets and taskset leave,
+    processors that are offline included."""
+    for line in _read_text(root / "proc/self/status").splitlines():
         if line.startswith("Cpus_allowed_list:"):
-            offline = parse_list(_text(root / _CPU / "offline"))
+            offline = parse_list(_read_text(root / _CPU / "offline"))
             return tuple(cpu for cpu in parse_list(line.partition(":")[2].strip()) if cpu not in offline)
-    return tuple(sorted(os.sched_getaffinity(0)))  # a kernel that hides it (gVisor)
+    return tuple(sorted(os.sched_getaffinity(0)))  # the kernel hides it (gVisor)
 
 
-def _kinds(root: Path, cpus: Sequence[int]) -> dict[int, int]:
-    """Return the kind of each. The kernel says it of Intel's hybrids by two performance counter units
-    (tools/perf/Documentation/intel-hybrid.txt), of others by cpu_capacity; where it says neither, the highest clock
-    tells."""
-    slow = set(parse_list(_text(root / "sys/devices/cpu_atom/cpus")))
-    if slow and _text(root / "sys/devices/cpu_core/cpus"):
-        return _ranks({cpu: 1 if cpu in slow else 2 for cpu in cpus})
+def _read_kinds(root: Path, cpus: Sequence[int]) -> dict[int, int]:
+    """Return the kind of each processor. The kernel shows it for Intel's hybrids by two performance counter units
+    (tools/perf/Documentation/intel-hybrid.txt), for others by cpu_capacity; without both, the highest clock decides."""
+    slow = set(parse_list(_read_text(root / "sys/devices/cpu_atom/cpus")))
+    if slow and _read_text(root / "sys/devices/cpu_core/cpus"):
+        return _rank_speeds({cpu: 1 if cpu in slow else 2 for cpu in cpus})
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
-        speeds = {cpu: int(_text(root / _CPU / f"cpu{cpu}" / name) or 0) for cpu in cpus}
+        speeds = {cpu: int(_read_text(root / _CPU / f"cpu{cpu}" / name) or 0) for cpu in cpus}
         if all(speeds.values()) and len(set(speeds.values())) > 1:
-            return _ranks(speeds)
+            return _rank_speeds(speeds)
     return dict.fromkeys(cpus, 0)
 
 
-def _ranks(speeds: Mapping[int, int]) -> dict[int, int]:
+def _rank_speeds(speeds: Mapping[int, int]) -> dict[int, int]:
     fastest: list[int] = []
     for speed in sorted(set(speeds.values()), reverse=True):
         if not fastest or speed < ALIKE * fastest[-1]:
             fastest.append(speed)
-    return {cpu: sum(speed < ALIKE * most for most in fastest) for cpu, speed in speeds.items()}
+    return {cpu: sum(speed < ALIKE * speed_of_kind for speed_of_kind in fastest) for cpu, speed in speeds.items()}
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return cpu_quota.read_file(str(path))
