@@ -1,6 +1,6 @@
-"""Who uses the cores while nothing of netdyno runs: how much, from the cores' idle time, and which programs, from the
-CPU times of all processes (proc_pid_stat(5)). The first is exact; the second leaves out who lived for less than the
-time between two readings."""
+"""The use of the cores while nothing of netdyno runs: the amount, from the cores' idle time, and the programs, from the
+CPU times of all processes (proc_pid_stat(5)). The amount is exact; the list of programs leaves out any that lived for
+less than the time between two readings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netdyno.model.observation import ProgramShare
 
 LOOK_S = 1.0
 READINGS = 20
-"""Within it: a compiler that lives for a tenth of a second is still met twice."""
+"""The number of readings within LOOK_S: a compiler that lives for a tenth of a second is still met twice."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -25,11 +25,11 @@ class ProcessTime(NamedTuple):
     used_s: float
     began_ticks: int
     core: int
-    """Where it ran last."""
+    """The core on which it ran last."""
 
 
 class Look(NamedTuple):
-    """What others used, in cores' worth of CPU time, and their programs, the largest share first."""
+    """The CPU time that other programs used, in cores' worth, and these programs, the largest share first."""
 
     foreign_cores: float
     programs: tuple[ProgramShare, ...]
@@ -48,7 +48,7 @@ def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
     seen = cpu_share.observation(before, cpu_share.take(()), cores)
     took_s = time.monotonic() - began_s
     used = shares(first, last, cores, took_s, began_ticks)
-    return Look(seen.foreign_s / seen.window_s if seen else sum(one.cores for one in used), used)
+    return Look(seen.foreign_s / seen.window_s if seen else sum(program.cores for program in used), used)
 
 
 def shares(
@@ -67,12 +67,12 @@ def shares(
         if process.core in cores and (known or process.began_ticks >= began_ticks - 1):
             before_s = earlier.used_s if known and earlier else 0.0
             used[process.name] = used.get(process.name, 0.0) + process.used_s - before_s
-    found = [ProgramShare(name=name, cores=spent_s / seconds) for name, spent_s in used.items() if spent_s > 0]
-    return tuple(sorted(found, key=lambda one: (-one.cores, one.name)))
+    programs = [ProgramShare(name=name, cores=spent_s / seconds) for name, spent_s in used.items() if spent_s > 0]
+    return tuple(sorted(programs, key=lambda program: (-program.cores, program.name)))
 
 
 def read_processes() -> Iterator[tuple[int, ProcessTime]]:
-    """Read all that can be seen but this one."""
+    """Read all visible processes but this one."""
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in pids:
@@ -86,7 +86,7 @@ def read_processes() -> Iterator[tuple[int, ProcessTime]]:
 
 
 def parse_process(stat: bytes) -> ProcessTime:
-    """Read a line of /proc/PID/stat. The name is the program's own word: what does not print is replaced. Pure."""
+    """Read a line of /proc/PID/stat. The program chose its name: characters that do not print are replaced. Pure."""
     head, _, rest = stat.rpartition(b")")
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     fields = rest.split()

@@ -1,10 +1,10 @@
-"""What the kernel says about a server over the measured window: differences between readings of /proc (proc(5)).
+"""The kernel's figures on a server over the measured window: differences between readings of /proc (proc(5)).
 
 A reading takes the files as they are, which costs microseconds for a server of one thread and 10 to 30 us for each
-further thread, so that of thousands only some are read. It is understood when the window is over. The harness's own CPU
-is recorded with the rest, and an audit holds it below 2% of a core. (Understanding takes more code than reading does.
-Where a host takes back the memory that a machine has not touched for half a second, that code costs tens of
-milliseconds, which were most of the 2%.)"""
+further thread, so that of thousands only some are read. It is parsed when the window is over. The harness's own CPU is
+recorded with the rest, and an audit holds it below 2% of a core. (Parsing takes more code than reading. Where a host
+takes back the memory that a machine has not touched for half a second, that code costs tens of milliseconds, which were
+most of the 2%.)"""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
 Udp's are stored as "Udp…"."""
 
 SERVER_DROPS = "UdpServerDrops"
-"""Datagrams that the server's own sockets could not take in, beside the counters of the whole namespace."""
+"""Datagrams that the server's own sockets had to drop, beside the counters of the whole namespace."""
 
 
 MOST_THREADS_READ = 200
-"""Of a server with more threads, its main thread and a random choice of the others stand for all of them."""
+"""In a server with more threads, its main thread and a random choice of the others stand for all of them."""
 
 
 class Snapshot(NamedTuple):
-    """What the kernel said of a process at one moment, as it said it. `tasks`: status and schedstat of each thread, or
-    of those that were chosen."""
+    """The kernel's texts on a process at one moment. `tasks`: status and schedstat of each thread, or of those that
+    were chosen."""
 
     at_s: float
     cpu_s: float
@@ -62,7 +62,7 @@ class Snapshot(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """The counters of a network namespace at one moment, as the kernel said them, and what the server's own datagram
+    """The kernel's text of the counters of a network namespace at one moment, and the datagrams that the server's own
     sockets had dropped."""
 
     text: str
@@ -95,32 +95,34 @@ class Reading(NamedTuple):
 
 
 def choose_threads(pid: int) -> tuple[str, ...]:
-    """Which threads are read, where there are too many to read all; else none. Raises OSError when the process is gone.
+    """Choose the threads to read, where there are too many to read all; else none. Raises OSError when the process is
+    gone.
 
-    The threads of a server with so many do all the same, one for each connection."""
-    others = [name for name in _threads(f"{_PROC}/{pid}/task") if name != str(pid)]
+    The threads of a server with so many all do the same, one for each connection."""
+    others = [name for name in _list_threads(f"{_PROC}/{pid}/task") if name != str(pid)]
     if len(others) < MOST_THREADS_READ:
         return ()
     return str(pid), *random.Random(pid).sample(others, MOST_THREADS_READ - 1)
 
 
 def family(pid: int) -> tuple[int, ...]:
-    """A process and all that it has started, and those have, as far as they are still there (CONFIG_PROC_CHILDREN)."""
-    found, waiting = [], [pid]
+    """Find a process and all its descendants, as far as they are still there (CONFIG_PROC_CHILDREN)."""
+    pids, waiting = [], [pid]
     while waiting:
-        one = waiting.pop()
-        found.append(one)
-        waiting += children(one)
-    return tuple(found)
+        parent = waiting.pop()
+        pids.append(parent)
+        waiting += children(parent)
+    return tuple(pids)
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started or inherited, as far as they are still there (CONFIG_PROC_CHILDREN)."""
-    found: list[int] = []
+    """Find the processes that a process has started or inherited, as far as they are still there
+    (CONFIG_PROC_CHILDREN)."""
+    pids: list[int] = []
     with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-        for task in _threads(f"{_PROC}/{pid}/task"):
-            found += map(int, read_file(f"{_PROC}/{pid}/task/{task}/children").split())
-    return found
+        for task in _list_threads(f"{_PROC}/{pid}/task"):
+            pids += map(int, read_file(f"{_PROC}/{pid}/task/{task}/children").split())
+    return pids
 
 
 def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
@@ -139,7 +141,7 @@ def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
 
 
 def understand(taken: Snapshot) -> Reading:
-    """The figures of a snapshot. Pure."""
+    """Parse the figures of a snapshot. Pure."""
     # comm, the second field, may hold blanks and brackets: count from the last one (proc(5))
     stat = taken.stat.rpartition(b")")[2].split()
     return Reading(
@@ -149,55 +151,55 @@ def understand(taken: Snapshot) -> Reading:
         system_ticks=int(stat[12]),
         rss_peak_bytes=1024 * status_number(taken.status, b"VmHWM"),
         threads=int(stat[17]),
-        tasks={int(tid): _task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
+        tasks={int(tid): _parse_task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
         harness_cpu_s=taken.harness_cpu_s,
     )
 
 
 def together(readings: Sequence[Reading]) -> Reading:
-    """Several processes as one server. Pure."""
+    """Add up several processes as one server. Pure."""
     first = readings[0]
     return Reading(
         at_s=first.at_s,
-        cpu_s=sum(one.cpu_s for one in readings),
-        user_ticks=sum(one.user_ticks for one in readings),
-        system_ticks=sum(one.system_ticks for one in readings),
-        rss_peak_bytes=sum(one.rss_peak_bytes for one in readings),
-        threads=sum(one.threads for one in readings),
-        tasks={tid: task for one in readings for tid, task in one.tasks.items()},
+        cpu_s=sum(reading.cpu_s for reading in readings),
+        user_ticks=sum(reading.user_ticks for reading in readings),
+        system_ticks=sum(reading.system_ticks for reading in readings),
+        rss_peak_bytes=sum(reading.rss_peak_bytes for reading in readings),
+        threads=sum(reading.threads for reading in readings),
+        tasks={tid: task for reading in readings for tid, task in reading.tasks.items()},
         harness_cpu_s=first.harness_cpu_s,
     )
 
 
 def peak_memory(pid: int) -> int:
-    """VmHWM of a process so far, in bytes. Raises OSError when it is gone."""
+    """Return VmHWM of a process so far, in bytes. Raises OSError when it is gone."""
     return 1024 * status_number(read_file(f"{_PROC}/{pid}/status"), b"VmHWM")
 
 
 def cpu_clock(pid: int) -> int:
-    """The id of a process's CPU clock, threads that have ended included: clock_getcpuclockid(3) in arithmetic, which
-    Python does not offer. Nanoseconds, where utime and stime of /proc/PID/stat count ticks of 10 ms."""
+    """Return the id of a process's CPU clock, threads that have ended included: clock_getcpuclockid(3) in arithmetic,
+    which Python does not offer. Nanoseconds, where utime and stime of /proc/PID/stat count ticks of 10 ms."""
     return (~pid << 3) | _CPUCLOCK_SCHED
 
 
 def status_number(status: bytes, key: bytes) -> int:
-    """A number of /proc/PID/status, in the unit it has there; 0 where the kernel does not tell it."""
+    """Return a number of /proc/PID/status, in the unit it has there; 0 where the kernel does not give it."""
     for line in status.splitlines():
         if line.startswith(key + b":"):
             return int(line.split()[1])
     return 0
 
 
-def _threads(folder: str) -> list[str]:
+def _list_threads(folder: str) -> list[str]:
     with os.scandir(folder) as threads:
         return [thread.name for thread in threads]
 
 
 def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
-    """Each thread by itself: /proc/PID/schedstat and the switches of /proc/PID/status are those of the main thread
+    """Read each thread by itself: /proc/PID/schedstat and the switches of /proc/PID/status are those of the main thread
     alone."""
     tasks: dict[str, tuple[bytes, bytes]] = {}
-    for name in chosen or _threads(folder):
+    for name in chosen or _list_threads(folder):
         try:
             tasks[name] = (read_file(f"{folder}/{name}/status"), read_file(f"{folder}/{name}/schedstat"))
         except (FileNotFoundError, ProcessLookupError):
@@ -205,7 +207,7 @@ def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, by
     return tasks
 
 
-def _task(status: bytes, schedstat: bytes) -> Task:
+def _parse_task(status: bytes, schedstat: bytes) -> Task:
     times = schedstat.split()
     return Task(
         voluntary=status_number(status, b"voluntary_ctxt_switches"),
@@ -215,7 +217,8 @@ def _task(status: bytes, schedstat: bytes) -> Task:
 
 
 def read_file(path: str) -> bytes:
-    """A file of /proc of up to 64 KiB in three system calls: pathlib and io cost more here than the kernel does."""
+    """Read a file of /proc of up to 64 KiB in three system calls: pathlib and io cost more here than the kernel
+    does."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, 65536)
@@ -226,20 +229,20 @@ def read_file(path: str) -> bytes:
 def observation(
     before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
 ) -> ServerObservation:
-    """The window between `before` and `after`. Pure.
+    """Return the figures of the window between `before` and `after`. Pure.
 
-    A thread that ended before `after` took its counters along; its last values are those of `late`, a reading made
-    shortly before the window's end (a thread per connection ends with its connection, right after the window). Where
-    only some threads were read, those beside the main one, `main`, stand for all others."""
+    The counters of a thread that ended before `after` are gone with it; its last values are those of `late`, a reading
+    made shortly before the window's end (a thread per connection ends with its connection, right after the window).
+    Where only some threads were read, those beside the main one, `main`, stand for all others."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
     seen_again = {*(late.tasks if late else {}), *after.tasks}
     used = {tid: _difference(before.tasks.get(tid), last) for tid, last in tasks.items()}
     threads = max(before.threads, after.threads)
     sampled = len(tasks) if main and len(tasks) < threads else 0
-    each_stands_for = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
+    threads_per_sample = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
 
     def all_threads(figure: Callable[[Task], int]) -> float:
-        return sum(figure(task) * (1.0 if tid == main else each_stands_for) for tid, task in used.items())
+        return sum(figure(task) * (1.0 if tid == main else threads_per_sample) for tid, task in used.items())
 
     cpu_s = after.cpu_s - before.cpu_s
     user_share = _user_share(before, after)
@@ -266,7 +269,8 @@ def _difference(first: Task | None, last: Task) -> Task:
 
 
 def _user_share(before: Reading, after: Reading) -> float:
-    """How much of the CPU time was spent in user mode: by the window's ticks, or the whole life's if it had none."""
+    """Return the share of the CPU time that was spent in user mode: by the window's ticks, or the whole life's if it
+    had none."""
     user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks
     if user + system == 0:
         user, system = after.user_ticks, after.system_ticks
@@ -274,30 +278,30 @@ def _user_share(before: Reading, after: Reading) -> float:
 
 
 def take_kernel(net: Path = _PROC / "net") -> str:
-    """The counters of a network namespace since it began, for parse_counters: that of the harness, or of the process
-    whose net it is."""
+    """Read the counters of a network namespace since it began, for parse_counters: the namespace of the harness, or of
+    the process to which `net` belongs."""
     return (read_file(f"{net}/netstat") + read_file(f"{net}/snmp")).decode("ascii")
 
 
 def read_socket_drops(pid: int) -> int:
-    """How many datagrams the UDP sockets of a process dropped since they were opened, mostly because their receive
-    buffers were full. Raises OSError when the process is gone."""
+    """Count the datagrams that the UDP sockets of a process dropped since they were opened, mostly because their
+    receive buffers were full. Raises OSError when the process is gone."""
     proc = _PROC / str(pid)
-    links = [_link(entry) for entry in (proc / "fd").iterdir()]
-    own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    links = [_read_link(entry) for entry in (proc / "fd").iterdir()]
+    inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
     tables = [(proc / "net" / name).read_text() for name in ("udp", "udp6") if (proc / "net" / name).exists()]
-    return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in own)
+    return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in inodes)
 
 
 def count_descriptors(pid: int) -> int:
-    """How many files and sockets a process has open (/proc/PID/fd, proc(5)); 0 when it is gone."""
+    """Count the files and sockets that a process has open (/proc/PID/fd, proc(5)); 0 when it is gone."""
     try:
         return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
     except FileNotFoundError:
         return 0
 
 
-def _link(entry: Path) -> str:
+def _read_link(entry: Path) -> str:
     try:
         return str(entry.readlink())
     except FileNotFoundError:
@@ -305,7 +309,8 @@ def _link(entry: Path) -> str:
 
 
 def parse_sockets(table: str) -> list[tuple[str, int]]:
-    """Inode and drops of each socket in /proc/net/udp or udp6: the tenth and the last column (net/ipv4/udp.c). Pure."""
+    """Parse inode and drops of each socket in /proc/net/udp or udp6: the tenth and the last column (net/ipv4/udp.c).
+    Pure."""
     rows = (line.split() for line in table.splitlines()[1:])
     return [(row[9], int(row[-1])) for row in rows]
 
@@ -318,12 +323,14 @@ def parse_counters(text: str) -> dict[str, int]:
     counters: dict[str, int] = {}
     for names, values in zip(lines[::2], lines[1::2], strict=False):
         group, _, rest = names.partition(":")
-        found = dict(zip(rest.split(), values.partition(":")[2].split(), strict=False))
+        counted = dict(zip(rest.split(), values.partition(":")[2].split(), strict=False))
         prefix = "Udp" if group == "Udp" else ""
-        counters.update({prefix + name: int(found[name]) for name in KERNEL_COUNTERS.get(group, ()) if name in found})
+        counters.update(
+            {prefix + name: int(counted[name]) for name in KERNEL_COUNTERS.get(group, ()) if name in counted}
+        )
     return counters
 
 
 def increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """By how much each counter grew."""
+    """Return the growth of each counter."""
     return {name: value - before.get(name, 0) for name, value in after.items()}
