@@ -1,4 +1,4 @@
-"""How the programs of a trial are bound to the cores that topology.split gives them, and at which priority."""
+"""The binding of the programs of a trial to the cores that topology.split gives them, and their priority."""
 
 from __future__ import annotations
 
@@ -16,44 +16,45 @@ from netdyno.model.observation import Pinning
 
 
 def choose() -> Pinning:
-    """Split the cores that this process has. Where only one is left, it keeps to that, and so does all that it
+    """Split the cores that this process has. Where only one is left, this process keeps to it, as does all that it
     starts."""
     machine = topology.read()
     pinning = topology.split(machine)
     if not pinning.server and machine.alike != machine.processors:
-        # What is not pinned runs wherever this process may: else a server of many threads works on cores that it is
-        # said not to have, and uses more CPU time than they give.
-        os.sched_setaffinity(0, [one.cpu for one in machine.alike])
+        # Programs that are not pinned run wherever this process may: else a server of many threads would work on cores
+        # that the record denies it, and use more CPU time than its own cores give.
+        os.sched_setaffinity(0, [processor.cpu for processor in machine.alike])
     return prioritise(pinning, may_run_realtime())
 
 
 def choose_one_core_each() -> Pinning:
-    """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
+    """Choose one core each for a server and a generator of one thread, so that the core of each is known."""
     return narrow(choose())
 
 
 def usable_cores() -> tuple[int, ...]:
     """Return the cores that this process has and its CPU quota fills, of all kinds."""
-    return tuple(one.cpu for one in topology.read().usable)
+    return tuple(processor.cpu for processor in topology.read().usable)
 
 
 def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
-    """Where both sides of the canary are on a host whose programs are one side of a trial: on the cores of these. Where
-    that is a single one, the other side has whatever else this process may use, and where nothing is, the same."""
+    """Return the cores of both sides of the canary on a host whose programs are one side of a trial: the cores of
+    these. Where that is a single core, the other side has all others that this process may use, and where there are
+    none, the same core."""
     machine = topology.read()
     if len(cores) > 1:
-        physical = topology.cores_of(one for one in machine.processors if one.cpu in cores)
+        physical = topology.cores_of(processor for processor in machine.processors if processor.cpu in cores)
         server, generator = map(topology.cpus_of, topology.split_cores(physical))
     else:
-        own = tuple(cores)
-        others = tuple(one.cpu for one in machine.processors if one.cpu not in own) or own
-        server, generator = (others, own) if is_load else (own, others)
+        kept = tuple(cores)
+        others = tuple(processor.cpu for processor in machine.processors if processor.cpu not in kept) or kept
+        server, generator = (others, kept) if is_load else (kept, others)
     return Pinning(server=server, generator=generator, note="", realtime=realtime and server != generator)
 
 
 def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
-    """Whether this process may use SCHED_FIFO at a priority (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of so much). Only
-    trying tells, as a container may give root without the capability."""
+    """Return whether this process may use SCHED_FIFO at a priority (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of so
+    much). Only a trial shows it, as a container may give root without the capability."""
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
@@ -65,13 +66,13 @@ def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
 
 @contextmanager
 def punctual(cores: Sequence[int] = (), *, realtime: bool) -> Iterator[None]:
-    """Within it, this process keeps to its own cores, where it has some, and runs before everything of normal priority,
-    where that is allowed: what it reads at the ends of a window is then read there, also beside a server with thousands
-    of threads. What it starts does not run before others.
+    """Keep this process, within the block, to its own cores, where it has some, and run it before everything of normal
+    priority, where that is allowed: so it reads at the ends of a window in time, also beside a server with thousands of
+    threads. Programs that it starts do not run before others.
 
-    Nothing is reaped within it: the kernel goes round and round in wait4 (d_invalidate of /proc/PID, Linux 6.18) while
-    somebody else takes the same directory entries away, who at a lower priority may never come to it."""
-    with _on_cores(cores):
+    Reap nothing within it: the kernel loops in wait4 (d_invalidate of /proc/PID, Linux 6.18) while another process
+    removes the same directory entries, which at a lower priority may never get to run."""
+    with _keep_to_cores(cores):
         if not realtime:
             yield
             return
@@ -80,13 +81,13 @@ def punctual(cores: Sequence[int] = (), *, realtime: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            # The flag may be taken back by root only (sched(7)); without it set, what is started later is as before.
-            kept = 0 if os.geteuid() == 0 else os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(0, before | kept, parameters)
+            # Only root may clear the flag (sched(7)); once it is cleared, programs started later run as before.
+            flag = 0 if os.geteuid() == 0 else os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, before | flag, parameters)
 
 
 @contextmanager
-def _on_cores(cores: Sequence[int]) -> Iterator[None]:
+def _keep_to_cores(cores: Sequence[int]) -> Iterator[None]:
     if not cores:
         yield
         return
@@ -99,8 +100,8 @@ def _on_cores(cores: Sequence[int]) -> Iterator[None]:
 
 
 def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
-    """Let the generator run before everything else on cores of its own, so that its clock is not the machine's noise.
-    Never on a core that it shares with the server. Pure."""
+    """Let the generator run before everything else on its own cores, so that the machine's noise does not disturb its
+    clock. Never on a core that it shares with the server. Pure."""
     if not pinning.generator:
         return pinning
     how = (
@@ -112,13 +113,13 @@ def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
 
 
 def relay_cores(pinning: Pinning) -> tuple[int, ...]:
-    """Where the relay of a link runs: on the last of the generator's cores. What it takes there shows in the send lag
-    and never makes the server slower, which is what is compared. Pure."""
+    """Return the core of a link's relay: the last of the generator's. The time that it takes there shows in the send
+    lag and never makes the server slower, which is what is compared. Pure."""
     return pinning.generator[-1:]
 
 
 def relay_note(pinning: Pinning) -> str:
-    """Where the relay of a link runs, for people. Pure."""
+    """Describe the core of a link's relay, for people. Pure."""
     cores = relay_cores(pinning)
     if not cores:
         return "not pinned"
@@ -127,17 +128,17 @@ def relay_note(pinning: Pinning) -> str:
 
 
 def server_cores(pinning: Pinning) -> int:
-    """How many cores a server has: those that it is pinned to, or all that this process has."""
+    """Count the cores of a server: those that it is pinned to, or all that this process has."""
     return len(pinning.server) or len(usable_cores())
 
 
 def generator_cores(pinning: Pinning) -> int:
-    """The same of the generator."""
+    """Count the cores of the generator, in the same way."""
     return len(pinning.generator) or len(usable_cores())
 
 
 def narrow(pinning: Pinning) -> Pinning:
-    """Only the first core of each side. Pure."""
+    """Keep only the first core of each side. Pure."""
     server, generator = pinning.server[:1], pinning.generator[:1]
     if (server, generator) == (pinning.server, pinning.generator):
         return pinning
@@ -146,8 +147,8 @@ def narrow(pinning: Pinning) -> Pinning:
 
 
 def apply_placement(pinning: Pinning, placement: Placement) -> Pinning:
-    """Return where the programs of a trial run: on cores apart, as this run has them, or both on all of these, the
-    generator then at the server's priority, which would starve below it. Pure."""
+    """Return the cores of the programs of a trial: separate cores, as this run has them, or all of these for both
+    sides. The generator then has the server's priority, as the server would starve below it. Pure."""
     cores = tuple(sorted({*pinning.server, *pinning.generator}))
     if placement == "apart" or not cores:
         return pinning
@@ -157,7 +158,7 @@ def apply_placement(pinning: Pinning, placement: Placement) -> Pinning:
 
 
 def give_server(pinning: Pinning, most: int | str) -> Pinning:
-    """Return the same with so many of the server's cores, its first ones, or with all of them. Pure."""
+    """Return the pinning with at most so many of the server's cores, its first ones, or with all. Pure."""
     if not isinstance(most, int) or most >= len(pinning.server):
         return pinning
     server = pinning.server[:most]

@@ -1,7 +1,7 @@
-"""What every program that the harness starts is given before its exec: timer slack, priority, limits, environment.
+"""The settings that every program of the harness gets before its exec: timer slack, priority, limits, environment.
 
 Servers are to differ in what they do and not in what they were given (docs/adr/level-ground.md). This is the one place:
-`process.Process` and what `./netdyno serve`, `client` and `load` become have their settings from here."""
+`process.Process` and the programs behind `./netdyno serve`, `client` and `load` take their settings from here."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_DESCRIPTORS = 1 << 20
 """A million is enough for every experiment, and the hard limit of some systems is a thousand times that."""
 
 STACK_BYTES = 8 << 20
-"""The kernel's default. It is what glibc reserves for a thread (pthread_create(3)); with "unlimited" that is 2 MiB."""
+"""The kernel's default, which glibc reserves for a thread (pthread_create(3)); with "unlimited" that is 2 MiB."""
 
 PASSED_ON: tuple[str, ...] = ("PATH", "HOME", "TMPDIR")
-"""Variables that programs have as the harness has them."""
+"""Variables that programs inherit from the harness."""
 FIXED = {"LANG": "C.UTF-8"}
 """Variables that are the same everywhere. There are no others: nothing of MALLOC_*, GLIBC_TUNABLES, LD_*, NODE_OPTIONS,
-UV_*, QT_* or GOMAXPROCS, with which a user tunes one contestant without knowing. One that cannot do without has it in
+UV_*, QT_* or GOMAXPROCS, with which a user tunes one contestant without knowing. A contestant that needs one has it in
 the `run` of its manifest: ["env", "NAME=value", …]."""
 
 _PR_SET_TIMERSLACK = 29
@@ -38,8 +38,8 @@ Limits = Mapping[str, tuple[int, int]]
 
 
 class ProgramSettings(NamedTuple):
-    """The same for every program of a run. `limits` are those that are set; of all others a program has the harness's.
-    A real-time priority, which generator and relay may have, comes after these settings."""
+    """The settings of every program of a run. `limits` are those that are set; a program inherits all others from the
+    harness. A real-time priority, which generator and relay may have, comes after these settings."""
 
     policy: int
     nice: int
@@ -54,12 +54,12 @@ class ProgramSettings(NamedTuple):
         os.setpriority(os.PRIO_PROCESS, 0, self.nice)
         for name, bounds in self.limits.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), bounds)
-        # After the policy: a real-time task has no slack, and the kernel forgets what is set for it.
+        # After the policy: a real-time task has no slack, and the kernel ignores one that is set for it.
         if _libc.prctl(_PR_SET_TIMERSLACK, self.timer_slack_ns, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
 
     def described(self) -> dict[str, str | int]:
-        """For the record of a run."""
+        """Return the settings for the record of a run."""
         return {
             "ground.timer_slack_ns": self.timer_slack_ns,
             "ground.policy": _POLICY_NAMES[self.policy],
@@ -70,7 +70,7 @@ class ProgramSettings(NamedTuple):
 
 
 def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
-    """What the programs of this process get."""
+    """Choose the settings of the programs of this process."""
     own = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
     return ProgramSettings(
         policy=policy_for(os.sched_getscheduler(0)),
@@ -82,34 +82,34 @@ def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
 
 
 def policy_for(own: int) -> int:
-    """A real-time policy of the harness is its own; a lower one is everybody's, as taking that back needs rights
-    (sched(7)). The same holds for its niceness. Pure."""
+    """Return the policy of programs: a real-time policy of the harness is its own alone; a lower one holds for all, as
+    raising it again needs rights (sched(7)). The same holds for its niceness. Pure."""
     policy = own & ~os.SCHED_RESET_ON_FORK
     return policy if policy in _POLICY_NAMES else os.SCHED_OTHER
 
 
 def limits_for(own: Limits) -> dict[str, tuple[int, int]]:
-    """Of what a program may use up, as much as this user may have, for a limit is nobody's model; no core file, which
-    takes time to write; and the stack that a thread has everywhere. Pure."""
-    descriptors = _least(own["NOFILE"][1], max(MOST_DESCRIPTORS, own["NOFILE"][0]))
+    """Return the limits of programs: as much as this user may have, as no server is meant to run at a limit; no core
+    file, which takes time to write; and the same stack for a thread everywhere. Pure."""
+    descriptors = _cap_at(own["NOFILE"][1], max(MOST_DESCRIPTORS, own["NOFILE"][0]))
     return {
         "CORE": (0, own["CORE"][1]),
         "MEMLOCK": (own["MEMLOCK"][1],) * 2,
         "NOFILE": (descriptors,) * 2,
         "NPROC": (own["NPROC"][1],) * 2,
-        "STACK": (_least(own["STACK"][1], STACK_BYTES), own["STACK"][1]),
+        "STACK": (_cap_at(own["STACK"][1], STACK_BYTES), own["STACK"][1]),
     }
 
 
 def environment_for(own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a program, of the harness's. Pure."""
+    """Return the environment of a program, from the harness's. Pure."""
     return {name: own[name] for name in PASSED_ON if name in own} | FIXED
 
 
 def said(limit: int) -> str:
-    """A limit for people. Pure."""
+    """Format a limit for people. Pure."""
     return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
 
 
-def _least(hard: int, wanted: int) -> int:
-    return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+def _cap_at(hard: int, needed: int) -> int:
+    return needed if hard == resource.RLIM_INFINITY else min(hard, needed)

@@ -1,8 +1,8 @@
-"""strace(1) on a server that runs: attach to it, let it go, and count what it wrote of the calls within a window.
+"""strace(1) on a running server: attach to it, detach from it, and count the recorded calls within a window.
 
-Attached, and not started under it: what a server does before it is ready is no message's work. Every call is written
-down with its time, and not summed by strace itself (-c), so that exactly those are counted that returned within the
-window in which the load counted its messages."""
+The server is not started under strace: what it does before it is ready is no message's work. Every call is recorded
+with its time, and not summed by strace itself (-c), so that exactly those are counted that returned within the window
+in which the load counted its messages."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from netdyno.model.trial import SystemCall
 
 NAME = "strace"
 OPTIONS = ("-f", "-q", "-ttt", "-T", "-e", "raw=all", "-e", "signal=none")
-"""All threads; when each call began and how long it took, in microseconds; arguments as numbers, for nobody reads them
-and to follow pointers costs time."""
+"""All threads; when each call began and how long it took, in microseconds; arguments as numbers, as they are not read
+and following pointers costs time."""
 
 ATTACH_S = 5.0
-"""How long it may take to reach all threads, or to let go of them."""
+"""Seconds that strace may take to reach all threads, or to detach from them."""
 
 _CALL = re.compile(
     r"(?P<thread>\d+) +(?P<at>\d+\.\d+) (?:<\.\.\. (?P<resumed>\w+) resumed>|(?P<whole>\w+)\().*= (?:\?|-?\w+)"
     r"(?: (?P<error>E[A-Z0-9_]+))?(?: \([^<]*\))?(?: <(?P<took>\d+\.\d+)>)?"
 )
 _NO_RETURN = re.compile(r"\d+ +\d+\.\d+ (?:.* <(?:unfinished|detached) \.\.\.>|(?:\+\+\+|---) .*)")
-"""The first half of a call in two lines, a thread's end, a signal."""
+"""A line that is no return: the first half of a call in two lines, a thread's end, a signal."""
 
 
 class UnreadableTraceError(Exception):
-    """A line of a trace is none that is known; the text says which."""
+    """A line of a trace has no known form; the text holds it."""
 
 
 class Call(NamedTuple):
-    """One system call that returned: when, by the clock on the wall, and after how long. `error` is errno's name."""
+    """A system call that returned: its end, by the wall clock, and its duration. `error` is errno's name."""
 
     thread: int
     name: str
@@ -49,14 +49,14 @@ class Call(NamedTuple):
 
 
 def program() -> str | None:
-    """Where it is; None where it is not installed."""
+    """Return the path of strace; None where it is not installed."""
     return shutil.which(NAME)
 
 
 @contextmanager
 def attached(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialLog) -> Iterator[Process]:
     """Trace all threads of a process, and those that it starts, into a file. The tracer runs on these cores: best the
-    server's own, for they take turns at each call. Raises TrialError where it may not."""
+    server's own, as both take turns at each call. Raises TrialError where it may not trace."""
     command = [tool, *OPTIONS, "-o", str(trace), "-p", str(pid)]
     with log.section(NAME, command) as output, Process(command, cores, output, name=NAME) as tracer:
         _await_threads(pid, tracer)
@@ -64,7 +64,7 @@ def attached(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialL
 
 
 def let_go(tracer: Process) -> None:
-    """Wait until a tracer that was told to end (SIGTERM) has detached itself and written all that it saw."""
+    """Wait until a tracer that got SIGTERM has detached itself and written all that it saw."""
     if not tracer.wait(time.monotonic() + ATTACH_S):
         raise TrialError(f"{NAME} did not let go of the server within {ATTACH_S:g} s")
 
@@ -80,16 +80,16 @@ def _await_threads(pid: int, tracer: Process) -> None:
 
 
 def _is_traced(pid: int, tracer: int) -> bool:
-    """Whether a process traces all threads of another. Raises TrialError when that is gone."""
+    """Return whether a process traces all threads of another. Raises TrialError when the other is gone."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
         raise TrialError(f"the server had ended before {NAME} could attach") from error
-    return bool(threads) and all(tracer_of(_status(thread)) in (tracer, None) for thread in threads)
+    return bool(threads) and all(tracer_of(_read_status(thread)) in (tracer, None) for thread in threads)
 
 
-def _status(thread: Path) -> str:
-    """Empty where the thread has just ended."""
+def _read_status(thread: Path) -> str:
+    """Read a thread's status; empty where it has just ended."""
     try:
         return (thread / "status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -97,33 +97,34 @@ def _status(thread: Path) -> str:
 
 
 def tracer_of(status: str) -> int | None:
-    """TracerPid of a thread's status (proc_pid_status(5)): 0 where nobody traces it, None where it is not told."""
+    """Read TracerPid in a thread's status (proc_pid_status(5)): 0 where nothing traces it, None where it is missing."""
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("TracerPid:")), None)
 
 
 def calls(lines: Iterable[str]) -> Iterator[Call]:
-    """The calls that returned, in their order. Pure. Raises UnreadableTraceError.
+    """Parse the calls that returned, in their order. Pure. Raises UnreadableTraceError.
 
-    A call during which another thread was heard of stands in two lines; the second has the time of its return, a whole
-    line that of its beginning."""
+    A call that another thread's line interrupts stands in two lines; the second has the time of its return, an
+    uninterrupted line that of its beginning."""
     for line in lines:
-        found = _CALL.fullmatch(line.rstrip("\n"))
-        if found is None:
+        fields = _CALL.fullmatch(line.rstrip("\n"))
+        if fields is None:
             if not _NO_RETURN.fullmatch(line.rstrip("\n")):
                 raise UnreadableTraceError(f"{NAME} wrote a line that is not understood: {line[:200]!r}")
             continue
-        at_s, took_s = float(found["at"]), float(found["took"] or 0.0)
+        at_s, took_s = float(fields["at"]), float(fields["took"] or 0.0)
         yield Call(
-            thread=int(found["thread"]),
-            name=found["resumed"] or found["whole"],
-            ended_at_s=at_s if found["resumed"] else at_s + took_s,
+            thread=int(fields["thread"]),
+            name=fields["resumed"] or fields["whole"],
+            ended_at_s=at_s if fields["resumed"] else at_s + took_s,
             took_s=took_s,
-            error=found["error"] or "",
+            error=fields["error"] or "",
         )
 
 
 def count(seen: Iterable[Call], start_s: float, end_s: float) -> tuple[tuple[SystemCall, ...], int]:
-    """The calls that returned within a window by name, the most frequent first, and how many threads made them."""
+    """Count the calls that returned within a window by name, the most frequent first, and the threads that made
+    them."""
     within = [call for call in seen if start_s <= call.ended_at_s <= end_s]
     by_name: dict[str, list[Call]] = {}
     for call in within:
@@ -131,12 +132,12 @@ def count(seen: Iterable[Call], start_s: float, end_s: float) -> tuple[tuple[Sys
     counted = [
         SystemCall(
             name=name,
-            calls=len(some),
-            again=sum(call.error == "EAGAIN" for call in some),
-            failed=sum(call.error not in ("", "EAGAIN") for call in some),
-            time_s=sum(min(call.took_s, call.ended_at_s - start_s) for call in some),
+            calls=len(same),
+            again=sum(call.error == "EAGAIN" for call in same),
+            failed=sum(call.error not in ("", "EAGAIN") for call in same),
+            time_s=sum(min(call.took_s, call.ended_at_s - start_s) for call in same),
         )
-        for name, some in by_name.items()
+        for name, same in by_name.items()
     ]
-    counted.sort(key=lambda one: (-one.calls, one.name))
+    counted.sort(key=lambda call: (-call.calls, call.name))
     return tuple(counted), len({call.thread for call in within})

@@ -1,5 +1,5 @@
-"""The log of one trial: what was run, word for word, and what each program said: all of it, or its beginning and its
-end."""
+"""The log of one trial: the command lines, word for word, and the output of each program: all of it, or its beginning
+and its end."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from netdyno.base import quantities
 from netdyno.base.errors import UserError
 
 KEPT = 64 << 10
-"""Bytes of the beginning, and as many of the end, of what one program wrote: what lies between is left out."""
+"""Bytes kept of the beginning, and as many of the end, of a program's output: the part between is left out."""
 
 
 class TrialLog:
-    """One file; each program writes to a part of its own, so that no line is taken for another program's. Raises
-    UserError where it cannot be written."""
+    """The file of the log; each program writes to a part of its own, so that no line is taken for another program's.
+    Raises UserError where it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,17 +27,17 @@ class TrialLog:
 
     @contextmanager
     def section(self, name: str, command: Sequence[str]) -> Iterator[IO[bytes]]:
-        """A file for one program's output; at the end it goes into the log under its command line."""
+        """Open a file for one program's output; at the end it goes into the log under its command line."""
         part = self.path.with_suffix(f".{name}")
         with self._open(part, "wb") as output:
             try:
                 yield output
             finally:
-                self._append(f"== {name}: {shlex.join(command)}\n".encode() + _kept(output))
+                self._append(f"== {name}: {shlex.join(command)}\n".encode() + _shorten(output))
                 part.unlink(missing_ok=True)
 
     def note(self, text: str) -> None:
-        """A line of the harness's own."""
+        """Write a line of the harness's own."""
         self._append(f"== {text}\n".encode())
 
     def _append(self, content: bytes) -> None:
@@ -48,7 +48,7 @@ class TrialLog:
                 raise self._unwritable(error) from error
 
     def _open(self, path: Path, mode: str) -> IO[bytes]:
-        """Unbuffered; with its folder, should somebody have taken that away."""
+        """Open a file unbuffered; make its folder again where that was removed."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open(mode, buffering=0)
@@ -60,21 +60,21 @@ class TrialLog:
 
 
 def end_of(output: IO[bytes], size: int) -> bytes:
-    """The last bytes that were written to a file, also where it has been taken away."""
-    with _reading(output) as file:
+    """Read the last bytes that were written to a file, also where it has been removed."""
+    with _reopen(output) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size)
 
 
-def _kept(output: IO[bytes]) -> bytes:
-    with _reading(output) as file:
+def _shorten(output: IO[bytes]) -> bytes:
+    with _reopen(output) as file:
         left_out = os.fstat(file.fileno()).st_size - 2 * KEPT
         if left_out <= 0:
             return file.read(2 * KEPT)
         beginning = file.read(KEPT)
-    said = f"\n== {quantities.memory(left_out)} left out here\n"
-    return beginning + said.encode() + end_of(output, KEPT)
+    gap = f"\n== {quantities.memory(left_out)} left out here\n"
+    return beginning + gap.encode() + end_of(output, KEPT)
 
 
-def _reading(output: IO[bytes]) -> IO[bytes]:
+def _reopen(output: IO[bytes]) -> IO[bytes]:
     return Path(f"/proc/self/fd/{output.fileno()}").open("rb")
