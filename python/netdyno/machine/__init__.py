@@ -1,1 +1,1 @@
-"""What the machine is and does, and how programs are started on it."""
+"""The machine, its activity, and the start of programs on it."""

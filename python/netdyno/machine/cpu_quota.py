@@ -1,5 +1,5 @@
-"""How much CPU time the control groups of this process leave it (cgroups(7)), of version 1 and 2, and how long they
-have held it back. A group is bound by those above it, so every level up to the root of what is mounted is read."""
+"""The CPU time that the control groups of this process leave it (cgroups(7)), of version 1 and 2, and the time for
+which they have held it back. A group is bound by those above it, so every level up to the root of the mount is read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 Read = Callable[[str], str]
-"""A small file by its path; empty where it is missing or not for us to read."""
+"""A function that reads a small file by its path; empty where it is missing or may not be read."""
 
 _V1 = "cpu"
 """The controller of version 1. A hierarchy of version 2 has no name in /proc/PID/cgroup."""
 
 
 class Throttled(NamedTuple):
-    """Since a group was made: in how many of its periods it was held back, and for how long, in CPU seconds of all
-    cores on which something of it was to run."""
+    """The number of periods, since a group was made, in which it was held back, and the time, in CPU seconds of all
+    cores on which its programs were to run."""
 
     periods: int
     seconds: float
@@ -33,25 +33,25 @@ def read_file(path: str) -> str:
 
 
 def quota_cores(read: Read = read_file) -> float | None:
-    """The cores' worth of CPU time that the tightest level leaves; None where none of them limits it."""
-    quotas = [quota for folder in group_folders(read) if (quota := _quota(folder, read)) is not None]
+    """Return the cores' worth of CPU time that the tightest level leaves; None where none of them limits it."""
+    quotas = [quota for folder in group_folders(read) if (quota := _read_quota(folder, read)) is not None]
     return min(quotas, default=None)
 
 
 def stat_files(read: Read = read_file) -> tuple[str, ...]:
-    """The cpu.stat of each level that counts how it is held back."""
+    """Return the paths of cpu.stat of the levels that count how they are held back."""
     files = (f"{folder}/cpu.stat" for folder in group_folders(read))
     return tuple(file for file in files if parse_stat(read(file)) is not None)
 
 
 @functools.cache
 def own_stat_files() -> tuple[str, ...]:
-    """Those of this process, looked up once: it stays in its groups."""
+    """Return those of this process, looked up once: it stays in its groups."""
     return stat_files()
 
 
 def throttled(files: Sequence[str], read: Read = read_file) -> Throttled | None:
-    """What these levels count, together; None where there is none. A moment at which two of them hold it back counts
+    """Add up the counters of these levels; None where there is none. A moment at which two of them hold it back counts
     twice."""
     counted = [stat for file in files if (stat := parse_stat(read(file))) is not None]
     if not counted:
@@ -60,7 +60,7 @@ def throttled(files: Sequence[str], read: Read = read_file) -> Throttled | None:
 
 
 def parse_stat(text: str) -> Throttled | None:
-    """cpu.stat: `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1 (the kernel's
+    """Parse cpu.stat: `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1 (the kernel's
     admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst); None where the group has no counter. Pure."""
     counters = dict(re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE))
     for name, per_second in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
@@ -70,17 +70,18 @@ def parse_stat(text: str) -> Throttled | None:
 
 
 def group_folders(read: Read = read_file) -> tuple[str, ...]:
-    """The folders of this process's groups that may limit its CPU time, from its own up to the root of each mount. Of
-    several mounts of a hierarchy the first counts."""
-    found: dict[str, list[str]] = {}
-    for hierarchy, root, mounted in _mounts(read("/proc/self/mountinfo")):
-        if hierarchy not in found:
-            found[hierarchy] = _upwards(_own_group(hierarchy, read("/proc/self/cgroup")), root, mounted)
-    return tuple(folder for folders in found.values() for folder in folders)
+    """Find the folders of this process's groups that may limit its CPU time, from its own up to the root of each mount.
+    Of several mounts of a hierarchy the first counts."""
+    folders_of: dict[str, list[str]] = {}
+    for hierarchy, root, mounted in _parse_mounts(read("/proc/self/mountinfo")):
+        if hierarchy not in folders_of:
+            folders_of[hierarchy] = _list_upwards(_find_own_group(hierarchy, read("/proc/self/cgroup")), root, mounted)
+    return tuple(folder for folders in folders_of.values() for folder in folders)
 
 
-def _mounts(mountinfo: str) -> Iterator[tuple[str, str, str]]:
-    """Hierarchy ("" or the controller), its group that is mounted, and where (proc_pid_mountinfo(5))."""
+def _parse_mounts(mountinfo: str) -> Iterator[tuple[str, str, str]]:
+    """Parse each mount: its hierarchy ("" or the controller), the mounted group, and the folder
+    (proc_pid_mountinfo(5))."""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         places, kind = left.split(), right.split()
@@ -91,7 +92,7 @@ def _mounts(mountinfo: str) -> Iterator[tuple[str, str, str]]:
             yield (_V1 if is_v1 else ""), _unescape(places[3]), _unescape(places[4])
 
 
-def _own_group(hierarchy: str, cgroup: str) -> str:
+def _find_own_group(hierarchy: str, cgroup: str) -> str:
     for line in cgroup.splitlines():
         _, controllers, path = line.split(":", 2)
         if hierarchy in controllers.split(","):
@@ -99,8 +100,9 @@ def _own_group(hierarchy: str, cgroup: str) -> str:
     return "/"
 
 
-def _upwards(group: str, root: str, mounted: str) -> list[str]:
-    """A container may see another's group as the root of what is mounted, and is then somewhere below it, or there."""
+def _list_upwards(group: str, root: str, mounted: str) -> list[str]:
+    """List the folders from a group up to the root of its mount. A container may see another's group as that root, and
+    is then below it, or in it."""
     path = PurePosixPath(group)
     inside = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()
     if ".." in inside.parts:  # above the root of this cgroup namespace
@@ -109,8 +111,8 @@ def _upwards(group: str, root: str, mounted: str) -> list[str]:
     return [str(top / level) for level in (inside, *inside.parents)]
 
 
-def _quota(folder: str, read: Read) -> float | None:
-    """cpu.max of version 2, cpu.cfs_quota_us and cpu.cfs_period_us of version 1; "max" and -1 are none."""
+def _read_quota(folder: str, read: Read) -> float | None:
+    """Read cpu.max of version 2, cpu.cfs_quota_us and cpu.cfs_period_us of version 1; "max" and -1 are no quota."""
     quota, _, period = read(f"{folder}/cpu.max").partition(" ")
     if not quota:
         quota, period = read(f"{folder}/cpu.cfs_quota_us"), read(f"{folder}/cpu.cfs_period_us")
@@ -118,5 +120,5 @@ def _quota(folder: str, read: Read) -> float | None:
 
 
 def _unescape(path: str) -> str:
-    """Blanks and the like are octal in mountinfo."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+    """Decode blanks and the like, which are octal in mountinfo."""
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), path)

@@ -1,4 +1,5 @@
-"""Whether a process makes machine code while it runs: it then has executable memory that no file holds (proc(5))."""
+"""A check whether a process makes machine code while it runs: it then has executable memory without a file
+(proc(5))."""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from pathlib import Path
 _PROC = Path("/proc")
 _OF_THE_KERNEL = ("[vdso]", "[vsyscall]", "[uprobes]")
 _NO_FILE = ("[anon", "/memfd:", "/dev/zero")
-"""How the name of a mapping begins that is given one, and still has no file: named memory, and that which is written
-and executed at two addresses (memfd_create(2))."""
+"""The beginnings of the names of mappings that have a name but no file: named memory, and memory that is written and
+executed at two addresses (memfd_create(2))."""
 
 
 def compiles(pid: int) -> bool:
-    """Whether it does; of one that has ended, or may not be looked into, nobody knows that it does."""
+    """Return whether it does; False also for a process that has ended or may not be inspected."""
     try:
         maps = (_PROC / str(pid) / "maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -21,7 +22,7 @@ def compiles(pid: int) -> bool:
 
 
 def has_made_code(maps: str) -> bool:
-    """Whether a text of /proc/PID/maps has executable memory that was made while the program ran. Pure."""
+    """Return whether a text of /proc/PID/maps has executable memory that was made while the program ran. Pure."""
     return any(_is_made(line) for line in maps.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""How fast this machine copies memory: no message crosses it faster than it is copied."""
+"""The speed at which this machine copies memory: no message crosses it faster than it is copied."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import functools
 import time
 
 SIZES = (32 << 10, 256 << 10, 2 << 20)
-"""Bytes: what fits into a first cache, into a second one, and hardly into either. The fastest counts."""
+"""Bytes: the first size fits into a first cache, the second into a second one, the third hardly into either. The
+fastest counts."""
 REPEATS = 50
 
 
 @functools.cache
 def bytes_hz() -> float:
-    """Bytes per second that one core copies at the most, measured once, in some milliseconds: the best of many short
-    copies, so that a core that is busy or taken away meanwhile does not make it less."""
-    return max(size / _shortest_s(size) for size in SIZES)
+    """Measure, once and in some milliseconds, the bytes per second that one core copies at most: the best of many short
+    copies, so that a core that is busy or taken away meanwhile does not lower it."""
+    return max(size / _measure_shortest_s(size) for size in SIZES)
 
 
-def _shortest_s(size: int) -> float:
+def _measure_shortest_s(size: int) -> float:
     source, target = bytes(size), memoryview(bytearray(size))
     times_ns = []
     for _ in range(REPEATS):

@@ -1,1 +1,1 @@
-"""What lies between load and server: loopback, a private network, a relay."""
+"""The links between load and server: loopback, a private network, a relay."""
