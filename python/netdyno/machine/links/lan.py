@@ -1,5 +1,5 @@
 """The link `lan`: two private network namespaces of this machine, joined by a veth pair (veth(4)) and by nothing else:
-what crosses it passes two IP stacks, and nothing leaves the machine. docs/adr/links.md says what it is for."""
+packets that cross it pass two IP stacks, and nothing leaves the machine. docs/adr/links.md says what it is for."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 INTERFACE = "lan"
-"""Of both ends, each in its own namespace."""
+"""The name of the interface at both ends, each in its own namespace."""
 _PREFIX = 30
 MTU_FRAME = 1514  # bytes of a full Ethernet frame, without its checksum
 _BURST_S = 1e-3
 QUEUE_FRAMES = 1000
-"""What waits for a link with a rate before more is dropped: the length of an Ethernet interface's queue on Linux."""
+"""The frames that wait for a link with a rate before more are dropped: the queue of an Ethernet interface on Linux."""
 _UP_TIMEOUT_S = 10.0
 
 
 class Lan(NamedTuple):
-    """Both ends. The server's has SERVER_ADDRESS, the load's LOAD_ADDRESS; there is no route to anywhere else."""
+    """Both ends of a link. The server's has SERVER_ADDRESS, the load's LOAD_ADDRESS; there is no route to anywhere
+    else."""
 
     server: Namespace
     load: Namespace
@@ -36,8 +37,8 @@ class Lan(NamedTuple):
 
 @contextmanager
 def joined(rate_hz: int | None = None) -> Iterator[Lan]:
-    """Make one, which carries at most so many bits per second in each direction, or as many as it can. All of it is
-    gone when the block ends, or this process. Raises NotAllowedError, which says what the system lacks."""
+    """Make such a link, which carries at most so many bits per second in each direction, or as many as it can. All of
+    it is gone when the block, or this process, ends. Raises NotAllowedError, which says what the system lacks."""
     with two_networks() as ends:
         join_by_veth(ends)
         if rate_hz:
@@ -50,8 +51,8 @@ def joined(rate_hz: int | None = None) -> Iterator[Lan]:
 
 @contextmanager
 def two_networks() -> Iterator[Lan]:
-    """Both ends, with nothing between them yet. Raises NotAllowedError."""
-    tool("ip")  # nothing is made where it would be for nothing
+    """Make both ends, with nothing between them yet. Raises NotAllowedError."""
+    tool("ip")  # before anything is made in vain
     settings = _settings()
     with (
         private_namespace(settings=settings) as server,
@@ -68,7 +69,7 @@ def join_by_veth(ends: Lan) -> None:
 
 def bring_up(ends: Lan) -> None:
     """Give both interfaces their addresses and bring them up."""
-    # Without an address of IPv6 the kernel looks for no neighbours and no routers: nothing crosses but the load.
+    # Without an address of IPv6 the kernel looks for no neighbours and no routers: only the load crosses.
     quiet = f"link set {INTERFACE} addrgenmode none\n" if Path("/proc/sys/net/ipv6").exists() else ""
     for end, address in zip(ends, (SERVER_ADDRESS, LOAD_ADDRESS), strict=True):
         commands = f"{quiet}address add {address}/{_PREFIX} dev {INTERFACE}\nlink set {INTERFACE} up\n"
@@ -76,26 +77,26 @@ def bring_up(ends: Lan) -> None:
 
 
 def await_up(ends: Lan) -> None:
-    """Until the kernel has noticed that both ends of a veth pair are up; before that it drops what is sent."""
+    """Wait until the kernel has noticed that both ends of a veth pair are up; before that it drops all frames."""
     for end in ends:
         deadline = time.monotonic() + _UP_TIMEOUT_S
-        while (state := _state(end)) != "UP":
+        while (state := _read_state(end)) != "UP":
             if time.monotonic() > deadline:
                 raise NotAllowedError(f"the link did not come up within {_UP_TIMEOUT_S:g} s: it is {state}")
             time.sleep(0.001)
 
 
-def _state(end: Namespace) -> str:
-    (found,) = json.loads(do(end, [tool("ip"), "-json", "link", "show", INTERFACE], "look at the link"))
-    return str(found["operstate"])
+def _read_state(end: Namespace) -> str:
+    (link,) = json.loads(do(end, [tool("ip"), "-json", "link", "show", INTERFACE], "look at the link"))
+    return str(link["operstate"])
 
 
 def tool(name: str) -> str:
-    """The path of a tool, also for users without the folders of the system's programs on their PATH."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if found is None:
+    """Return the path of a tool, also for users without the folders of the system's programs on their PATH."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if path is None:
         raise NotAllowedError(f"{name} not found: install iproute2")
-    return found
+    return path
 
 
 def limit(end: Namespace, rate_hz: int, parent: str = "root") -> None:
@@ -105,23 +106,23 @@ def limit(end: Namespace, rate_hz: int, parent: str = "root") -> None:
 
 
 def token_bucket(rate_hz: int) -> list[str]:
-    """Its parameters. What may go at once is a millisecond's worth, because timers come late, and two frames at least;
-    the kernel cuts longer packets up."""
+    """Return the parameters of a token bucket. A burst is a millisecond's worth, because timers come late, and two
+    frames at least; the kernel cuts up longer packets."""
     burst = max(round(rate_hz / 8 * _BURST_S), 2 * MTU_FRAME)
     return ["rate", f"{rate_hz}bit", "burst", f"{burst}b", "limit", f"{burst + QUEUE_FRAMES * MTU_FRAME}b"]
 
 
 def _settings() -> list[str]:
-    """What is recorded of the machine's network, as FILE=VALUE: a new namespace has some of it from there and the
-    kernel's defaults for the rest, and would not be what the report says."""
+    """Read the recorded settings of the machine's network, as FILE=VALUE: a new namespace inherits some of them and has
+    the kernel's defaults for the rest, and so would not match the report."""
     files = (Path("/proc/sys") / name.replace(".", "/") for name in SYSCTLS if name.startswith("net."))
     return [f"{file}={file.read_text().strip()}" for file in files if file.exists()]
 
 
 def do(end: Namespace, command: Sequence[str], what: str, given: str = "") -> str:
-    """Run a command at one end; NotAllowedError with `what`, which says what it was for or what it needs."""
+    """Run a command at one end. Raises NotAllowedError with `what`, its purpose or its need."""
     try:
         return end.run(*command, given=given)
     except subprocess.CalledProcessError as error:
-        said = " ".join(str(error.stderr).split()) or f"exit code {error.returncode}"
-        raise NotAllowedError(f"{Path(command[0]).name}: {said} ({what})") from error
+        reason = " ".join(str(error.stderr).split()) or f"exit code {error.returncode}"
+        raise NotAllowedError(f"{Path(command[0]).name}: {reason} ({what})") from error

@@ -1,5 +1,5 @@
-"""What a link really gives: the round trip of small datagrams and the share of them that is lost each way, measured
-before it is used, and held against what was asked of it."""
+"""The check of a link: the round trip of small datagrams and the share of them that is lost each way, measured before
+it is used, and compared with its terms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NUMBER = struct.Struct("!I")
 _PAYLOAD = bytes(8)
 _FRAME_BITS = 8 * (14 + 20 + 8 + _NUMBER.size + len(_PAYLOAD))  # Ethernet, IP and UDP around it
 SENDING_S = 0.5
-"""How long datagrams are sent; the last of them has its round trip and some patience beside that."""
+"""The time for which datagrams are sent; the round trip of the last and some patience come on top."""
 _PATIENCE_S = 0.1
 _MOST_HZ = 8000
 _MOST_UNDER_WAY = 400
@@ -42,15 +42,15 @@ _BUFFER_BYTES = 4 << 20
 
 DELAY_TOLERANCE = 0.1
 DELAY_TOLERANCE_S = 0.001
-"""How much longer than asked a round trip may take, whichever is more. It may never be shorter than the delays."""
+"""A round trip may take longer than requested by the larger of both. It may never be shorter than the delays."""
 _LOSS_TOLERANCE = 0.001
 _DEVIATIONS = 4.0
-"""How far the loss may be off, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
+"""The tolerance of the loss, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
 
 
 class Measured(NamedTuple):
-    """Of `sent` datagrams, so many came to the server's end, and of these so many came back. A round trip is that of a
-    datagram that did; both are None where none did."""
+    """The result of a measurement: of `sent` datagrams `arrived` came to the server's end, and `returned` of these came
+    back. The round trips are those of the returned datagrams, None where none came back."""
 
     sent: int
     arrived: int
@@ -68,30 +68,30 @@ class Measured(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What a run's links give: `environment` is recorded with the run, `bad` says why nothing is measured over a link,
-    by its words."""
+    """The result for a run's links: `environment` is recorded with the run, `bad` has, by a link's words, the reason
+    why nothing is measured over it."""
 
     environment: Environment
     bad: dict[str, str]
 
 
 ATTEMPTS = 3
-"""A machine that was held up for a moment gets another chance, and a link that is wrong stays so."""
+"""A machine that was delayed for a moment gets another chance; a link that is wrong stays so."""
 
 
 def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
-    """Make each different wan of an experiment, measure it and hold it against what was asked."""
-    asked = {
-        wanted.link_words: terms(wanted, experiment.seed)
+    """Make each different wan of an experiment, measure it and compare it with its terms."""
+    requested = {
+        cell.link_words: terms(cell, experiment.seed)
         for scenario in experiment.scenarios
-        for wanted in (settings(scenario, levels) for levels in levels.combinations(scenario))
-        if wanted.is_impaired
+        for cell in (settings(scenario, levels) for levels in levels.combinations(scenario))
+        if cell.is_impaired
     }
     lines: list[str] = []
     bad: dict[str, str] = {}
-    for number, (name, of) in enumerate(asked.items(), 1):
+    for number, (name, link_terms) in enumerate(requested.items(), 1):
         log = TrialLog(folder / "logs" / f"link-{number}.log")
-        line, fault = judge(name, of, partial(probe, of, pinning, log))
+        line, fault = judge(name, link_terms, partial(probe, link_terms, pinning, log))
         lines.append(line)
         if fault:
             bad[name] = fault
@@ -100,14 +100,15 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     return Checked(recorded, bad)
 
 
-def probe(asked: Terms, pinning: Pinning, log: TrialLog) -> Measured:
+def probe(terms: Terms, pinning: Pinning, log: TrialLog) -> Measured:
     """Make a link for the purpose and measure it. Raises NotAllowedError."""
-    with wan.joined(asked, log, pinning) as made:
-        return measure(made, asked)
+    with wan.joined(terms, log, pinning) as link:
+        return measure(link, terms)
 
 
 def rate_hz(terms: Terms) -> float:
-    """How many datagrams a second a link is asked with: few enough for its rate and for the buffers at its ends."""
+    """Return the datagrams per second for a measurement: few enough for a link's rate and for the buffers at its
+    ends."""
     limits = [float(_MOST_HZ)]
     if terms.delay_s:
         limits.append(_MOST_UNDER_WAY / (2 * terms.delay_s))
@@ -117,13 +118,13 @@ def rate_hz(terms: Terms) -> float:
 
 
 def round_trip_s(terms: Terms) -> float:
-    """What a datagram should need for its way there and back."""
+    """Return the time that a datagram should need there and back."""
     return 2 * (terms.delay_s + (_FRAME_BITS / terms.rate_hz if terms.rate_hz else 0.0))
 
 
 def measure(link: Wan, terms: Terms) -> Measured:
-    """Takes SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be had at its ends, or
-    nothing can be sent any more."""
+    """Measure a link, in SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be made at its
+    ends, or nothing can be sent any more."""
     try:
         at_server = link.server.datagram_socket(SERVER_ADDRESS)
         with at_server, link.load.datagram_socket(LOAD_ADDRESS) as at_load:
@@ -131,13 +132,13 @@ def measure(link: Wan, terms: Terms) -> Measured:
             return _Exchange(at_server, at_load, terms).run()
     except subprocess.CalledProcessError as error:
         raise NotAllowedError(f"the link cannot be measured: {str(error.stderr).strip()}") from error
-    except OSError as error:  # of the sockets: its relay is gone, say, and with it the way to the other end
+    except OSError as error:  # from the sockets: the relay is gone, for example, and with it the way to the other end
         raise NotAllowedError(f"the link cannot be measured: {error.strerror}") from error
 
 
 class _Exchange:
-    """One program at both ends, so that one clock has it all: it sends at one, returns what comes at the other, and
-    notes what comes back."""
+    """An exchange of datagrams by one program at both ends, so that one clock times it all: it sends at one end,
+    returns what arrives at the other, and notes what comes back."""
 
     def __init__(self, at_server: socket.socket, at_load: socket.socket, terms: Terms) -> None:
         self._server, self._load = at_server, at_load
@@ -164,7 +165,7 @@ class _Exchange:
         return self._measured()
 
     def _wait(self, start: float) -> float:
-        """Seconds until there is something to do whatever comes; none when all is over."""
+        """Return the seconds until there is something to do even if nothing arrives; 0 or less when all is over."""
         now = time.monotonic()
         sent = len(self._sent_at)
         if sent < self._count:
@@ -199,55 +200,66 @@ class _Exchange:
         return Measured(self._count, self._arrived, len(trips), p50, p99)
 
 
-def judge(name: str, asked: Terms, measured: Callable[[], Measured]) -> tuple[str, str]:
-    """What is said of a link, and why nothing is measured over it; that is empty where it is what was asked for."""
+def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> tuple[str, str]:
+    """Describe a link, and return with it the reason why nothing is measured over it; empty where the link has its
+    terms."""
     try:
-        found, wrong = _with_patience(asked, measured)
+        measurement, problems = _measure_until_right(terms, take_measurement)
         how = wan.way()
     except NotAllowedError as error:
         return f"{name}: not available here", f"the link {name} is not available here: {error}"
     by = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
-    line = f"{name}, by {by}: {in_words(found)}"
-    if not wrong:
+    line = f"{name}, by {by}: {in_words(measurement)}"
+    if not problems:
         return line, ""
-    return line, f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(wrong)}; {in_words(found)}"
-
-
-def _with_patience(
-    asked: Terms, measured: Callable[[], Measured], attempts: int = ATTEMPTS
-) -> tuple[Measured, list[str]]:
-    """The first measurement in which nothing was wrong, or the last, and what was wrong in it."""
-    found = measured()
-    wrong = faults(asked, found)
-    return (found, wrong) if not wrong or attempts == 1 else _with_patience(asked, measured, attempts - 1)
-
-
-def faults(asked: Terms, found: Measured) -> list[str]:
-    """In which ways a link is not what was asked for; none where it is. Pure."""
-    said: list[str] = []
-    expected = round_trip_s(asked)
-    tolerance = max(DELAY_TOLERANCE * expected, DELAY_TOLERANCE_S)
-    trip = found.round_trip_p50_s
-    # A token bucket lets a few frames go at once, so a rate sets no lower bound.
-    if trip is None or not 2 * asked.delay_s <= trip <= expected + tolerance:
-        took = "none came back" if trip is None else f"it took {quantities.duration(trip * 1e9)}"
-        said.append(f"a round trip should take {quantities.duration(expected * 1e9)} and {took}")
-    for where, share, of in (("there", found.lost_there, found.sent), ("back", found.lost_back, found.arrived)):
-        deviation = math.sqrt(asked.loss * (1 - asked.loss) / max(of, 1))
-        if abs(share - asked.loss) > _DEVIATIONS * deviation + _LOSS_TOLERANCE:
-            said.append(
-                f"it should lose {quantities.share(asked.loss)} and lost {quantities.share(share)} on the way {where}"
-            )
-    return said
-
-
-def in_words(found: Measured) -> str:
-    """What was measured, for people."""
-    if found.round_trip_p50_s is None or found.round_trip_p99_s is None:
-        return f"measured no round trip, of {found.sent} datagrams"
     return (
-        f"measured {quantities.duration(found.round_trip_p50_s * 1e9)} round trip "
-        f"(99% within {quantities.duration(found.round_trip_p99_s * 1e9)}), "
-        f"{quantities.share(found.lost_there)} lost there and {quantities.share(found.lost_back)} back, of "
-        f"{found.sent} datagrams"
+        line,
+        f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; {in_words(measurement)}",
+    )
+
+
+def _measure_until_right(
+    terms: Terms, take_measurement: Callable[[], Measured], attempts: int = ATTEMPTS
+) -> tuple[Measured, list[str]]:
+    """Return the first measurement without faults, or the last, and the faults in it."""
+    measurement = take_measurement()
+    problems = faults(terms, measurement)
+    return (
+        (measurement, problems)
+        if not problems or attempts == 1
+        else _measure_until_right(terms, take_measurement, attempts - 1)
+    )
+
+
+def faults(terms: Terms, measurement: Measured) -> list[str]:
+    """List the deviations of a link from its terms; none where it meets them. Pure."""
+    problems: list[str] = []
+    expected = round_trip_s(terms)
+    tolerance = max(DELAY_TOLERANCE * expected, DELAY_TOLERANCE_S)
+    trip = measurement.round_trip_p50_s
+    # A token bucket sends a few frames at once, so a rate sets no lower bound.
+    if trip is None or not 2 * terms.delay_s <= trip <= expected + tolerance:
+        took = "none came back" if trip is None else f"it took {quantities.duration(trip * 1e9)}"
+        problems.append(f"a round trip should take {quantities.duration(expected * 1e9)} and {took}")
+    for where, share, count in (
+        ("there", measurement.lost_there, measurement.sent),
+        ("back", measurement.lost_back, measurement.arrived),
+    ):
+        deviation = math.sqrt(terms.loss * (1 - terms.loss) / max(count, 1))
+        if abs(share - terms.loss) > _DEVIATIONS * deviation + _LOSS_TOLERANCE:
+            problems.append(
+                f"it should lose {quantities.share(terms.loss)} and lost {quantities.share(share)} on the way {where}"
+            )
+    return problems
+
+
+def in_words(measurement: Measured) -> str:
+    """Describe a measurement, for people."""
+    if measurement.round_trip_p50_s is None or measurement.round_trip_p99_s is None:
+        return f"measured no round trip, of {measurement.sent} datagrams"
+    return (
+        f"measured {quantities.duration(measurement.round_trip_p50_s * 1e9)} round trip "
+        f"(99% within {quantities.duration(measurement.round_trip_p99_s * 1e9)}), "
+        f"{quantities.share(measurement.lost_there)} lost there and {quantities.share(measurement.lost_back)} back, of "
+        f"{measurement.sent} datagrams"
     )

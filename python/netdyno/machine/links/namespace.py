@@ -1,4 +1,4 @@
-"""A private network namespace: what is sent in it never leaves it. Root is not needed where users may have namespaces
+"""A private network namespace: packets sent in it never leave it. Root is not needed where users may have namespaces
 (user_namespaces(7)). docs/adr/private-network.md says what it is for."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENTER_USERS = ("--user", "--preserve-credentials")
 
 
 class NotAllowedError(Exception):
-    """The system lets nobody make a namespace here; the text says why."""
+    """The system does not allow a namespace here; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -37,71 +37,75 @@ class Namespace:
     other_users: bool = False
 
     def run(self, *command: str, given: str = "") -> str:
-        """Run a command inside, with `given` as input, and return what it prints. CalledProcessError when it fails."""
+        """Run a command inside, with `given` as input, and return its output. Raises CalledProcessError when it
+        fails."""
         return subprocess.run([*self.enter, *command], input=given, check=True, capture_output=True, text=True).stdout
 
     def datagram_socket(self, address: str) -> socket.socket:
         """A UDP socket of the namespace, bound to a free port of an address that it has, for this process to use.
-        CalledProcessError when it cannot be had."""
+        Raises CalledProcessError when it cannot be made."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with here, there:
-            command = [*self.enter, *_program("hand-out", address)]
+            command = [*self.enter, *_build_child_command("hand-out", address)]
             subprocess.run(command, stdin=there.fileno(), check=True, capture_output=True, text=True)
-            _, (made,), _, _ = socket.recv_fds(here, 100, 1)
-        return socket.socket(fileno=made)
+            _, (descriptor,), _, _ = socket.recv_fds(here, 100, 1)
+        return socket.socket(fileno=descriptor)
 
 
 @contextmanager
 def private_namespace(
     hosts: Path | None = None, beside: Namespace | None = None, settings: Sequence[str] = ()
 ) -> Iterator[Namespace]:
-    """Make one. It and everything in it are gone when the block ends, and also when this process is killed. With
-    `hosts`, what runs in it has that file as its /etc/hosts. One that is made `beside` another has the same users, so
-    that who is root in one may give it interfaces of the other. `settings` are FILE=VALUE of /proc/sys; those that a
+    """Make a namespace. It and everything in it are gone when the block ends, and also when this process is killed.
+    With `hosts`, programs in it have that file as their /etc/hosts. A namespace made `beside` another has the same
+    users, so that root in one may give it interfaces of the other. `settings` are FILE=VALUE of /proc/sys; those that a
     namespace does not have of its own are left alone. Raises NotAllowedError."""
     mounts = ("--mount",) if hosts else ()
-    with _keeper(mounts, [str(hosts or ""), *settings], beside) as (pid, other_users):
-        yield Namespace(pid, _entering(pid, (*mounts, *(_ENTER_USERS if other_users else ()))), other_users)
+    with _start_keeper(mounts, [str(hosts or ""), *settings], beside) as (pid, other_users):
+        yield Namespace(pid, _build_enter_command(pid, (*mounts, *(_ENTER_USERS if other_users else ()))), other_users)
 
 
 def becoming(command: Sequence[str]) -> list[str]:
-    """The command line of a program that makes a namespace of its own and lives in it as the same process: when it
-    ends, the namespace does. Raises NotAllowedError."""
+    """Return the command line of a program that makes a namespace of its own and runs in it as the same process: the
+    namespace ends with it. Raises NotAllowedError."""
     why_not = ""
     for users in _ways():
         start = ["unshare", *users, "--net", "--"]
-        if not (why_not := _why_not([*start, "true"])):
-            return [*start, *_program("become"), *command]
-    raise NotAllowedError(f"{why_not} ({_way_to_get_one()})")
+        if not (why_not := _try_command([*start, "true"])):
+            return [*start, *_build_child_command("become"), *command]
+    raise NotAllowedError(f"{why_not} ({_suggest_remedy()})")
 
 
 def entering(pid: int) -> tuple[str, ...]:
-    """What to put before a command to run it in the namespace that a process was started in by `becoming` or by
-    `Namespace.enter`. Raises UserError when it is in none."""
+    """Return the words to put before a command to run it in the namespace in which `becoming` or `Namespace.enter`
+    started a process. Raises UserError when it is in none."""
     try:
         network = namespace_child.network_of(pid)
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError as error:
         raise UserError(f"process {pid} cannot be inspected: {error.strerror}") from error
-    # A program that runs has the mark; only unshare(1), on the way to it, does not.
+    # A running program has the mark; only unshare(1), which starts it, does not.
     if f"{namespace_child.MARK}={network}".encode() not in variables:
         raise UserError(f"process {pid} is in no private network namespace of netdyno's")
     other_users = Path(f"/proc/{pid}/ns/user").stat().st_ino != Path("/proc/self/ns/user").stat().st_ino
-    return _entering(pid, _ENTER_USERS if other_users else ())
+    return _build_enter_command(pid, _ENTER_USERS if other_users else ())
 
 
-def _entering(pid: int, more: Sequence[str]) -> tuple[str, ...]:
+def _build_enter_command(pid: int, more: Sequence[str]) -> tuple[str, ...]:
     mark = f"{namespace_child.MARK}={namespace_child.network_of(pid)}"
     return ("nsenter", "--target", str(pid), "--net", *more, "--", "env", mark)
 
 
 @contextmanager
-def _keeper(mounts: Sequence[str], arguments: Sequence[str], beside: Namespace | None) -> Iterator[tuple[int, bool]]:
-    """The process that keeps a new namespace, and whether that has other users than this process."""
+def _start_keeper(
+    mounts: Sequence[str], arguments: Sequence[str], beside: Namespace | None
+) -> Iterator[tuple[int, bool]]:
+    """Start the process that keeps a new namespace; yield its number, and whether it has other users than this
+    process."""
     why_not = ""
     for users in [()] if beside else _ways():
         unshare = [*(beside.enter if beside else ()), "unshare", *users, "--net", *mounts, "--"]
-        command = [*unshare, *_program("keep", *arguments)]
+        command = [*unshare, *_build_child_command("keep", *arguments)]
         pipe = subprocess.PIPE
         # A session of its own: Ctrl-C ends the harness in order, and the keeper after it.
         with subprocess.Popen(
@@ -117,13 +121,14 @@ def _keeper(mounts: Sequence[str], arguments: Sequence[str], beside: Namespace |
                 yield keeper.pid, beside.other_users if beside else bool(users)
             finally:
                 keeper.stdin.close()
-                _end(keeper)
+                _await_end(keeper)
             return
-    raise NotAllowedError(f"{why_not} ({_way_to_get_one()})")
+    raise NotAllowedError(f"{why_not} ({_suggest_remedy()})")
 
 
-def _end(keeper: subprocess.Popen[str]) -> None:
-    """It ends by itself, and everybody in the namespace before it; unless it hangs, which would be a fault."""
+def _await_end(keeper: subprocess.Popen[str]) -> None:
+    """Wait until it has ended by itself, after all processes in the namespace; raises TimeoutExpired if it hangs, which
+    would be a fault."""
     try:
         keeper.wait(_END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -132,16 +137,16 @@ def _end(keeper: subprocess.Popen[str]) -> None:
 
 
 def _ways() -> list[tuple[str, ...]]:
-    """How to ask for one: root may have it as it is, but not in every container; anybody may with users of its own,
-    where the system allows that."""
+    """List the options with which to try: root needs none, but may not make one in every container; any user may with
+    users of its own, where the system allows that."""
     missing = [tool for tool in ("unshare", "nsenter") if shutil.which(tool) is None]
     if missing:
         raise NotAllowedError(f"{' and '.join(missing)} not found: install util-linux")
     return [*([()] if os.geteuid() == 0 else []), _OWN_USERS]
 
 
-def _way_to_get_one() -> str:
-    """What to change where the system said no. The two sysctls are of these distributions' own kernels."""
+def _suggest_remedy() -> str:
+    """Suggest what to change where the system refused. The two sysctls are of these distributions' own kernels."""
     if os.geteuid() == 0:
         return "in a container, start that with CAP_SYS_ADMIN"
     return (
@@ -150,11 +155,11 @@ def _way_to_get_one() -> str:
     )
 
 
-def _program(*arguments: str) -> tuple[str, ...]:
-    """The part that runs inside, without what an interpreter usually loads first."""
+def _build_child_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command of the part that runs inside, without the modules that an interpreter usually loads first."""
     return (sys.executable, "-I", "-S", str(Path(namespace_child.__file__)), *arguments)
 
 
-def _why_not(command: Sequence[str]) -> str:
+def _try_command(command: Sequence[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"

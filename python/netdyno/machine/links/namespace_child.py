@@ -1,6 +1,6 @@
-"""What runs inside a private network namespace. One that unshare(1) has just made gets its loopback interface up, and
-is then kept for others, or left to a program; from one that is there, a socket is handed out. `namespace` starts it,
-as a script of its own, so it imports nothing that is not Python's."""
+"""The script that runs inside a private network namespace. It brings up the loopback interface of a namespace that
+unshare(1) has just made, and then keeps that for other programs, or becomes a program; from an existing namespace it
+hands out a socket. `namespace` starts it as a separate script, so it imports Python's own modules only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 MARK = "NETDYNO_PRIVATE_NETWORK"
-"""Tells a program in which namespace it was started, as the inode of that namespace (docs/adr/private-network.md)."""
+"""The variable with the inode of the namespace in which a program was started (docs/adr/private-network.md)."""
 
 # ioctl numbers and flags of linux/sockios.h and linux/if.h.
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
@@ -23,8 +23,8 @@ _REQUEST = "16sh22x"  # struct ifreq with ifr_flags, 40 bytes
 
 
 def network_of(pid: int | str) -> int:
-    """The inode of the network namespace of a process ("self": of this one). It names one namespace among all that
-    exist (namespaces(7)). Raises OSError when there is no such process, or it is somebody else's."""
+    """Return the inode of the network namespace of a process ("self": of this one). It names one namespace among all
+    that exist (namespaces(7)). Raises OSError when there is no such process, or it is another user's."""
     return Path(f"/proc/{pid}/ns/net").stat().st_ino
 
 
@@ -44,11 +44,11 @@ def end_everybody_here() -> None:
             if pid != os.getpid() and network_of(pid) == here:
                 os.kill(pid, signal.SIGKILL)
         except OSError:
-            continue  # gone meanwhile, or somebody else's, who cannot be in here
+            continue  # gone meanwhile, or another user's, which cannot be in here
 
 
 def adopt(setting: str) -> None:
-    """FILE=VALUE of /proc/sys: write it where the namespace has such a setting of its own, with another value."""
+    """Write FILE=VALUE to /proc/sys where the namespace has such a setting of its own, with another value."""
     file, _, value = setting.partition("=")
     path = Path(file)
     if path.exists() and path.read_text().strip() != value:
@@ -56,8 +56,8 @@ def adopt(setting: str) -> None:
 
 
 def keep(hosts: str, *settings: str) -> None:
-    """Keep the namespace until stdin ends, which it also does when the other end of that pipe is killed; nobody in the
-    namespace outlives that. `hosts`, unless it is empty, becomes /etc/hosts, in a mount namespace."""
+    """Keep the namespace until stdin ends, also because the process at the other end of that pipe was killed; no
+    process in the namespace outlives that. `hosts`, unless it is empty, becomes /etc/hosts, in a mount namespace."""
     if hosts:
         subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
     for setting in settings:
@@ -70,20 +70,20 @@ def keep(hosts: str, *settings: str) -> None:
 
 def hand_out(address: str) -> None:
     """Bind a UDP socket to an address of the namespace, and send it through stdin, a socket of unix(7). It stays one of
-    this namespace, whoever holds it (network_namespaces(7))."""
-    with socket.socket(fileno=os.dup(0)) as asked, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
-        made.bind((address, 0))
-        socket.send_fds(asked, [b"made"], [made.fileno()])
+    this namespace, whichever process holds it (network_namespaces(7))."""
+    with socket.socket(fileno=os.dup(0)) as channel, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind((address, 0))
+        socket.send_fds(channel, [b"made"], [datagrams.fileno()])
 
 
 def main(arguments: list[str]) -> None:
-    """`keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
-    what, *rest = arguments
-    if what == "hand-out":
+    """Run `keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
+    action, *rest = arguments
+    if action == "hand-out":
         hand_out(*rest)
         return
     bring_up("lo")
-    if what == "keep":
+    if action == "keep":
         keep(*rest)
     else:
         os.environ[MARK] = str(network_of("self"))

@@ -1,4 +1,4 @@
-"""Where a trial's packets travel: the network of the machine, or one of its own that nothing leaves."""
+"""The network of a trial's packets: that of the machine, or a private one that nothing leaves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS, Transport
 
 
 class NoNetworkError(Exception):
-    """The trial cannot be had on this system; the text is the reason of the skip."""
+    """The trial cannot run on this system; the text is the reason of the skip."""
 
 
 class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
-    is where the kernel counts what the server sends and receives. `relay` is the link itself, where one is.
-    `paced`: the kernel is the link, and lets frames go by timers of its own, in time that is no process's.
-    `load_hosts`: how many hosts can make a load together."""
+    is where the kernel counts what the server sends and receives. `relay` is the link itself, where it is one. `paced`:
+    the kernel is the link, and sends frames by timers of its own, in time that is no process's. `load_hosts`: the
+    number of hosts that can make a load together."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
@@ -40,8 +40,8 @@ MACHINE = Network((), (), Path("/proc/net"))
 
 
 class Place(NamedTuple):
-    """What a network of a trial may need: where its programs run, where they write, the seed of what is random, and
-    what lies between its programs where no link is asked for: this machine, or hosts of a cluster."""
+    """The needs of a network of a trial: the cores of its programs, their log, the seed of random losses, and the
+    network between its programs where no link is requested: this machine, or hosts of a cluster."""
 
     pinning: Pinning
     log: TrialLog
@@ -50,43 +50,45 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterator[Network]:
-    """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if reason := why_not(transport, wanted, place.given):
+def network_for(transport: Transport, settings: Settings, place: Place) -> Iterator[Network]:
+    """Make the network of one trial, which is gone with it. Raises NoNetworkError."""
+    if reason := why_not(transport, settings, place.given):
         raise NoNetworkError(reason)
-    if wanted.is_apart:
+    if settings.is_apart:
         if transport.private:
             raise NoNetworkError(
-                f"the link {wanted.link} does not carry {transport.name}; measure it over the loopback"
+                f"the link {settings.link} does not carry {transport.name}; measure it over the loopback"
             )
-        with _joined(wanted, place) as network:
+        with _join_ends(settings, place) as network:
             yield network
     elif transport.private:
-        with _alone(transport) as network:
+        with _make_private(transport) as network:
             yield network
     else:
         yield place.given
 
 
-def why_not(transport: Transport, wanted: Settings, given: Network) -> str:
-    """Why a trial cannot be had on this machine, or on these hosts, whatever their kernels are; empty when it can.
+def why_not(transport: Transport, settings: Settings, given: Network) -> str:
+    """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
     Pure."""
-    if given is not MACHINE and (wanted.is_apart or transport.private):
-        what = f"the link {wanted.link}" if wanted.is_apart else f"the private network that {transport.name} needs"
-        return f"{what} lies within one machine, and this run has several"
-    if given is not MACHINE and wanted.shares_cores:
+    if given is not MACHINE and (settings.is_apart or transport.private):
+        network = (
+            f"the link {settings.link}" if settings.is_apart else f"the private network that {transport.name} needs"
+        )
+        return f"{network} lies within one machine, and this run has several"
+    if given is not MACHINE and settings.shares_cores:
         return "server and load share cores of one machine, and this run has several"
-    if wanted.client_hosts > given.load_hosts:
-        there = "one" if given.load_hosts == 1 else str(given.load_hosts)
-        return f"{wanted.client_hosts} client hosts make this load, and this run has {there}"
+    if settings.client_hosts > given.load_hosts:
+        available = "one" if given.load_hosts == 1 else str(given.load_hosts)
+        return f"{settings.client_hosts} client hosts make this load, and this run has {available}"
     return ""
 
 
 @contextmanager
-def _alone(transport: Transport) -> Iterator[Network]:
+def _make_private(transport: Transport) -> Iterator[Network]:
     try:
-        with private_namespace() as made:
-            yield Network(made.enter, made.enter, _counters(made))
+        with private_namespace() as namespace:
+            yield Network(namespace.enter, namespace.enter, _find_counters(namespace))
     except NotAllowedError as error:
         raise NoNetworkError(
             f"{transport.name} is measured in a private network namespace only, and none can be made here: {error}"
@@ -94,31 +96,31 @@ def _alone(transport: Transport) -> Iterator[Network]:
 
 
 @contextmanager
-def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
+def _join_ends(settings: Settings, place: Place) -> Iterator[Network]:
     try:
-        if not wanted.is_impaired:
-            with lan.joined(rate_hz(wanted)) as ends:
-                yield _between(ends.server, ends.load)._replace(paced=rate_hz(wanted) is not None)
+        if not settings.is_impaired:
+            with lan.joined(rate_hz(settings)) as ends:
+                yield _connect(ends.server, ends.load)._replace(paced=rate_hz(settings) is not None)
         else:
-            with wan.joined(terms(wanted, place.seed), place.log, place.pinning) as ends:
-                yield _between(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
+            with wan.joined(terms(settings, place.seed), place.log, place.pinning) as ends:
+                yield _connect(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
     except NotAllowedError as error:
-        raise NoNetworkError(f"the link {wanted.link_words} is not available here: {error}") from error
+        raise NoNetworkError(f"the link {settings.link_words} is not available here: {error}") from error
 
 
-def _between(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
-    return Network(server.enter, load.enter, _counters(server), SERVER_ADDRESS, relay)
+def _connect(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
+    return Network(server.enter, load.enter, _find_counters(server), SERVER_ADDRESS, relay)
 
 
-def terms(wanted: Settings, seed: int = 1) -> wan.Terms:
-    """What a cell asks of the link wan. Pure."""
-    return wan.Terms(wanted.link_delay_s, wanted.link_loss, rate_hz(wanted), seed)
+def terms(settings: Settings, seed: int = 1) -> wan.Terms:
+    """Return the terms of a cell for the link wan. Pure."""
+    return wan.Terms(settings.link_delay_s, settings.link_loss, rate_hz(settings), seed)
 
 
-def rate_hz(wanted: Settings) -> int | None:
-    """Bits per second of a cell's link; None where it is not limited. Pure."""
-    return parse_rate(wanted.link_rate) if wanted.link_rate else None
+def rate_hz(settings: Settings) -> int | None:
+    """Return the bits per second of a cell's link; None where it is not limited. Pure."""
+    return parse_rate(settings.link_rate) if settings.link_rate else None
 
 
-def _counters(namespace: Namespace) -> Path:
+def _find_counters(namespace: Namespace) -> Path:
     return Path(f"/proc/{namespace.pid}/net")

@@ -19,7 +19,7 @@ _END_TIMEOUT_S = 5.0
 
 
 class Relay:
-    """One that carries frames."""
+    """A relay that carries frames."""
 
     def __init__(self, process: Process, lines: LineReader) -> None:
         self._process = process
@@ -27,8 +27,7 @@ class Relay:
         self.pid = process.pid
 
     def end(self) -> RelayTotals:
-        """End it and return what it says of its life. Raises TrialError when it has not lived until now, or says
-        nothing."""
+        """End it and return its totals. Raises TrialError when it had ended before, or prints no totals."""
         if self._process.has_ended():
             how = describe_exit(self._process.exit_code())
             raise TrialError(f"the link's relay had ended with {how}{self._process.last_words()}")
@@ -46,8 +45,8 @@ class Relay:
 
 @contextmanager
 def started(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
-    """Start one, and wait until both of its devices are there. It is gone when the block ends. Raises NotAllowedError,
-    which says what the system lacks."""
+    """Start a relay, and wait until both of its devices are there. It is gone when the block ends. Raises
+    NotAllowedError, which says what the system lacks."""
     with (
         log.section("link", command) as output,
         Process(
@@ -62,6 +61,6 @@ def started(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Iterator
     ):
         lines = process.lines()
         if lines.wait_line(time.monotonic() + _READY_TIMEOUT_S) is None:
-            said = process.last_words().removeprefix(": ")
-            raise NotAllowedError(said or f"the link's relay was not ready within {_READY_TIMEOUT_S:g} s")
+            reason = process.last_words().removeprefix(": ")
+            raise NotAllowedError(reason or f"the link's relay was not ready within {_READY_TIMEOUT_S:g} s")
         yield Relay(process, lines)

@@ -24,12 +24,12 @@ from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 UNPINNED = Pinning(server=(), generator=(), note="not pinned")
 _HARDWARE_ADDRESSES = ("02:00:00:00:77:01", "02:00:00:00:77:02")  # of the server's end and of the load's
 _MOST_FRAMES_HZ = 200_000
-"""More small frames than a relay carries in a second: what is on the link at a time is never more than these make."""
+"""More small frames than a relay carries in a second, so that a limit for this rate never binds."""
 _LEAST_LIMIT, _MOST_LIMIT = 16_384, 1 << 20  # frames; link/plan.cpp takes no more
 
 
 class Terms(NamedTuple):
-    """What is asked of the link, in each direction. `seed` is that of the relay's losses."""
+    """The terms of the link, in each direction. `seed` is that of the relay's losses."""
 
     delay_s: float = 0.0
     loss: float = 0.0
@@ -38,14 +38,14 @@ class Terms(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How such a link is made here, and what the kernel said where it is not by netem."""
+    """The way in which such a link is made here, and the kernel's reason where it is not netem."""
 
     by: Literal["netem", "relay"]
     why: str = ""
 
 
 class Wan(NamedTuple):
-    """Both ends, as of a lan, and the relay between them; None where the kernel is the link itself."""
+    """Both ends, as for a lan, and the relay between them; None where the kernel is the link itself."""
 
     server: Namespace
     load: Namespace
@@ -54,34 +54,35 @@ class Wan(NamedTuple):
 
 @functools.cache
 def way() -> Way:
-    """Asks the kernel for a netem, on the loopback interface of a network that is made for the question. Raises
-    NotAllowedError where no such network can be had."""
+    """Try to set up a netem on the loopback interface of a network that is made for this test. Raises NotAllowedError
+    where no such network can be made."""
     try:
         tc = lan.tool("tc")
     except NotAllowedError as missing:
         return Way("relay", str(missing))
-    with private_namespace() as asked:
+    with private_namespace() as namespace:
         try:
-            asked.run(tc, "qdisc", "add", "dev", "lo", "root", "netem", *netem(Terms(delay_s=0.001, loss=0.01)))
+            namespace.run(tc, "qdisc", "add", "dev", "lo", "root", "netem", *netem(Terms(delay_s=0.001, loss=0.01)))
         except subprocess.CalledProcessError as error:
             return Way("relay", f"tc: {' '.join(str(error.stderr).split())}")
     return Way("netem")
 
 
 def netem(terms: Terms) -> list[str]:
-    """The parameters of a netem with these terms, but for the rate, for which a token bucket stands below it. Pure."""
+    """Return the parameters of a netem with these terms, but for the rate, for which a token bucket stands below it.
+    Pure."""
     delay = ["delay", f"{round(terms.delay_s * 1e6)}us"] if terms.delay_s else []
     loss = ["loss", "random", f"{terms.loss * 100:.6g}%"] if terms.loss else []
     return [*delay, *loss, "limit", str(most_frames(terms))]
 
 
 def most_frames(terms: Terms) -> int:
-    """How many frames must fit on the link in each direction, so that this is never the limit. Pure."""
+    """Return the number of frames that must fit on the link in each direction, so that it is never the limit. Pure."""
     return min(max(math.ceil(terms.delay_s * _MOST_FRAMES_HZ), _LEAST_LIMIT), _MOST_LIMIT)
 
 
 def relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
-    """The relay between two ends, started at one of them. Pure."""
+    """Return the command of the relay between two ends, started at one of them. Pure."""
     rate = ["--rate", f"{terms.rate_hz}bit", "--queue", str(lan.QUEUE_FRAMES * lan.MTU_FRAME)] if terms.rate_hz else []
     return [
         *ends.server.enter,
@@ -95,8 +96,8 @@ def relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
 
 @contextmanager
 def joined(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Iterator[Wan]:
-    """Make one. A relay runs where `pinning` says, and writes into `log`. All of it is gone when the block ends, or
-    this process. Raises NotAllowedError, which says what the system lacks."""
+    """Make such a link. A relay runs where `pinning` says, and writes into `log`. All of it is gone when the block, or
+    this process, ends. Raises NotAllowedError, which says what the system lacks."""
     with lan.two_networks() as ends:
         how = way()
         if how.by == "netem":
@@ -111,7 +112,7 @@ def _join_by_netem(ends: Lan, terms: Terms) -> None:
     lan.join_by_veth(ends)
     tc = lan.tool("tc")
     for end in ends:
-        # netem loses what it is given, so nothing longer than a frame may be given to it.
+        # netem loses whole packets, so no packet longer than a frame may reach it.
         lan.do(end, [lan.tool("ip"), "link", "set", INTERFACE, "gso_max_segs", "1"], "let TCP send single frames")
         command = [tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "netem", *netem(terms)]
         lan.do(end, command, "give the link its delay and loss")
@@ -129,7 +130,7 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
             raise NotAllowedError(f"the relay is not built: {program} is missing; run ./netdyno, which builds it")
         with relay.started(relay_command(program, ends, terms), log, pinning) as running:
             for end in ends:
-                # What the kernel keeps until the relay reads it: no less than what may be on the link.
+                # The kernel queues frames until the relay reads them: at least as many as may be on the link.
                 command = [lan.tool("ip"), "link", "set", INTERFACE, "txqueuelen", str(most_frames(terms))]
                 lan.do(end, command, "let frames wait for the relay")
             _introduce(ends)
@@ -139,13 +140,13 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
 
 
 def _introduce(ends: Lan) -> None:
-    """Bring both up, each knowing the other's hardware address: who is asked for it over a link that loses frames may
-    not answer, and the kernel asks again after a second (arp(7))."""
+    """Bring both up with each other's hardware address set: a query for it may be lost on a link that loses frames, and
+    the kernel repeats it only after a second (arp(7))."""
     ip = lan.tool("ip")
-    for end, own in zip(ends, _HARDWARE_ADDRESSES, strict=True):
-        lan.do(end, [ip, "link", "set", INTERFACE, "address", own], "give the link its hardware addresses")
+    for end, own_hardware in zip(ends, _HARDWARE_ADDRESSES, strict=True):
+        lan.do(end, [ip, "link", "set", INTERFACE, "address", own_hardware], "give the link its hardware addresses")
     lan.bring_up(ends)
-    others = zip(ends, (LOAD_ADDRESS, SERVER_ADDRESS), reversed(_HARDWARE_ADDRESSES), strict=True)
-    for end, address, hardware in others:
-        known = [ip, "neigh", "add", address, "lladdr", hardware, "dev", INTERFACE, "nud", "permanent"]
-        lan.do(end, known, "let both ends know each other")
+    neighbours = zip(ends, (LOAD_ADDRESS, SERVER_ADDRESS), reversed(_HARDWARE_ADDRESSES), strict=True)
+    for end, address, hardware in neighbours:
+        command = [ip, "neigh", "add", address, "lladdr", hardware, "dev", INTERFACE, "nud", "permanent"]
+        lan.do(end, command, "let both ends know each other")
