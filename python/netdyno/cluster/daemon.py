@@ -1,8 +1,7 @@
-"""The two programs that stay: the scheduler, and the worker of a host. Each runs until it is ended.
+"""The two long-running programs: the scheduler, and the worker of a host. Each runs until it is ended.
 
-A controller asks the worker of the host of servers for a trial, and that has the load made by the worker of another
-host. Each does so over a connection of Dask's, and both sides tell each other on it that they live; so one port a host
-is enough."""
+A controller requests a trial from the worker of the host of servers, which requests the load from the worker of another
+host. Each does so over a connection of Dask's, on which both sides send signs of life; so one port a host is enough."""
 
 from __future__ import annotations
 
@@ -37,20 +36,20 @@ from netdyno.cluster.trial_helper import REPLY, REQUEST, WAY
 from netdyno.machine import digests
 
 LONGEST_LINE = 128 << 20
-"""Bytes of a line that a helper says: of a result, which has 64 MiB at the most, as JSON within JSON."""
+"""Bytes of a line that a helper may print: of a result, which has 64 MiB at most, as JSON within JSON."""
 PIECE = 256 << 10
-"""Bytes of a Reply that are sent at once: each is a sign of life."""
+"""Bytes of a Reply that are sent at once: each piece is a sign of life."""
 
 
 class HelperError(Exception):
-    """What was wanted of this host has failed; the text says why."""
+    """A request to this host has failed; the text says why."""
 
 
 class Scheduler(DaskScheduler):  # type: ignore[misc]
-    """Listens where it was told, and nowhere else. It knows who has joined, and has nothing else to do."""
+    """A scheduler that listens at its given address alone. It knows which hosts have joined, and does nothing else."""
 
     async def add_worker(self, comm: Any, *, name: object, **named: Any) -> None:
-        """Take a host in, under a name of its role."""
+        """Admit a host, under a name of its role."""
         if str(name).startswith(f"{comm.role}@"):
             await super().add_worker(comm, name=name, **named)
         else:
@@ -58,11 +57,11 @@ class Scheduler(DaskScheduler):  # type: ignore[misc]
             await comm.write({"status": "refused", "message": why, "time": time.time()})
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Dask's has no encryption."""
+        """Start none: Dask's has no encryption."""
 
 
 class Worker(DaskWorker):  # type: ignore[misc]
-    """One host. It has no tasks: what it is asked for are the operations that are named netdyno_..."""
+    """The worker of a host. It has no tasks: requests to it are the operations named netdyno_..."""
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_role = role
         self.netdyno_address = host
         self.netdyno_cores = cores
-        self.netdyno_harness = digests.harness()  # what is on the disk may be changed while this stays
+        self.netdyno_harness = digests.harness()  # the files may change while this runs
         self.netdyno_loading = asyncio.Lock()
         self.netdyno_performing = asyncio.Lock()
         self.netdyno_transfers = links.Transfers()
@@ -93,25 +92,25 @@ class Worker(DaskWorker):  # type: ignore[misc]
         }
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """As above."""
+        """Start none, as above."""
 
     async def tell_clock(self) -> int:
         return time.monotonic_ns()
 
     async def tell_description(self) -> bytes:
-        who = self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings
-        return msgspec.json.encode(describe(*who, harness=self.netdyno_harness, is_busy=self._is_busy()))
+        identity = self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings
+        return msgspec.json.encode(describe(*identity, harness=self.netdyno_harness, is_busy=self._is_busy()))
 
     def _is_busy(self) -> bool:
-        """From the moment at which something is begun: no transfer begins from then on."""
+        """Return whether a load or a trial has begun: no transfer begins from then on."""
         return self.netdyno_loading.locked() or self.netdyno_performing.locked()
 
     async def tell_round_trip(self, address: str) -> int:
-        """The shortest to another host."""
+        """Return the shortest round trip to another host, in nanoseconds."""
         return (await clocks.measure(self.rpc(address).netdyno_clock, engine.CONNECT_S)).round_trip_ns
 
     async def tell_rate(self, address: str) -> float | None:
-        """How many bits a second come from another host; None where one of both is at work."""
+        """Measure the bits per second from another host; None where either of both is at work."""
         if self._is_busy():
             return None
         with self.netdyno_transfers.another():
@@ -122,7 +121,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
                 return await links.rate(comm) if fills else None
 
     async def fill_link(self, comm: Any) -> Status:
-        """To a host that asks for it, which is told first whether that is done."""
+        """Fill the link to a host that requests it, after a message whether this is done."""
         with suppress(OSError):
             if self._is_busy():
                 await comm.write({"fills": False})
@@ -135,7 +134,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return Status.dont_reply
 
     async def perform(self, comm: Any, request: bytes) -> Status:
-        """Do what a controller wants (a Request), as long as that says that it lives, and send it the Reply."""
+        """Perform a controller's Request, as long as that sends signs of life, and send it the Reply."""
         writing = asyncio.Lock()
         beating = asyncio.create_task(_beat(comm, writing))
         performing = asyncio.create_task(self._perform(comm, writing, request))
@@ -154,9 +153,9 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return Status.dont_reply
 
     async def _perform(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
-        """The Reply."""
+        """Perform a request and return the Reply."""
         try:
-            # The one before may be told and still be on its way out.
+            # The one before may have its reply and still be ending.
             await asyncio.wait_for(self.netdyno_performing.acquire(), engine.LOST_S)
         except TimeoutError:
             return msgspec.json.encode(NotDone(why="it is busy with another run"))
@@ -169,18 +168,19 @@ class Worker(DaskWorker):  # type: ignore[misc]
             self.netdyno_performing.release()
 
     async def _helped(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
-        """Have a helper do it, and hand on how far it is. It ends with this. Raises HelperError."""
+        """Run a helper for a request, and send its progress on. The helper ends with this method. Raises
+        HelperError."""
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
             folder = Path(scratch)
             (folder / REQUEST).write_bytes(request)
             way = await self._open_way(folder / WAY)
             try:
-                with (folder / "said").open("w+b", buffering=0) as said:
+                with (folder / "said").open("w+b", buffering=0) as errors:
                     helper = await asyncio.create_subprocess_exec(
                         *(sys.executable, "-P", "-m", "netdyno.cluster.trial_helper", scratch, str(os.getpid())),
                         stdin=asyncio.subprocess.DEVNULL,
                         stdout=asyncio.subprocess.PIPE,
-                        stderr=said,
+                        stderr=errors,
                         start_new_session=True,
                     )
                     assert helper.stdout is not None
@@ -194,8 +194,8 @@ class Worker(DaskWorker):  # type: ignore[misc]
                             helper.kill()
                         await helper.wait()
                     if helper.returncode != 0 or not (folder / REPLY).is_file():
-                        said.seek(0)
-                        words = said.read().decode("utf-8", "replace").strip().splitlines()
+                        errors.seek(0)
+                        words = errors.read().decode("utf-8", "replace").strip().splitlines()
                         raise HelperError(words[-1] if words else f"its helper ended with {helper.returncode}")
                 if (folder / REPLY).stat().st_size > MOST_REPLY:
                     raise HelperError(f"its result has more than {MOST_REPLY >> 20} MiB")
@@ -204,7 +204,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
                 way.close()
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
-        """Where stand-ins for the load of this host's trial come to (stand_in.py)."""
+        """Open the socket to which stand-ins for the load of this host's trial connect (stand_in.py)."""
         return await asyncio.start_unix_server(self._stand_in, path, limit=LONGEST_LINE)
 
     async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -212,7 +212,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     @asynccontextmanager
     async def connected(self, address: str) -> AsyncIterator[Any]:
-        """A connection to another host, of its own."""
+        """Open a separate connection to another host."""
         comm = await connect(address, timeout=engine.LOST_S, **self.connection_args)
         try:
             yield comm
@@ -220,23 +220,23 @@ class Worker(DaskWorker):  # type: ignore[misc]
             comm.abort()
 
     async def ask_clock(self, address: str) -> int:
-        """What another host's clock shows."""
+        """Read another host's clock, in nanoseconds."""
         return int(await self.rpc(address).netdyno_clock())
 
     async def make_load(self, comm: Any, wanted: dict[str, Any]) -> Status:
-        """Make the load that another host asks for (LoadWanted), as long as that says that it lives."""
+        """Make the load that another host requests (LoadWanted), as long as that sends signs of life."""
         try:
-            # The one before may be told and still be on its way out.
+            # The one before may have its reply and still be ending.
             await asyncio.wait_for(self.netdyno_loading.acquire(), engine.LOST_S / 2)
         except TimeoutError:
-            await comm.write(_ended("this host already makes another load"))
+            await comm.write(_build_last_line("this host already makes another load"))
             await _await_silence(comm)
             return Status.dont_reply
         writing = asyncio.Lock()
         beating = asyncio.create_task(_beat(comm, writing))
         try:
             await self.netdyno_transfers.over()
-            # Not the helper's own, which may be ended at any moment.
+            # Not a folder of the helper, which may be ended at any moment.
             with tempfile.TemporaryDirectory(
                 dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True
             ) as folder:
@@ -246,7 +246,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             self.netdyno_loading.release()
         return Status.dont_reply
 
-    async def _make_load(self, comm: Any, writing: asyncio.Lock, wanted: dict[str, Any]) -> None:
+    async def _make_load(self, comm: Any, writing: asyncio.Lock, request: dict[str, Any]) -> None:
         helper = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "netdyno.cluster.load_helper"),
             stdin=asyncio.subprocess.PIPE,
@@ -256,12 +256,12 @@ class Worker(DaskWorker):  # type: ignore[misc]
         )
         assert helper.stdin is not None
         assert helper.stdout is not None
-        helper.stdin.write(msgspec.json.encode(wanted) + b"\n")
-        telling = asyncio.create_task(_tell(helper.stdout, comm, writing))
+        helper.stdin.write(msgspec.json.encode(request) + b"\n")
+        sending = asyncio.create_task(_send_lines(helper.stdout, comm, writing))
         try:
-            await _await_silence(comm, helper.stdin)  # whoever asked has heard the last line, or is gone
+            await _await_silence(comm, helper.stdin)  # the requesting host has the last line, or is gone
         finally:
-            telling.cancel()
+            sending.cancel()
             with suppress(ProcessLookupError):
                 helper.kill()
             await helper.wait()
@@ -269,20 +269,20 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
 
 async def _write(comm: Any, writing: asyncio.Lock, words: dict[str, Any]) -> None:
-    """Where the connection has ended, who waits for its silence sees that."""
+    """Write a message. Where the connection has ended, the task that awaits its silence notices."""
     with suppress(OSError):
         async with writing:
             await comm.write(words)
 
 
 async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
-    """Piece by piece (requests.Said)."""
-    for at in range(0, len(reply), PIECE):
-        await _write(comm, writing, {"piece": reply[at : at + PIECE], "last": at + PIECE >= len(reply)})
+    """Send a reply piece by piece (requests.Said)."""
+    for offset in range(0, len(reply), PIECE):
+        await _write(comm, writing, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
 
 
 async def _beat(comm: Any, writing: asyncio.Lock) -> None:
-    """Say that this host lives, until the connection ends."""
+    """Send signs of life until the connection ends."""
     with suppress(OSError):
         while True:
             async with writing:
@@ -290,8 +290,8 @@ async def _beat(comm: Any, writing: asyncio.Lock) -> None:
             await asyncio.sleep(engine.BEAT_S)
 
 
-async def _tell(lines: asyncio.StreamReader, comm: Any, writing: asyncio.Lock) -> None:
-    """Pass on what a helper says; the last line once it is known to be that."""
+async def _send_lines(lines: asyncio.StreamReader, comm: Any, writing: asyncio.Lock) -> None:
+    """Send the lines of a helper on; the last one once it is known to be the last."""
     with suppress(OSError):
         line = await lines.readline()
         while line:
@@ -302,46 +302,46 @@ async def _tell(lines: asyncio.StreamReader, comm: Any, writing: asyncio.Lock) -
                 return
             line = await following
         async with writing:
-            await comm.write(_ended("the helper of the load has ended"))
+            await comm.write(_build_last_line("the helper of the load has ended"))
 
 
-def _ended(why: str) -> dict[str, Any]:
-    """A last line, of a load that nobody made."""
+def _build_last_line(why: str) -> dict[str, Any]:
+    """Return the last line of a load that was not made."""
     return {"line": msgspec.json.encode(LoadEnded(code=1, said=f"{why}\n", result=None)) + b"\n", "last": True}
 
 
 async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) -> None:
-    """Until the other side says nothing more. When a load is to begin, and what all parts of a chat sent, is handed
-    on."""
+    """Wait until the other side is silent. The order to begin a load, and the total that all parts of a chat sent, go
+    on to the helper."""
     with suppress(OSError, TimeoutError):
         while True:
             async with asyncio.timeout(engine.LOST_S):
-                said = await comm.read()
-            order = next((word for word in ("go", "sent") if word in said), None)
+                message = await comm.read()
+            order = next((word for word in ("go", "sent") if word in message), None)
             if order is not None and helper is not None:
-                helper.write(f"{order} {said[order]}\n".encode())
+                helper.write(f"{order} {message[order]}\n".encode())
                 await helper.drain()
 
 
 def schedule(folder: Path) -> int:
-    """`cluster scheduler`. Raises UserError where it cannot listen."""
-    at = parse_tls_url(authority.scheduler_of(folder))
+    """Run `cluster scheduler`. Raises UserError where it cannot listen."""
+    url = parse_tls_url(authority.scheduler_of(folder))
     security = engine.security(folder, "scheduler", authority.scheduler_of(folder))
 
     async def run() -> None:
         with temporary_folder("scheduler") as scratch, dask.config.set({"temporary-directory": str(scratch)}):
             scheduler = Scheduler(
                 protocol="tls",
-                host=at.host,
-                port=at.port,
+                host=url.host,
+                port=url.port,
                 security=security,
                 dashboard=False,
                 dashboard_address=None,
                 extensions={},
             )
-            await _start(scheduler, f"the scheduler cannot listen on {at.host}, port {at.port}")
+            await _start(scheduler, f"the scheduler cannot listen on {url.host}, port {url.port}")
             ended = _heed_signals()
-            print(f"scheduler at tls://{at.host}:{at.port}, which hosts join by ./netdyno cluster join", flush=True)
+            print(f"scheduler at tls://{url.host}:{url.port}, which hosts join by ./netdyno cluster join", flush=True)
             await _until_ended(scheduler, ended)
 
     asyncio.run(run())
@@ -357,28 +357,28 @@ def join(
     cores: Sequence[int],
     findings: Sequence[str],
 ) -> int:
-    """`cluster join`: exit code 0 when it was ended, 1 when the scheduler is gone. Raises UserError where there is none
-    that lets it in."""
-    at = parse_tls_url(scheduler)
+    """Run `cluster join`; return 0 when it was ended. Raises UserError where no scheduler lets it in, or the scheduler
+    is gone."""
+    url = parse_tls_url(scheduler)
     security = engine.security(folder, role, scheduler)
-    own = address or own_address(at)
+    host = address or own_address(url)
 
     async def run() -> int:
         with temporary_folder("host") as scratch:
             worker = Worker(
                 scheduler,
-                host=own,
+                host=host,
                 port=port,
                 protocol="tls",
                 security=security,
                 local_directory=str(scratch),
-                name=f"{role}@{own}:{port}-{uuid.uuid4().hex}",
+                name=f"{role}@{host}:{port}-{uuid.uuid4().hex}",
                 death_timeout=engine.CONNECT_S,
                 role=role,
                 cores=tuple(cores),
                 findings=tuple(findings),
             )
-            await _start(worker, f"no scheduler lets this host in at {scheduler}, or port {port} of {own} is taken")
+            await _start(worker, f"no scheduler lets this host in at {scheduler}, or port {port} of {host} is taken")
             ended = _heed_signals()
             print(f"joined {scheduler} as {role}, at {worker.address}", flush=True)
             return 0 if await _until_ended(worker, ended) else 1
@@ -391,57 +391,58 @@ def join(
     return code
 
 
-def own_address(other: TcpUrl) -> str:
-    """The address of this host by which it would reach another. Nothing is sent. Raises UserError."""
+def own_address(remote: TcpUrl) -> str:
+    """Return the address of this host from which it would reach another. Nothing is sent. Raises UserError."""
     why: Exception | None = None
     try:
-        for family, there in addresses.resolve(other.host, other.port):
+        for family, address in addresses.resolve(remote.host, remote.port):
             try:
-                with socket.socket(family, socket.SOCK_DGRAM) as asked:
-                    asked.connect(there)
-                    return str(asked.getsockname()[0])
+                with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                    probe.connect(address)
+                    return str(probe.getsockname()[0])
             except OSError as error:
                 why = why or error
     except (OSError, UnicodeError) as error:
         why = error
-    raise UserError(f"{other.host} cannot be reached: {getattr(why, 'strerror', None) or why}") from why
+    raise UserError(f"{remote.host} cannot be reached: {getattr(why, 'strerror', None) or why}") from why
 
 
 async def _start(server: Any, why_not: str) -> None:
-    starting = await _within(2 * engine.CONNECT_S, server)
+    starting = await _run_within(2 * engine.CONNECT_S, server)
     error = starting.exception() if starting.done() else TimeoutError("it took too long")
     if error is None:
         return
     if not isinstance(error, OSError | RuntimeError | ValueError):
         raise error
     await _close(server)
-    raise UserError(f"{why_not} ({_innermost(error)})") from error
+    raise UserError(f"{why_not} ({_find_innermost(error)})") from error
 
 
 async def _close(server: Any) -> None:
-    closing = await _within(engine.CONNECT_S, server.close())
+    closing = await _run_within(engine.CONNECT_S, server.close())
     if closing.done():
         closing.exception()  # whatever it was, it has ended
 
 
-async def _within(limit_s: float, what: Awaitable[Any]) -> asyncio.Future[Any]:
-    """What is not done by then is cancelled. Not by wait_for, which waits for what it has cancelled: Dask then closes
-    what it had begun, and that may never end."""
-    task = asyncio.ensure_future(what)
+async def _run_within(limit_s: float, work: Awaitable[Any]) -> asyncio.Future[Any]:
+    """Run a task and cancel it at the limit. Not by wait_for, which awaits the cancelled task: Dask then closes what it
+    had begun, and that may never end."""
+    task = asyncio.ensure_future(work)
     await asyncio.wait({task}, timeout=limit_s)
     task.cancel()
     return task
 
 
-def _innermost(error: BaseException) -> str:
-    """Dask says that something went wrong; what it was stands at the end of the chain."""
+def _find_innermost(error: BaseException) -> str:
+    """Return the text of the error at the end of the chain: Dask's own only says that something went wrong."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return str(error) or type(error).__name__
 
 
 def _heed_signals() -> asyncio.Event:
-    """What SIGINT and SIGTERM set from here on; before anybody is told that this stands, and may end it."""
+    """Return an event that SIGINT and SIGTERM set from now on; called before the ready line, after which a user may end
+    the program."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -450,8 +451,8 @@ def _heed_signals() -> asyncio.Event:
 
 
 async def _until_ended(server: Any, ended: asyncio.Event) -> bool:
-    """Until it is told to end (True), or has ended by itself."""
-    told, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
-    await asyncio.wait((told, gone), return_when=asyncio.FIRST_COMPLETED)
+    """Wait until a signal ends it (True), or it has ended by itself."""
+    signalled, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
+    await asyncio.wait((signalled, gone), return_when=asyncio.FIRST_COMPLETED)
     await _close(server)
-    return told.done()
+    return signalled.done()

@@ -1,6 +1,6 @@
-"""Has the load of a trial on this host made by others, and tells it all that comes of it.
+"""The load of a trial on this host, made by other hosts, whose output is passed to the trial.
 
-A load of several hosts has one window: all of its connections stand before one of them is used, then all hosts begin at
+A load of several hosts has one window: all of its connections stand before any of them is used, then all hosts begin at
 one moment, each by its own clock."""
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from netdyno.trial.load import NOT_BELIEVED, NOTHING_MEASURED
 from netdyno.trial.parts import Parts
 
 GO_AHEAD_NS = 500_000_000
-"""How long before the common moment it is told: many times what the way takes, on hosts that are busy. Three programs
-hand it on, each of which may have to wait for a core."""
+"""The time by which the order precedes the common moment: many times that of its way, on busy hosts. Three programs
+pass it on, each of which may have to wait for a core."""
 
 Tell = Callable[[bytes], Awaitable[None]]
 
 
 class Reach(Protocol):
-    """How other hosts are talked to."""
+    """The access to other hosts."""
 
     def connected(self, address: str) -> AbstractAsyncContextManager[Any]: ...
     async def ask_clock(self, address: str) -> int: ...
@@ -41,7 +41,7 @@ class LostError(Exception):
 
 
 class _Host:
-    """One that makes a part."""
+    """A host that makes a part of the load."""
 
     def __init__(self, address: str, comm: Any) -> None:
         self.address = address
@@ -49,7 +49,7 @@ class _Host:
         self._writing = asyncio.Lock()
 
     async def say(self, words: dict[str, Any]) -> None:
-        """Raises LostError."""
+        """Send a message. Raises LostError."""
         try:
             async with self._writing:
                 await self._comm.write(words)
@@ -57,17 +57,17 @@ class _Host:
             raise self.lost(error) from error
 
     async def hear(self) -> dict[str, Any]:
-        """Raises LostError where it says nothing for too long."""
+        """Receive a message. Raises LostError where none comes for too long."""
         try:
-            # Not wait_for: in Python 3.11 it does not end with its task where it has just been answered.
+            # Not wait_for: in Python 3.11 it ignores the cancellation of its task if the answer has just come.
             async with asyncio.timeout(engine.LOST_S):
-                said: dict[str, Any] = await self._comm.read()
-        except OSError as error:  # TimeoutError is one, and says nothing
+                message: dict[str, Any] = await self._comm.read()
+        except OSError as error:  # TimeoutError is one, without a text
             raise self.lost(error) from error
-        return said
+        return message
 
     async def beat(self) -> None:
-        """Say that this side lives, until it is told no more."""
+        """Send signs of life until the host is lost."""
         with suppress(LostError):
             while True:
                 await self.say({"beat": True})
@@ -90,10 +90,10 @@ class _Load:
         self._has_told_sent = False
         self._last = b""
 
-    async def make(self, wanted: Sequence[LoadWanted]) -> bytes:
-        """Returns the last line. Raises LostError."""
-        for host, one in zip(self._hosts, wanted, strict=True):
-            await host.say({"op": "netdyno_load", "reply": False, "wanted": msgspec.to_builtins(one)})
+    async def make(self, requests: Sequence[LoadWanted]) -> bytes:
+        """Make the load and return the last line. Raises LostError."""
+        for host, request in zip(self._hosts, requests, strict=True):
+            await host.say({"op": "netdyno_load", "reply": False, "wanted": msgspec.to_builtins(request)})
         beating = [asyncio.create_task(host.beat()) for host in self._hosts]
         following = {asyncio.create_task(self._follow(number)) for number in range(len(self._hosts))}
         tasks = (*beating, *following)
@@ -109,26 +109,26 @@ class _Load:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, number: int) -> None:
-        """Until a part has said its last line."""
+        """Receive the lines of a part until its last one."""
         host = self._hosts[number]
         while True:
-            said = await host.hear()
-            if "line" not in said:
+            message = await host.hear()
+            if "line" not in message:
                 continue
-            if said["last"]:
-                self._last = said["line"]
+            if message["last"]:
+                self._last = message["line"]
                 self._ended[number] = msgspec.json.decode(self._last, type=LoadEnded)
                 self._parts.end(number)
                 await self._tell_sent()
                 return
-            if line := self._parts.hear(number, said["line"]):
+            if line := self._parts.hear(number, message["line"]):
                 await self._tell(line)
                 if len(self._hosts) > 1 and self._parts.all_stand and not self._before:
                     await self._go()
             await self._tell_sent()
 
     async def _tell_sent(self) -> None:
-        """Chat: what there was to hear, once that is known."""
+        """In a chat, send all hosts the total that was sent, once it is known."""
         if self._has_told_sent or (sent := self._parts.all_sent) is None:
             return
         self._has_told_sent = True
@@ -138,45 +138,45 @@ class _Load:
 
     async def _go(self) -> None:
         self._before = await self._offsets()
-        at_ns = time.monotonic_ns() + GO_AHEAD_NS
+        start_ns = time.monotonic_ns() + GO_AHEAD_NS
         for number, (host, offset) in enumerate(zip(self._hosts, self._before, strict=True)):
-            if number not in self._ended:  # one that got no connection is over already
-                await host.say({"go": at_ns + offset.offset_ns})
+            if number not in self._ended:  # a part without a connection has ended already
+                await host.say({"go": start_ns + offset.offset_ns})
 
     async def _offsets(self) -> list[Offset]:
-        """One host after the other: an exchange that waits for another's is a long one."""
-        found: list[Offset] = []
+        """Measure one host after the other: an exchange that waits for another's would be long."""
+        offsets: list[Offset] = []
         for host in self._hosts:
-            ask = partial(self._reach.ask_clock, host.address)
+            ask_clock = partial(self._reach.ask_clock, host.address)
             try:
-                found.append(await clocks.measure(ask, engine.LOST_S))
+                offsets.append(await clocks.measure(ask_clock, engine.LOST_S))
             except OSError as error:
                 raise host.lost(error) from error
-        return found
+        return offsets
 
     def _with_canaries(self, line: bytes) -> bytes:
-        """The last line, whose result knows what they read."""
+        """Return the last line with the readings of the canaries in its result."""
         ended = msgspec.json.decode(line, type=LoadEnded)
         canaries = tuple(
-            HostCanary(host=self._hosts[number].address, readings=one.canary)
-            for number, one in sorted(self._ended.items())
-            if one.canary is not None
+            HostCanary(host=self._hosts[number].address, readings=part.canary)
+            for number, part in sorted(self._ended.items())
+            if part.canary is not None
         )
         if ended.result is None or not canaries:
             return line
         made = LoadMade(canaries=canaries, result=msgspec.Raw(ended.result.encode()))
-        return _line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
+        return _encode_line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
         return any(map(_failed, self._ended.values()))
 
     async def _end(self) -> bytes:
-        said = "".join(f"-- {self._hosts[number].address}\n{one.said}" for number, one in sorted(self._ended.items()))
+        said = "".join(f"-- {self._hosts[number].address}\n{part.said}" for number, part in sorted(self._ended.items()))
         if self._has_failed():
-            number, one = next(item for item in self._ended.items() if _failed(item[1]))
-            told = f"{said}the generator on {self._hosts[number].address} ended with {describe_exit(one.code)}"
-            last = one.said.strip().rpartition("\n")[2]
-            return _line(LoadEnded(code=1, said=f"{told}: {last}\n" if last else f"{told}\n", result=None))
+            number, part = next(item for item in self._ended.items() if _failed(item[1]))
+            text = f"{said}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
+            last = part.said.strip().rpartition("\n")[2]
+            return _encode_line(LoadEnded(code=1, said=f"{text}: {last}\n" if last else f"{text}\n", result=None))
         after = await self._offsets()
         made = PartsMade(
             parts=tuple(
@@ -189,24 +189,24 @@ class _Load:
                 for number, host in enumerate(self._hosts)
             )
         )
-        code = max(one.code for one in self._ended.values())
-        return _line(LoadEnded(code=code, said=said, result=msgspec.json.encode(made).decode()))
+        code = max(part.code for part in self._ended.values())
+        return _encode_line(LoadEnded(code=code, said=said, result=msgspec.json.encode(made).decode()))
 
 
 def _failed(ended: LoadEnded) -> bool:
-    """Whether a load program failed itself. That no reply was right is a result, which the trial judges."""
+    """Return whether a load program itself failed. A load without a right reply is a result, which the trial judges."""
     return ended.code not in (0, NOTHING_MEASURED, NOT_BELIEVED) or ended.result is None
 
 
 async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """For one load, to whoever asks for it on a socket, until all of it is told or that has left."""
+    """Serve a request for a load on a socket, until all lines are sent or the requesting program has left."""
 
     async def tell(line: bytes) -> None:
         writer.write(line)
         await writer.drain()
 
-    asked = msgspec.json.decode(await reader.readline(), type=LoadAsked)
-    making = asyncio.create_task(make(asked, reach, tell))
+    request = msgspec.json.decode(await reader.readline(), type=LoadAsked)
+    making = asyncio.create_task(make(request, reach, tell))
     gone = asyncio.create_task(reader.read())
     try:
         await asyncio.wait((making, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -223,42 +223,47 @@ async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.S
             writer.close()
 
 
-async def make(asked: LoadAsked, reach: Reach, tell: Tell) -> bytes:
-    """Have it made, and return the last line. Raises LostError."""
-    each = wanted(asked)
+async def make(request: LoadAsked, reach: Reach, tell: Tell) -> bytes:
+    """Let the hosts make a load, and return its last line. Raises LostError."""
+    requests = wanted(request)
     async with AsyncExitStack() as stack:
         hosts: list[_Host] = []
-        for host in asked.hosts[: len(each)]:
+        for host in request.hosts[: len(requests)]:
             try:
                 hosts.append(_Host(host.address, await stack.enter_async_context(reach.connected(host.address))))
             except OSError as error:
                 raise _Host(host.address, None).lost(error) from error
-        return await _Load(hosts, reach, tell).make(each)
+        return await _Load(hosts, reach, tell).make(requests)
 
 
-def wanted(asked: LoadAsked) -> list[LoadWanted]:
-    """What each host is to make: all of it, or where the words say `--share 1/N` each of N hosts its part. Pure."""
-    if "--share" not in asked.words:
-        return [_of(asked, asked.hosts[0], asked.words)]
-    at = asked.words.index("--share") + 1
-    count = int(asked.words[at].partition("/")[2])
+def wanted(request: LoadAsked) -> list[LoadWanted]:
+    """Return the request to each host: for all of the load, or where the words say `--share 1/N` for a part to each of
+    N hosts. Pure."""
+    if "--share" not in request.words:
+        return [_build_request(request, request.hosts[0], request.words)]
+    position = request.words.index("--share") + 1
+    count = int(request.words[position].partition("/")[2])
     return [
-        _of(asked, host, (*asked.words[:at], f"{number}/{count}", *asked.words[at + 1 :], "--await-go"))
-        for number, host in enumerate(asked.hosts[:count], 1)
+        _build_request(
+            request,
+            host,
+            (*request.words[:position], f"{number}/{count}", *request.words[position + 1 :], "--await-go"),
+        )
+        for number, host in enumerate(request.hosts[:count], 1)
     ]
 
 
-def _of(asked: LoadAsked, host: LoadHost, words: tuple[str, ...]) -> LoadWanted:
+def _build_request(request: LoadAsked, host: LoadHost, words: tuple[str, ...]) -> LoadWanted:
     return LoadWanted(
-        program=asked.program,
+        program=request.program,
         words=words,
-        events=asked.events,
+        events=request.events,
         cores=host.cores,
         realtime=host.realtime,
-        foreign_load=asked.foreign_load,
-        processes=asked.processes,
+        foreign_load=request.foreign_load,
+        processes=request.processes,
     )
 
 
-def _line(ended: LoadEnded) -> bytes:
+def _encode_line(ended: LoadEnded) -> bytes:
     return msgspec.json.encode(ended) + b"\n"

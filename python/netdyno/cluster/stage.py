@@ -44,20 +44,20 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.trial.setup import Bench, unwatched
 
 PREPARE_S = 1800.0
-"""How long a host may take to build what it starts."""
+"""Seconds that a host may take to build the programs that it starts."""
 BEYOND_S = 60.0
-"""How long a trial may take beyond what is planned for it."""
+"""Seconds that a trial may take beyond its planned time."""
 STORED = {"valid", "struck_out", "skipped", "failed"}
-"""What becomes of a trial; all else follows from the others of its run."""
+"""The statuses of a trial that a host may send; any other follows from the rest of its run."""
 _REPLIES = {Prepare: Prepared, TrialWanted: TrialDone, WarmupsWanted: WarmupsDone}
 
 
 class HostLostError(Exception):
-    """A host has not done what was wanted of it; the text says why."""
+    """A host has not fulfilled a request; the text says why."""
 
 
 class Stage:
-    """Used within its Control."""
+    """The hosts of a run, used within their Control."""
 
     def __init__(self, control: Control) -> None:
         """Raises UserError where there is not exactly one host of servers, and none that makes a load."""
@@ -78,7 +78,7 @@ class Stage:
         self._folder = Path()
 
     def check(self, experiment: Experiment, servers: Named, clients: Named) -> None:
-        """Raises UserError where no cell of it can be had on these hosts."""
+        """Check the cells of an experiment. Raises UserError where none of them can run on these hosts."""
         why_not = [
             self.why_skip(servers[contestant], scenario, levels, clients)
             for scenario in experiment.scenarios
@@ -91,7 +91,7 @@ class Stage:
     def why_skip(
         self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
     ) -> str:
-        """Why a cell cannot be had on these hosts; empty when it can."""
+        """Return why a cell cannot run on these hosts; empty when it can."""
         return plan.why_skip(contestant, scenario, levels, clients) or network.why_not(
             transports.of(contestant), settings(scenario, levels), self._between
         )
@@ -107,27 +107,31 @@ class Stage:
         progress: Callable[[int, float], None],
         foreign_load: ForeignLoad,
     ) -> tuple[Bench, Environment]:
-        """Every host that is needed builds and describes itself. The first host of the load starts the client
+        """Let every host that is needed build and describe itself. The first host of the load starts the client
         contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
-        wanted = {_client_hosts(one, levels) for one in experiment.scenarios for levels in combinations(one)}
-        most = max((count for count in wanted if count <= len(self._clients)), default=1)
+        counts = {
+            _count_client_hosts(scenario, levels)
+            for scenario in experiment.scenarios
+            for levels in combinations(scenario)
+        }
+        most = max((count for count in counts if count <= len(self._clients)), default=1)
         self._clients = _first(self._clients, most)
         pinning = _pinning(self._server, self._clients, starts_clients=any(client.available for client in clients))
         loads = tuple(
-            LoadHost(address=one.address, cores=cores, realtime=pinning.realtime)
-            for one, cores in zip(self._clients, _cores(self._clients), strict=True)
+            LoadHost(address=host.address, cores=cores, realtime=pinning.realtime)
+            for host, cores in zip(self._clients, _cores(self._clients), strict=True)
         )
         names = tuple(server.name for server in servers if server.available)
         generator, canary = generator_path(build), canary_path(build)
         commit = environment.commit().get("git_commit")
-        of_servers = self._prepared(self._server, Prepare(servers=names))
-        _check(self._server, of_servers, digests.of_host(generator, canary, servers), commit)
-        of_loads: list[Prepared] = []
+        server_prepared = self._prepared(self._server, Prepare(servers=names))
+        _check(self._server, server_prepared, digests.of_host(generator, canary, servers), commit)
+        load_prepared: list[Prepared] = []
         for number, host in enumerate(self._clients):
             started = [client for client in clients if client.available] if number == 0 else []
             request = Prepare(servers=(), clients=tuple(client.name for client in started))
-            of_loads.append(self._prepared(host, request))
-            _check(host, of_loads[-1], digests.of_host(generator, canary, (), started), commit)
+            load_prepared.append(self._prepared(host, request))
+            _check(host, load_prepared[-1], digests.of_host(generator, canary, (), started), commit)
         self._ground = msgspec.structs.replace(
             self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
         )
@@ -140,41 +144,41 @@ class Stage:
             clients={client.name: client for client in clients},
             foreign_load=foreign_load,
         )
-        found = of_servers.environment | environment.of_run(experiment, bench.pinning)
-        programs = {line for prepared in (of_servers, *of_loads) for line in prepared.programs}
-        found |= {"foreign_load": foreign_load, "programs": sorted(programs)}
-        found |= {
+        recorded = server_prepared.environment | environment.of_run(experiment, bench.pinning)
+        programs = {line for prepared in (server_prepared, *load_prepared) for line in prepared.programs}
+        recorded |= {"foreign_load": foreign_load, "programs": sorted(programs)}
+        recorded |= {
             "link": BETWEEN_HOSTS,
-            OF_CLUSTER: _said(self._server),
+            OF_CLUSTER: _describe_host(self._server),
             "hosts": _machines(self._server, self._clients),
         }
-        found[f"{OF_CLUSTER}.doctor"] = list(self._server.description.findings)
-        for number, (host, prepared) in enumerate(zip(self._clients, of_loads, strict=True), 1):
+        recorded[f"{OF_CLUSTER}.doctor"] = list(self._server.description.findings)
+        for number, (host, prepared) in enumerate(zip(self._clients, load_prepared, strict=True), 1):
             name = OF_LOAD if number == 1 else f"{OF_LOAD}-{number}"
-            found[name] = _said(host)
-            found[f"{name}.doctor"] = list(host.description.findings)
+            recorded[name] = _describe_host(host)
+            recorded[f"{name}.doctor"] = list(host.description.findings)
             for key, value in prepared.environment.items():
-                if of_servers.environment.get(key) != value:
-                    found[f"{name}.{key}"] = value
-        return bench, found
+                if server_prepared.environment.get(key) != value:
+                    recorded[f"{name}.{key}"] = value
+        return bench, recorded
 
     def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
-        """One trial, failed where a host is lost meanwhile. Raises GoneError where there is none for it."""
-        self._look(_client_hosts(scenario, cell.levels))
+        """Make a trial; it has failed where a host is lost meanwhile. Raises GoneError where a host for it has left."""
+        self._look(_count_client_hosts(scenario, cell.levels))
         began = time.monotonic()
         limit_s = plan.trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
-        wanted = TrialWanted(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
+        request = TrialWanted(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
         try:
-            done = self._perform(self._server, wanted, limit_s)
+            done = self._perform(self._server, request, limit_s)
         except HostLostError as lost:
-            return _failed(cell, str(lost), time.monotonic() - began)
+            return _build_failed(cell, str(lost), time.monotonic() - began)
         assert isinstance(done, TrialDone)
-        if not _is_of(done.trial, cell):
-            return _failed(cell, f"{self._server.address} answered for another trial", time.monotonic() - began)
+        if not _is_trial_of(done.trial, cell):
+            return _build_failed(cell, f"{self._server.address} answered for another trial", time.monotonic() - began)
         return msgspec.structs.replace(done.trial, levels=cell.levels, log=self._logged(cell, done))
 
     def _logged(self, cell: Cell, done: TrialDone) -> str:
-        """Where the log of a trial stands now, relative to the run's folder: not where its host says that it does."""
+        """Store the log of a trial; return its path relative to the run's folder, which is not the path on its host."""
         if not done.trial.log:
             return ""
         from netdyno.trial.trial import log_path
@@ -185,14 +189,14 @@ class Stage:
         return str(log_path(cell))
 
     def warm_ups(self, kinds: Sequence[Kind], scenarios: Mapping[str, Scenario]) -> Iterator[tuple[Kind, Warmup]]:
-        """How long those with a JIT warm up. Raises GoneError."""
+        """Measure how long those with a JIT warm up. Raises GoneError."""
         if not kinds:
             return
         self._look(len(self._clients))
-        asked = tuple((kind.scenario, kind.contestant, kind.levels) for kind in kinds)
-        wanted = WarmupsWanted(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=asked)
+        requested = tuple((kind.scenario, kind.contestant, kind.levels) for kind in kinds)
+        request = WarmupsWanted(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=requested)
         try:
-            done = self._perform(self._server, wanted, BEYOND_S * (1 + len(kinds)))
+            done = self._perform(self._server, request, BEYOND_S * (1 + len(kinds)))
         except HostLostError as lost:
             raise GoneError(str(lost)) from lost
         assert isinstance(done, WarmupsDone)
@@ -201,14 +205,14 @@ class Stage:
         yield from ((kinds[number], warmup) for number, warmup in done.found)
 
     def _look(self, clients: int) -> None:
-        """Raises GoneError where a host has left that is to do something. Another does not take its place, nor does
-        the same that has joined anew, perhaps with other programs: what a trial is made with is the same for all of a
-        cell."""
-        there = self._control.names()
+        """Check that the needed hosts are still there. Raises GoneError where one has left. No other takes its place,
+        nor does the same one after it has joined again, perhaps with other programs: all trials of a cell have the same
+        hosts and programs."""
+        joined = self._control.names()
         for host in (self._server, *self._clients[:clients]):
-            if (name := there.get(host.address)) != host.name:
-                anew = " and joined again" if name else ""
-                raise GoneError(f"the host {host.address} has left the cluster{anew}")
+            if (name := joined.get(host.address)) != host.name:
+                again = " and joined again" if name else ""
+                raise GoneError(f"the host {host.address} has left the cluster{again}")
             if not self._control.answers(host.address):
                 raise GoneError(f"the host {host.address} does not answer")
 
@@ -220,11 +224,11 @@ class Stage:
         assert isinstance(done, Prepared)
         return done
 
-    def _perform(self, host: Host, wanted: Request, limit_s: float) -> Reply:
-        """Have it done there. Raises HostLostError when the host is lost, takes too long, or answers something else
-        than it was asked for."""
+    def _perform(self, host: Host, request: Request, limit_s: float) -> Reply:
+        """Send a request to a host and return its reply. Raises HostLostError when the host is lost, takes too long, or
+        its answer does not match the request."""
         try:
-            text = self._control.perform(host.address, msgspec.json.encode(wanted), self._progress, limit_s)
+            text = self._control.perform(host.address, msgspec.json.encode(request), self._progress, limit_s)
             reply: Reply = msgspec.json.decode(text, type=Reply)
         except OSError as error:
             why = str(error) or "no connection to it could be made"
@@ -233,53 +237,53 @@ class Stage:
             raise HostLostError(f"the host {host.address} sent no reply that can be read: {error}") from error
         if isinstance(reply, NotDone):
             raise HostLostError(f"the host {host.address}: {reply.why}")
-        if not isinstance(reply, _REPLIES[type(wanted)]):
+        if not isinstance(reply, _REPLIES[type(request)]):
             raise HostLostError(f"the host {host.address} sent an answer that does not match the request")
         return reply
 
 
-def _is_of(trial: Trial, cell: Cell) -> bool:
-    """Whether it is of this cell, and has a status that trials have. Pure."""
+def _is_trial_of(trial: Trial, cell: Cell) -> bool:
+    """Return whether a trial is of this cell, and has a status of STORED. Pure."""
     same = (getattr(trial, name) == getattr(cell, name) for name in Cell.__struct_fields__)
     return all(same) and trial.status in STORED
 
 
 def _only(hosts: Sequence[Host], role: str) -> Host:
-    found = [host for host in hosts if host.description.role == role]
-    if len(found) != 1:
+    matching = [host for host in hosts if host.description.role == role]
+    if len(matching) != 1:
         raise UserError(
-            f"a run needs one host that has joined as {role}, and {len(found) or 'none'} "
-            f"{'have' if len(found) > 1 else 'has'} (./netdyno cluster status)"
+            f"a run needs one host that has joined as {role}, and {len(matching) or 'none'} "
+            f"{'have' if len(matching) > 1 else 'has'} (./netdyno cluster status)"
         )
-    if found[0].description.is_busy:
-        raise UserError(f"the host {found[0].address} is busy with another run")
-    return found[0]
+    if matching[0].description.is_busy:
+        raise UserError(f"the host {matching[0].address} is busy with another run")
+    return matching[0]
 
 
 def _clients(hosts: Sequence[Host]) -> tuple[Host, ...]:
-    """Those that make a load, by their addresses."""
-    return tuple(sorted((one for one in hosts if one.description.role == "client"), key=lambda one: one.address))
+    """Return the hosts that make a load, by their addresses."""
+    return tuple(sorted((host for host in hosts if host.description.role == "client"), key=lambda host: host.address))
 
 
-def _first(found: Sequence[Host], count: int) -> tuple[Host, ...]:
-    """So many of them. Raises UserError."""
-    if len(found) < count:
+def _first(hosts: Sequence[Host], count: int) -> tuple[Host, ...]:
+    """Return the first `count` hosts. Raises UserError where there are fewer, or one is busy."""
+    if len(hosts) < count:
         raise UserError(
             f"this run needs {quantities.plural(count, 'host')} that joined as client, and there "
-            f"{'are' if len(found) > 1 else 'is'} {len(found) or 'none'} (./netdyno cluster status)"
+            f"{'are' if len(hosts) > 1 else 'is'} {len(hosts) or 'none'} (./netdyno cluster status)"
         )
-    for host in found[:count]:
+    for host in hosts[:count]:
         if host.description.is_busy:
             raise UserError(f"the host {host.address} is busy with another run")
-    return tuple(found[:count])
+    return tuple(hosts[:count])
 
 
-def _client_hosts(scenario: Scenario, levels: Mapping[str, type_level]) -> int:
+def _count_client_hosts(scenario: Scenario, levels: Mapping[str, type_level]) -> int:
     return settings(scenario, levels).client_hosts
 
 
 def _cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
-    """As many on each host as on that which has the fewest, so that parts are equal."""
+    """Return as many cores on each host as the one with the fewest has, so that the parts of a load are equal."""
     fewest = min(len(host.description.cores) for host in clients)
     return [host.description.cores[:fewest] for host in clients]
 
@@ -297,32 +301,32 @@ def _pinning(server: Host, clients: Sequence[Host], *, starts_clients: bool = Fa
     )
 
 
-def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> None:
-    if found.why_not:
-        first = next(iter(found.why_not))
-        raise UserError(f"{first} cannot be started on {host.address}: {found.why_not[first]}")
-    if (there := found.environment.get("git_commit")) != commit:
-        raise UserError(f"{host.address} is at commit {there}, and this machine at {commit}")
-    if differ := sorted({line.split()[0] for line in set(own) ^ set(found.programs)}):
-        raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(differ)}")
-    if f"{digests.HARNESS} {host.description.harness}" not in own:
+def _check(host: Host, prepared: Prepared, programs: Sequence[str], commit: object) -> None:
+    if prepared.why_not:
+        contestant = next(iter(prepared.why_not))
+        raise UserError(f"{contestant} cannot be started on {host.address}: {prepared.why_not[contestant]}")
+    if (other_commit := prepared.environment.get("git_commit")) != commit:
+        raise UserError(f"{host.address} is at commit {other_commit}, and this machine at {commit}")
+    if different := sorted({line.split()[0] for line in set(programs) ^ set(prepared.programs)}):
+        raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(different)}")
+    if f"{digests.HARNESS} {host.description.harness}" not in programs:
         raise UserError(
             f"the worker of {host.address} has joined before {digests.HARNESS} was changed: restart the worker"
         )
 
 
 def _machines(server: Host, clients: Sequence[Host]) -> int:
-    """How many took part: one, where a load was made on the server's own, or may have been."""
-    of_loads = {host.description.boot for host in clients}
-    may_be_the_servers = not server.description.boot or of_loads & {server.description.boot, ""}
-    return 1 if may_be_the_servers else 1 + len(of_loads)
+    """Count the machines of a run: one, where a load was made on the server's own, or may have been."""
+    load_boots = {host.description.boot for host in clients}
+    may_share_server = not server.description.boot or load_boots & {server.description.boot, ""}
+    return 1 if may_share_server else 1 + len(load_boots)
 
 
-def _said(host: Host) -> str:
+def _describe_host(host: Host) -> str:
     return f"{host.description.host} at {host.address}, kernel {host.description.kernel}"
 
 
-def _failed(cell: Cell, reason: str, seconds: float) -> Trial:
+def _build_failed(cell: Cell, reason: str, seconds: float) -> Trial:
     from netdyno.trial.trial import skipped
 
     return msgspec.structs.replace(skipped(cell, reason), status="failed", seconds=seconds)
