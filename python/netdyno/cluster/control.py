@@ -1,7 +1,7 @@
-"""The controller's side: it asks the scheduler which hosts there are, and the hosts themselves for all else.
+"""The controller's side: it asks the scheduler which hosts have joined, and the hosts themselves for all else.
 
-What comes back is taken for whatever somebody on a host may have written: plain data (secure_comm.py), held against
-what was asked for."""
+An answer may be anything that a user of a host has written: it is plain data (secure_comm.py), checked against the
+request."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from netdyno.cluster.requests import MOST_REPLY, Said
 
 T = TypeVar("T")
 MOST_TEXT = 300
-"""Characters of what a host says went wrong."""
+"""The most characters of a host's error text."""
 
 
 class Joined(msgspec.Struct):
-    """A host, as the scheduler knows it."""
+    """A host that has joined, as the scheduler knows it."""
 
     name: str
 
@@ -43,10 +43,10 @@ class Known(msgspec.Struct):
 
 
 class Control:
-    """Used as a context manager."""
+    """The connections to the scheduler and the hosts, used as a context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises UserError where no scheduler lets it in."""
+        """Connect to the scheduler. Raises UserError where none lets it in."""
         self._scheduler = authority.scheduler_of(folder)
         self._connection = engine.security(folder, "control", self._scheduler).get_connection_args("client")
         self._comms: dict[str, Any] = {}
@@ -67,24 +67,27 @@ class Control:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._end()
 
     def hosts(self, *, links: bool = False) -> tuple[Host, ...]:
-        """All that have joined, servers first. With `links` each is filled, one after the other, but while a host is
-        at work. Raises UserError where one does not answer."""
-        found = self._wait(self._hosts(links=links))
-        return tuple(sorted(found, key=lambda host: (host.description.role != "server", host.address)))
+        """Return all hosts that have joined, servers first. With `links` each link is filled, one after the other, but
+        not while a host is at work. Raises UserError where a host does not answer."""
+        joined = self._wait(self._hosts(links=links))
+        return tuple(sorted(joined, key=lambda host: (host.description.role != "server", host.address)))
 
     def names(self) -> dict[str, str]:
-        """Of all that are there still, by their addresses. Raises GoneError where the scheduler does not say."""
+        """Return the names of all hosts still there, by their addresses. Raises GoneError where the scheduler does not
+        answer."""
         try:
             return self._wait(self._names())
         except OSError as error:
             raise GoneError("the scheduler is gone") from error
 
     def answers(self, address: str) -> bool:
-        """Whether a host does; one whose link is down is missed by the scheduler some seconds later."""
+        """Return whether a host answers; the scheduler notices a broken link only some seconds later."""
         try:
             self._wait(self._ask(address, "netdyno_clock", int, limit_s=engine.CONNECT_S))
         except OSError:
@@ -92,12 +95,12 @@ class Control:
         return True
 
     def perform(self, address: str, request: bytes, hear: Callable[[int, float], None], limit_s: float) -> bytes:
-        """Have a host do something, and return its Reply as it came. `hear` is told how far the window is, in another
-        thread. Raises OSError where the host says nothing for a second, or what it may not say, or takes too long."""
+        """Send a request to a host, and return its Reply as it came. `hear` gets the progress of the window, in another
+        thread. Raises OSError where the host is silent for a second, sends what it may not send, or takes too long."""
         return self._wait(self._perform(address, request, hear, limit_s))
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Its result, once it has run in the thread of all connections."""
+        """Return its result, once it has run in the thread of all connections."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -130,10 +133,10 @@ class Control:
             names = await self._names()
         except OSError as error:
             raise UserError("the scheduler does not answer") from error
-        found = [await self._host(address, name) for address, name in names.items()]
+        joined = [await self._host(address, name) for address, name in names.items()]
         if not links:
-            return tuple(found)
-        return tuple([replace(host, links=await self._links(host.address, tuple(names))) for host in found])
+            return tuple(joined)
+        return tuple([replace(host, links=await self._links(host.address, tuple(names))) for host in joined])
 
     async def _host(self, address: str, name: str) -> Host:
         try:
@@ -146,32 +149,32 @@ class Control:
         return Host(address=address, name=name, clock=clock, description=description, links={})
 
     async def _description(self, address: str) -> Description:
-        said = await self._ask(address, "netdyno_describe", bytes)
+        text = await self._ask(address, "netdyno_describe", bytes)
         try:
-            return msgspec.json.decode(said, type=Description)
+            return msgspec.json.decode(text, type=Description)
         except msgspec.DecodeError as error:
             raise OSError(f"it does not describe itself: {error}") from error
 
     async def _links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
-        """Of a host, from all others. Before each it is looked whether a host has something to do, which may begin at
-        any time; what begins just then is the host's to see to (daemon.py)."""
-        found: dict[str, Link] = {}
-        for other in everyone:
-            if other == address:
+        """Measure the links to a host from all others. A check before each skips it while a host is at work, which may
+        begin at any time; if it begins just then, the host itself waits for the transfer (daemon.py)."""
+        measured: dict[str, Link] = {}
+        for remote in everyone:
+            if remote == address:
                 continue
             try:
-                round_trip_ns = await self._ask(address, "netdyno_round_trip", int, address=other)
-                is_busy = any([(await self._description(one)).is_busy for one in everyone])
-                rate = None if is_busy else await self._ask(address, "netdyno_rate", float | None, address=other)
+                round_trip_ns = await self._ask(address, "netdyno_round_trip", int, address=remote)
+                is_busy = any([(await self._description(peer)).is_busy for peer in everyone])
+                rate = None if is_busy else await self._ask(address, "netdyno_rate", float | None, address=remote)
             except OSError as error:
-                raise UserError(f"{other} does not answer {address}, or {address} us: {error}") from error
-            found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
-        return found
+                raise UserError(f"{remote} does not answer {address}, or {address} us: {error}") from error
+            measured[remote] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
+        return measured
 
     async def _ask(
         self, address: str, operation: str, kind: Any, /, *, limit_s: float = engine.ANSWER_S, **words: Any
     ) -> Any:
-        """What somebody answers. Raises OSError where that is not of the `kind`, or nothing."""
+        """Ask a peer and return its answer. Raises OSError where that is not of the `kind`, or none comes."""
         async with asyncio.timeout(limit_s):
             comm = self._comms.get(address)
             if comm is None or comm.closed():
@@ -180,9 +183,9 @@ class Control:
                 await comm.write({"op": operation, "reply": True, **words})
                 answer = await comm.read()
             except BaseException:
-                comm.abort()  # what would come would be taken for the answer to the next question
+                comm.abort()  # a late answer would be taken for that to the next question
                 raise
-        return _checked(answer, kind)
+        return _convert_answer(answer, kind)
 
     async def _perform(self, address: str, request: bytes, hear: Callable[[int, float], None], limit_s: float) -> bytes:
         limit = asyncio.timeout(limit_s)
@@ -194,7 +197,7 @@ class Control:
                     await comm.write({"op": "netdyno_perform", "reply": False, "request": request})
                     beating = asyncio.create_task(beat(comm))
                     try:
-                        return await _reply(comm, hear)
+                        return await _receive_reply(comm, hear)
                     finally:
                         beating.cancel()
                 finally:
@@ -205,39 +208,39 @@ class Control:
             raise
 
 
-async def _reply(comm: Any, hear: Callable[[int, float], None]) -> bytes:
-    """Raises OSError."""
+async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes:
+    """Receive the pieces of a Reply and join them. Raises OSError."""
     pieces: list[bytes] = []
-    patience_s = 2 * engine.LOST_S  # before the first word, what was wanted goes all the way there
+    patience_s = 2 * engine.LOST_S  # before the first message, the request has to arrive
     while True:
         try:
             async with asyncio.timeout(patience_s):
-                said = _checked(await comm.read(), Said)
+                message = _convert_answer(await comm.read(), Said)
         except TimeoutError as error:
             raise OSError("it said nothing for a second") from error
         patience_s = engine.CONNECT_S if pieces else engine.LOST_S
-        if said.completed is not None:
-            hear(said.completed, said.seconds)
-        if said.piece is not None:
-            pieces.append(said.piece)
+        if message.completed is not None:
+            hear(message.completed, message.seconds)
+        if message.piece is not None:
+            pieces.append(message.piece)
             if sum(map(len, pieces)) > MOST_REPLY:
                 raise OSError(f"its answer has more than {MOST_REPLY >> 20} MiB")
-        if said.last:
+        if message.last:
             return b"".join(pieces)
 
 
 async def beat(comm: Any) -> None:
-    """Say that this side lives, until the connection ends."""
+    """Send signs of life until the connection ends."""
     try:
         while True:
             await comm.write({"beat": True})
             await asyncio.sleep(engine.BEAT_S)
     except OSError:
-        return  # who reads from it sees that, too
+        return  # the reading task notices that, too
 
 
-def _checked(answer: object, kind: Any) -> Any:
-    """Raises OSError where it is not of the kind."""
+def _convert_answer(answer: object, kind: Any) -> Any:
+    """Convert an answer to its kind. Raises OSError where that fails."""
     if isinstance(answer, dict) and isinstance(why := answer.get("exception_text"), str):
         raise OSError(why[:MOST_TEXT])
     try:

@@ -1,6 +1,6 @@
-"""The connections of a cluster: Dask's over TLS, whose messages are plain data, and whose peers are held to their role.
+"""The connections of a cluster: Dask's over TLS, with messages of plain data, and with peers bound to their role.
 
-Dask opens pickles in many places: results, exceptions, warnings, types, plugins. A pickle runs what its writer likes.
+Dask opens pickles in many places: results, exceptions, warnings, types, plugins. A pickle runs any code of its writer.
 Nothing here sends one, so none is opened: not in a message (`Comm.read`), and not by Dask afterwards
 (`refuse_pickles`). docs/adr/dask.md says what remains."""
 
@@ -25,41 +25,42 @@ from netdyno.cluster import authority
 from netdyno.cluster.authority import Files, Role
 
 GREETING_S = 10.0
-"""How long a stranger may take until its certificate is known and it has sent a first message."""
-_FOR_EVERYBODY = frozenset({"close"})
-_OF_HOST = frozenset(
+"""Seconds that an unknown peer may take until its certificate is known and it has sent a first message."""
+_COMMON_OPERATIONS = frozenset({"close"})
+_HOST_OPERATIONS = frozenset(
     {"register-worker", "heartbeat_worker", "unregister", "keep-alive", "worker-status-change", "close-stream"}
 )
-_OF_SCHEDULER = frozenset({"close-stream", "remove-worker", "worker-status-change"})
-_OF_CONTROLLER = frozenset(
+_SCHEDULER_OPERATIONS = frozenset({"close-stream", "remove-worker", "worker-status-change"})
+_CONTROLLER_OPERATIONS = frozenset(
     {"netdyno_clock", "netdyno_describe", "netdyno_perform", "netdyno_rate", "netdyno_round_trip"}
 )
-_BETWEEN_HOSTS = frozenset({"netdyno_clock", "netdyno_fill"})
+_PEER_OPERATIONS = frozenset({"netdyno_clock", "netdyno_fill"})
 OPERATIONS: dict[Role, dict[Role, frozenset[str]]] = {
-    "scheduler": {"control": frozenset({"identity"}), "server": _OF_HOST, "client": _OF_HOST},
+    "scheduler": {"control": frozenset({"identity"}), "server": _HOST_OPERATIONS, "client": _HOST_OPERATIONS},
     "server": {
-        "control": _OF_CONTROLLER,
-        "scheduler": _OF_SCHEDULER,
-        "server": _BETWEEN_HOSTS,
-        "client": _BETWEEN_HOSTS,
+        "control": _CONTROLLER_OPERATIONS,
+        "scheduler": _SCHEDULER_OPERATIONS,
+        "server": _PEER_OPERATIONS,
+        "client": _PEER_OPERATIONS,
     },
     "client": {
-        "control": _OF_CONTROLLER,
-        "scheduler": _OF_SCHEDULER,
-        "server": _BETWEEN_HOSTS | {"netdyno_load"},
-        "client": _BETWEEN_HOSTS,
+        "control": _CONTROLLER_OPERATIONS,
+        "scheduler": _SCHEDULER_OPERATIONS,
+        "server": _PEER_OPERATIONS | {"netdyno_load"},
+        "client": _PEER_OPERATIONS,
     },
     "control": {"scheduler": frozenset(), "server": frozenset(), "client": frozenset()},
 }
-"""What a process of a role does when one of another asks for it; from a role that is not named it takes nothing."""
+"""The operations that a process of a role performs at the request of another role; from roles not named it accepts
+none."""
 MOST_BYTES: dict[Role, int] = {"scheduler": 1 << 20, "control": 4 << 20, "server": 130 << 20, "client": 130 << 20}
-"""Of one message that a role takes: hosts hand each other whole results of a load."""
+"""The most bytes of a message that a role accepts: hosts send each other whole results of a load."""
 MOST_FRAMES = 64
 _SIZE = struct.Struct("Q")
 
 
 class Identity(NamedTuple):
-    """Of this process: its role, and where the scheduler is."""
+    """The identity of this process: its role, and the address of the scheduler."""
 
     role: Role
     scheduler: str
@@ -77,15 +78,16 @@ class Comm(TLS):  # type: ignore[misc]
         self._is_greeted = False
 
     def admit(self, own: Role, expected: frozenset[Role]) -> None:
-        """Take messages of the peer from now on. Raises FatalCommClosedError where it has another role."""
+        """Accept messages of the peer from now on. Raises FatalCommClosedError where it has another role."""
         if self.role is None or self.role not in expected or self.role not in OPERATIONS[own]:
             self.abort()
             raise FatalCommClosedError(f"{self._peer_addr} has a certificate for {self.role or 'no role'}")
-        self._operations = _FOR_EVERYBODY | OPERATIONS[own][self.role]
+        self._operations = _COMMON_OPERATIONS | OPERATIONS[own][self.role]
         self._most_bytes = MOST_BYTES[own]
 
     async def read(self, deserializers: object = None) -> Any:
-        """Raises CommClosedError, also where the message is none that this peer may send; then the connection ends."""
+        """Read a message. Raises CommClosedError, also where this peer may not send the message; then the connection
+        ends."""
         del deserializers
         if self.stream is None:
             raise CommClosedError
@@ -119,51 +121,52 @@ class Comm(TLS):  # type: ignore[misc]
 
     @staticmethod
     def handshake_configuration(local: dict[str, Any], remote: dict[str, Any]) -> dict[str, Any]:
-        """Of what Dask would agree on, nothing is used here."""
+        """Agree on nothing with the peer: what Dask would agree on is not used here."""
         del local, remote
         return {"compression": None, "pickle-protocol": pickle.HIGHEST_PROTOCOL}
 
 
 def _decode(text: bytes) -> Any:
-    """The plain data of a message; what Dask would open stands there as None. Raises CommClosedError."""
+    """Decode the plain data of a message, with None for what Dask would unpickle. Raises CommClosedError."""
     try:
         if _SIZE.unpack_from(text)[0] > MOST_FRAMES:
             raise ValueError("too many frames")
         frames, missing = unpack_frames(text, partial=True)
         if missing:
             raise ValueError("frames are missing")
-        # The limits of msgpack's own, which are those of the text, and not Dask's, which has none.
-        return msgpack.unpackb(frames[0], object_hook=_plain, use_list=False, strict_map_key=False)
-    except Exception as error:  # whatever it is, the peer has sent what cannot be read
+        # msgpack's own limits, which follow from the text's length; Dask sets none.
+        return msgpack.unpackb(frames[0], object_hook=_keep_plain, use_list=False, strict_map_key=False)
+    except Exception as error:  # whatever the error, the peer's message cannot be read
         raise CommClosedError(f"a message cannot be read: {error!r:.200}") from error
 
 
-def _plain(found: dict[Any, Any]) -> Any:
-    if "__Set__" in found:
-        return set(found["as-list"])
-    return None if found.keys() & {"__Serialized__", "__Pickled__", "__Enum__"} else found
+def _keep_plain(mapping: dict[Any, Any]) -> Any:
+    if "__Set__" in mapping:
+        return set(mapping["as-list"])
+    return None if mapping.keys() & {"__Serialized__", "__Pickled__", "__Enum__"} else mapping
 
 
 class Connector(TLSConnector):  # type: ignore[misc]
-    """Connects to a scheduler, and to hosts, and to nobody else."""
+    """A connector to a scheduler and to hosts alone."""
 
     comm_class = Comm
 
-    async def connect(self, address: str, deserialize: bool = True, **named: Any) -> Comm:
-        own: Identity = named["identity"]
-        comm: Comm = await super().connect(address, deserialize=deserialize, **named)
-        at_scheduler = parse_tls_url(f"tls://{address}") == parse_tls_url(own.scheduler)
-        comm.admit(own.role, frozenset({"scheduler"}) if at_scheduler else frozenset({"server", "client"}))
+    async def connect(self, address: str, deserialize: bool = True, **options: Any) -> Comm:
+        identity: Identity = options["identity"]
+        comm: Comm = await super().connect(address, deserialize=deserialize, **options)
+        is_scheduler = parse_tls_url(f"tls://{address}") == parse_tls_url(identity.scheduler)
+        comm.admit(identity.role, frozenset({"scheduler"}) if is_scheduler else frozenset({"server", "client"}))
         return comm
 
 
 class Listener(TLSListener):  # type: ignore[misc]
-    """Lets in whoever has a role that may ask for something, and drops who does not say so in time."""
+    """A listener that admits peers with a role that may request something, and drops those that are not known in
+    time."""
 
     comm_class = Comm
 
-    def __init__(self, *arguments: Any, identity: Identity, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, identity: Identity, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._role = identity.role
 
     async def _handle_stream(self, stream: Any, address: Any) -> None:
@@ -187,13 +190,13 @@ class RoleSecurity(Security):  # type: ignore[misc]
     """Mutual TLS by the certificate of a role."""
 
     def __init__(self, files: Files, identity: Identity) -> None:
-        # Dask tells apart as what a process speaks; it has one certificate.
-        each = {
+        # Dask distinguishes the parts that a process plays; it has one certificate for all.
+        paths = {
             f"tls_{side}_{part}": str(path)
             for side in ("scheduler", "worker", "client")
             for part, path in (("cert", files.certificate), ("key", files.key))
         }
-        super().__init__(tls_ca_file=str(files.authority), require_encryption=True, **each)
+        super().__init__(tls_ca_file=str(files.authority), require_encryption=True, **paths)
         self.identity = identity
 
     def get_connection_args(self, role: str) -> dict[str, Any]:
@@ -204,11 +207,11 @@ class RoleSecurity(Security):  # type: ignore[misc]
 
 
 class PickleRefusedError(Exception):
-    """Somebody has sent a pickle to be opened."""
+    """A peer has sent a pickle to be opened."""
 
 
 class _PickleWithoutLoads:
-    """Python's module for Dask's, which may write pickles and open none."""
+    """Python's pickle module for Dask, which may write pickles and open none."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(pickle, name)
@@ -219,11 +222,11 @@ class _PickleWithoutLoads:
 
 
 def install() -> None:
-    """From now on, all TLS connections of Dask's in this process are those above, and it opens no pickle."""
+    """Replace, from now on, all TLS connections of Dask's in this process by those above, and let it open no pickle."""
     registry.backends["tls"] = _Backend()
     refuse_pickles()
 
 
 def refuse_pickles() -> None:
-    """All ways of Dask's to open one that is not its own lead through this name."""
+    """Replace the name through which Dask opens every pickle that is not its own."""
     dask_pickle.pickle = _PickleWithoutLoads()
