@@ -1,1 +1,1 @@
-"""Many machines: Dask distributed places the halves of a trial on hosts, starts them, and notices loss."""
+"""Many machines: Dask distributed places the halves of a trial on hosts, starts them, and notices their loss."""

@@ -1,5 +1,5 @@
-"""The private certificate authority of a cluster. Its certificates carry a role in their subject, and their holders are
-held to it (secure_comm.py)."""
+"""The private certificate authority of a cluster. Its certificates carry a role in their subject, to which their
+holders are bound (secure_comm.py)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from netdyno.base.errors import UserError
 from netdyno.base.url import parse_tls_url
 
 Role = Literal["scheduler", "server", "client", "control"]
-"""Each has a certificate of its own: what a peer may ask for is decided by it."""
+"""The roles, each with a certificate of its own, which decides on the operations that a peer may request."""
 ROLES: tuple[Role, ...] = get_args(Role)
 TOPOLOGY = "cluster.toml"
 DAYS = 365
 SUBJECT = "netdyno "
-"""Before the role, in the common name of a certificate."""
+"""The text before the role, in the common name of a certificate."""
 _CONFIGURATION = """\
 [req]
 distinguished_name = name
@@ -35,11 +35,12 @@ basicConstraints = critical,CA:FALSE
 keyUsage = critical,digitalSignature
 extendedKeyUsage = serverAuth,clientAuth
 """
-"""Of openssl-req(1); each side of a connection shows its certificate, so every holder is server and client of TLS."""
+"""The configuration for openssl-req(1); each side of a connection shows its certificate, so every holder is server and
+client of TLS."""
 
 
 class Files(NamedTuple):
-    """What a host of a role needs of the folder."""
+    """The files of the folder that a host of a role needs."""
 
     authority: Path
     certificate: Path
@@ -47,8 +48,8 @@ class Files(NamedTuple):
 
 
 def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
-    """Make the authority and a certificate for each role. Raises UserError where the folder has something already, or
-    openssl(1) is missing or fails."""
+    """Make the authority and a certificate for each role. Raises UserError where the folder is not empty, or openssl(1)
+    is missing or fails."""
     parse_tls_url(scheduler)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty: certificates are made once, and in a folder of their own")
@@ -57,9 +58,9 @@ def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
     before = os.umask(0o077)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _certificate(folder, "ca", "authority", days)
+        _make_certificate(folder, "ca", "authority", days)
         for role in ROLES:
-            _certificate(folder, role, "holder", days, "-CA", "ca.pem", "-CAkey", "ca-key.pem")
+            _make_certificate(folder, role, "holder", days, "-CA", "ca.pem", "-CAkey", "ca-key.pem")
         (folder / TOPOLOGY).write_text(f'scheduler = "{scheduler}"\n', encoding="utf-8")
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from error
@@ -68,30 +69,31 @@ def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
 
 
 def files(folder: Path, role: Role) -> Files:
-    """Raises UserError where one of them is missing, or they are not for this role."""
-    found = Files(folder / "ca.pem", folder / f"{role}.pem", folder / f"{role}-key.pem")
-    for path in found:
+    """Return the files of a role. Raises UserError where one of them is missing, or they are not for this role."""
+    paths = Files(folder / "ca.pem", folder / f"{role}.pem", folder / f"{role}-key.pem")
+    for path in paths:
         if not path.is_file():
             raise UserError(f"{path} is missing; {_ADVICE}")
-    there = role_of(_certificate_of(found))
-    if there != role:
-        raise UserError(f"{found.certificate} is a certificate for {there or 'no role'}, not for {role}; {_ADVICE}")
-    return found
+    carried = role_of(_read_certificate(paths))
+    if carried != role:
+        raise UserError(f"{paths.certificate} is a certificate for {carried or 'no role'}, not for {role}; {_ADVICE}")
+    return paths
 
 
 _ADVICE = "./netdyno cluster init makes such a folder (docs/many-machines.md)"
 
 
 def role_of(certificate: Mapping[str, Any]) -> Role | None:
-    """The role that a certificate carries, as ssl.SSLSocket.getpeercert() returns it; None where it is none. Pure."""
+    """Return the role that a certificate carries, as ssl.SSLSocket.getpeercert() returns it; None where it is none.
+    Pure."""
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     return next((role for role in ROLES if names == [f"{SUBJECT}{role}"]), None)
 
 
-def _certificate_of(files: Files) -> Mapping[str, Any]:
-    """A host's own, by a handshake of TLS with itself: Python reads only the certificates of peers. Raises
-    UserError where a peer would not take it."""
-    import ssl  # nobody needs it who measures on one machine
+def _read_certificate(files: Files) -> Mapping[str, Any]:
+    """Read a host's own certificate, by a handshake of TLS with itself: Python reads only the certificates of peers.
+    Raises UserError where a peer would not accept it."""
+    import ssl  # not needed for measurements on one machine
 
     try:
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -111,23 +113,23 @@ def _certificate_of(files: Files) -> Mapping[str, Any]:
 
 
 def scheduler_of(folder: Path) -> str:
-    """Where the scheduler of a cluster listens. Raises UserError."""
+    """Read the address of a cluster's scheduler. Raises UserError."""
     path = folder / TOPOLOGY
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8")).get("scheduler")
+        address = tomllib.loads(path.read_text(encoding="utf-8")).get("scheduler")
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-    if not isinstance(said, str):
+    if not isinstance(address, str):
         raise UserError(f"{path}: key 'scheduler': must be an address such as \"tls://10.0.0.1:8786\"")
-    parse_tls_url(said)
-    return said
+    parse_tls_url(address)
+    return address
 
 
-def _certificate(folder: Path, name: str, extensions: str, days: int, *signed_by: str) -> None:
+def _make_certificate(folder: Path, name: str, extensions: str, days: int, *signed_by: str) -> None:
     words = ["openssl", "req", "-x509", *signed_by, "-config", "/dev/stdin", "-extensions", extensions]
     words += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", str(days)]
     words += ["-keyout", f"{name}-key.pem", "-out", f"{name}.pem"]
-    given = _CONFIGURATION.format(subject=SUBJECT, who=name)
-    done = subprocess.run(words, cwd=folder, input=given, capture_output=True, text=True, check=False)
+    configuration = _CONFIGURATION.format(subject=SUBJECT, who=name)
+    done = subprocess.run(words, cwd=folder, input=configuration, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"openssl could not make the certificate {name}.pem: {done.stderr.strip()}")

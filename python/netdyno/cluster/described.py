@@ -1,4 +1,4 @@
-"""What a host says of itself, as `cluster status` shows it."""
+"""The description of a host by itself, as `cluster status` shows it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from netdyno.machine.pinning import may_run_realtime, usable_cores
 from netdyno.model.base import Frozen
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""random(4). Containers and network namespaces of one machine read the same."""
+"""The file of random(4) whose content containers and network namespaces of one machine share."""
 
 
 class Description(Frozen):
-    """A host by its own account. `cores` are those that its programs get; `inside` is where its servers listen.
-    `realtime`: whether they may run before everything else. `findings`: what the doctor thought of it when it joined,
-    but for what is good. `is_busy`: a trial is made there, or a part of one. `boot`: what all hosts of one kernel have
-    in common, and no others; empty where the kernel does not say. `harness`: the digest of the code that its worker has
-    loaded."""
+    """A host by its own account. `cores` are those that its programs get; `inside` is the address where its servers
+    listen. `realtime`: whether they may run before everything else. `findings`: the doctor's findings when it joined,
+    but for the good ones. `is_busy`: a trial is made there, or a part of one. `boot`: a mark that all hosts of one
+    kernel have in common, and no others; empty where the kernel does not give it. `harness`: the digest of the code
+    that its worker has loaded."""
 
     host: str
     role: str
@@ -36,8 +36,8 @@ class Description(Frozen):
 
 
 class Host(Frozen):
-    """A host as the controller sees it; `name` is another's when it joins once more, `links`: from each other host, by
-    its address, where they were asked for."""
+    """A host as the controller sees it. `name` changes when the host joins again. `links`: from each other host, by its
+    address, where they were requested."""
 
     address: str
     name: str
@@ -47,12 +47,12 @@ class Host(Frozen):
 
 
 def describe(
-    role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool, harness: str = ""
+    role: str, requested: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool, harness: str = ""
 ) -> Description:
-    """This host, of which these cores were `asked` for, or nothing was said."""
+    """Describe this host, of which these cores were `requested`, or none, for the default."""
     allowed = usable_cores()
-    cores = asked or default_cores(role, tuple(one.cpu for one in topology.read().alike))
-    # A load that has every core would keep its own worker from saying that it lives.
+    cores = requested or default_cores(role, tuple(processor.cpu for processor in topology.read().alike))
+    # A load on every core would keep its own worker from sending signs of life.
     realtime = len(cores) < len(allowed) and may_run_realtime() if role == "client" else may_run_realtime()
     return Description(
         host=socket.gethostname(),
@@ -63,12 +63,12 @@ def describe(
         realtime=realtime,
         is_busy=is_busy,
         findings=findings,
-        boot=_boot(),
+        boot=_read_boot_id(),
         harness=harness,
     )
 
 
-def _boot() -> str:
+def _read_boot_id() -> str:
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -76,5 +76,5 @@ def _boot() -> str:
 
 
 def default_cores(role: str, alike: tuple[int, ...]) -> tuple[int, ...]:
-    """All of one kind, but that of a load the first is left to the worker, where there are several. Pure."""
+    """Return all cores of one kind; of a load's, the first is left to the worker where there are several. Pure."""
     return alike[1:] if role == "client" and len(alike) > 1 else alike

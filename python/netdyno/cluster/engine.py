@@ -1,4 +1,4 @@
-"""Dask distributed as it is used here: which of its settings are not its defaults, and that it is there at all.
+"""Dask distributed as it is used here: the check that it is installed, and its settings that are not the defaults.
 docs/adr/dask.md says why each is so."""
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
     from netdyno.cluster.secure_comm import RoleSecurity
 
 CONNECT_S = 5.0
-"""How long a scheduler or a host may take to be connected to."""
+"""Seconds that a connection to a scheduler or a host may take."""
 ANSWER_S = 10.0
-"""How long a host may take to answer what it is asked between trials, the connection to it included."""
+"""Seconds that a host may take to answer a request between trials, the connection to it included."""
 BEAT_S = 0.2
-"""How often each side of a trial says that it is there."""
+"""The interval of the signs of life from each side of a trial."""
 LOST_S = 1.0
-"""How long nothing may be heard of a host before the trial has lost it."""
+"""The silence of a host after which the trial has lost it."""
 NEVER = "1000 days"
-"""How often Dask reads its own loop and machine, which would wake each process of a cluster 50 times a second."""
+"""The interval of Dask's readings of its own loop and machine, which would wake each process of a cluster 50 times a
+second."""
 
 _SETTINGS = {
     "distributed.comm.require-encryption": True,
     "distributed.comm.retry.count": 0,
     "distributed.comm.timeouts.connect": CONNECT_S,
-    "distributed.comm.timeouts.tcp": "11s",  # the least that it takes; what counts is LOST_S
+    "distributed.comm.timeouts.tcp": "11s",  # the least that Dask accepts; LOST_S decides
     "distributed.scheduler.worker-ttl": "5s",
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
@@ -46,11 +47,11 @@ _SETTINGS = {
 
 
 class GoneError(Exception):
-    """A run cannot go on where it was; the text says why."""
+    """A run cannot continue on its hosts; the text says why."""
 
 
 def need() -> None:
-    """Raises UserError where it is not installed."""
+    """Check that Dask is installed. Raises UserError where it is not."""
     if importlib.util.find_spec("distributed") is None:
         raise UserError(
             "many machines need Dask distributed, the extra `cluster` of pyproject.toml, which is not installed here: "
@@ -59,10 +60,10 @@ def need() -> None:
 
 
 def security(folder: Path, role: Role, scheduler: str) -> RoleSecurity:
-    """Mutual TLS by the certificate of a role; the settings above hold in this process from then on. Raises UserError
-    where Dask or a file is missing."""
+    """Return mutual TLS by the certificate of a role; the settings above hold in this process from then on. Raises
+    UserError where Dask or a file is missing."""
     need()
-    import logging  # it locks around every fork, which nobody needs who measures on one machine
+    import logging  # it locks around every fork, which measurements on one machine do not need
 
     import dask
 

@@ -1,4 +1,4 @@
-"""What a controller and its hosts write to each other: JSON of these types."""
+"""The messages between a controller and its hosts: JSON of these types."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from netdyno.model.trial import Trial, Warmup
 
 
 class Prepare(Frozen, tag=True):
-    """Build and describe what a host is to start: these servers, or on a host of the load these client contestants."""
+    """A request to build and describe the programs of a host: these servers, or on a host of the load these client
+    contestants."""
 
     servers: tuple[str, ...]
     clients: tuple[str, ...] = ()
 
 
 class Prepared(Frozen, tag=True):
-    """`programs`: their digests, a line each. `why_not`: of contestants that cannot be started here, by name."""
+    """The reply to Prepare. `programs`: their digests, a line each. `why_not`: the reasons of contestants that cannot
+    be started here, by name."""
 
     environment: Environment
     programs: tuple[str, ...]
@@ -31,7 +33,7 @@ class Prepared(Frozen, tag=True):
 
 
 class LoadHost(Frozen):
-    """One that makes a load, or a part of it."""
+    """A host that makes a load, or a part of it."""
 
     address: str
     cores: tuple[int, ...]
@@ -39,8 +41,8 @@ class LoadHost(Frozen):
 
 
 class Ground(Frozen):
-    """What all trials of a run have in common: `loads` are the hosts that make a load, of which one of `client-hosts`
-    takes the first so many."""
+    """The common ground of all trials of a run: `loads` are the hosts that make a load; a cell with a number of
+    `client-hosts` takes the first so many."""
 
     seed: int
     pinning: Pinning
@@ -50,7 +52,7 @@ class Ground(Frozen):
 
 
 class TrialWanted(Frozen, tag=True):
-    """One trial on a host of servers."""
+    """A request for a trial on a host of servers."""
 
     ground: Ground
     cell: Cell
@@ -59,14 +61,14 @@ class TrialWanted(Frozen, tag=True):
 
 
 class TrialDone(Frozen, tag=True):
-    """`log` is what stands in the trial's log."""
+    """The reply to TrialWanted. `log` is the text of the trial's log."""
 
     trial: Trial
     log: str
 
 
 class WarmupsWanted(Frozen, tag=True):
-    """How long some servers warm up: each a scenario, a contestant and its levels."""
+    """A request to measure how long servers warm up; a kind is a scenario, a contestant and its levels."""
 
     ground: Ground
     scenarios: tuple[Scenario, ...]
@@ -74,13 +76,13 @@ class WarmupsWanted(Frozen, tag=True):
 
 
 class WarmupsDone(Frozen, tag=True):
-    """By their place among those that were asked for; what has no JIT has none."""
+    """The warm-ups, by the position of the kind in the request; a contestant without a JIT has none."""
 
     found: tuple[tuple[int, Warmup], ...]
 
 
 class NotDone(Frozen, tag=True):
-    """Nothing of what was wanted."""
+    """The reply to a request that failed."""
 
     why: str
 
@@ -88,12 +90,12 @@ class NotDone(Frozen, tag=True):
 Request = Prepare | TrialWanted | WarmupsWanted
 Reply = Prepared | TrialDone | WarmupsDone | NotDone
 MOST_REPLY = 64 << 20
-"""Bytes."""
+"""The most bytes of a Reply."""
 
 
 class Said(Frozen):
-    """One message of a host to its controller: that it lives (`beat`), how far the window is, or a piece of the Reply,
-    after the last of which nothing comes."""
+    """A message of a host to its controller: a sign of life (`beat`), the progress of the window, or a piece of the
+    Reply, after the last of which nothing comes."""
 
     beat: bool = False
     completed: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -103,8 +105,8 @@ class Said(Frozen):
 
 
 class LoadAsked(Frozen):
-    """What a trial asks its own host's worker for: the words of a load program (LoadWanted), to be made by the first
-    of these hosts, or parted among so many as `--share` says."""
+    """A trial's request to its own host's worker: the words of a load program (LoadWanted), for the first of these
+    hosts, or shared by as many of them as `--share` says."""
 
     hosts: tuple[LoadHost, ...]
     foreign_load: ForeignLoad
@@ -115,9 +117,9 @@ class LoadAsked(Frozen):
 
 
 class LoadWanted(Frozen):
-    """The name of a load program, the generator's or that of a client contestant of the host's own copy, and the words
-    after it, but those that say where its result and its events go. `processes`: of a client contestant. The worker
-    that has it made adds its own process id, and a folder for it."""
+    """A request for a load: the name of a load program, the generator or a client contestant of the host's own copy,
+    and the words after it, except those for the destinations of its result and events. `processes`: of a client
+    contestant. The worker that has the load made adds its own process id, and a folder for it."""
 
     program: str
     words: tuple[str, ...]
@@ -131,8 +133,8 @@ class LoadWanted(Frozen):
 
 
 class LoadEnded(Frozen):
-    """How a load program ended, what it had said, and its result, where it wrote one. `canary`: beside a load that is
-    measured."""
+    """The end of a load program: its exit code, its output, and its result, where it wrote one. `canary`: its readings
+    beside a load that is measured."""
 
     code: int
     said: str
@@ -141,7 +143,7 @@ class LoadEnded(Frozen):
 
 
 class PartMade(Frozen):
-    """A part of a load: its result, and how far its host's clock was apart before its window and after it."""
+    """A part of a load: its result, and the offset of its host's clock before its window and after it."""
 
     host: str
     before: Offset

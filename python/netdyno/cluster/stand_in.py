@@ -1,11 +1,11 @@
-"""Stands on the server's host where the program of the load would, the generator or a client contestant: it has the
-load made on others, and passes on what that says. The worker of this host is its way there, through a socket of
+"""A stand-in on the server's host for the program of the load, the generator or a client contestant: it has the load
+made on other hosts, and passes on its output. It reaches them through the worker of this host, over a socket of
 unix(7).
 
     stand_in.py SOCKET ASKED PROGRAM WORD... --json FILE [--events-fd N] [--client-processes N]
 
-ASKED has what is known of the load beforehand (requests.LoadAsked), PROGRAM is a name that other hosts know. It is
-started for each load, so it imports nothing that is not Python's."""
+ASKED holds the fields of requests.LoadAsked that are known beforehand, PROGRAM is a name that other hosts know. It is
+started for each load, so it imports Python's own modules only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 GENERATOR = "netdyno-load"
-"""As in model/contestant.py."""
+"""The name of the generator, as in model/contestant.py."""
 
 
 def main(arguments: list[str]) -> int:
@@ -27,33 +27,33 @@ def main(arguments: list[str]) -> int:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(way)
         load = {"program": program, "processes": processes, "words": words, "events": events_fd >= 0}
-        asked = {**json.loads(known), **load}
-        connection.sendall(json.dumps(asked).encode() + b"\n")
+        request = {**json.loads(known), **load}
+        connection.sendall(json.dumps(request).encode() + b"\n")
         for line in connection.makefile("rb"):
-            said = json.loads(line)
-            if "event" in said:
+            message = json.loads(line)
+            if "event" in message:
                 if events_fd >= 0:
                     os.write(events_fd, line)
-            elif "lost" in said:
-                sys.exit(said["lost"])
+            elif "lost" in message:
+                sys.exit(message["lost"])
             else:
-                sys.stderr.write(said["said"])
-                if said["result"] is not None:
-                    result.write_text(said["result"], encoding="utf-8")
-                if said["code"] < 0:
+                sys.stderr.write(message["said"])
+                if message["result"] is not None:
+                    result.write_text(message["result"], encoding="utf-8")
+                if message["code"] < 0:
                     name = "generator" if program == GENERATOR else f"client {program}"
-                    sys.exit(f"the {name} was ended by signal {-said['code']}")
-                return int(said["code"])
+                    sys.exit(f"the {name} was ended by signal {-message['code']}")
+                return int(message["code"])
     sys.exit("this host's worker has left")
 
 
 def take(words: list[str], option: str, default: str = "") -> str:
-    """Return the value of an option, which is among the words no more; the default where it was not."""
+    """Remove an option from the words and return its value; the default where it is missing."""
     if option not in words:
         return default
-    at = words.index(option)
-    _, value = words[at : at + 2]
-    del words[at : at + 2]
+    position = words.index(option)
+    _, value = words[position : position + 2]
+    del words[position : position + 2]
     return value
 
 

@@ -1,5 +1,5 @@
-"""Does what a controller wants of a host, in a process of one thread: `python -m netdyno.cluster.trial_helper FOLDER
-PARENT`. The folder has the request; the reply is written beside it. What it says on stdout is how far the window is."""
+"""Performs a controller's request to a host, in a process of one thread: `python -m netdyno.cluster.trial_helper FOLDER
+PARENT`. The folder has the request; the reply is written beside it. It prints the progress of the window on stdout."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def main(folder: Path, parent: int) -> int:
 
 
 def perform(request: Request, folder: Path) -> Reply:
-    """Raises UserError."""
+    """Perform a request and return the reply. Raises UserError."""
     match request:
         case Prepare():
             return _prepare(request)
         case TrialWanted():
-            return _trial(request, folder)
+            return _make_trial(request, folder)
         case WarmupsWanted():
-            return _warm_ups(request, folder)
+            return _measure_warm_ups(request, folder)
 
 
 def _prepare(request: Prepare) -> Prepared:
     build = build_dir()
-    servers, clients = _named(request.servers, "server"), _named(request.clients, "client")
+    servers, clients = _find_contestants(request.servers, "server"), _find_contestants(request.clients, "client")
     targets = [target for server in servers for target in building.target(server, "server")]
     targets += [target for client in clients for target in building.target(client, "client")]
     building.make((building.GENERATOR, building.CANARY, *targets), build)
@@ -79,51 +79,59 @@ def _prepare(request: Prepare) -> Prepared:
     return Prepared(
         environment=environment.of_machine(build) | ({"runtimes": interpreted} if interpreted else {}),
         programs=tuple(digests.of_host(generator_path(build), canary_path(build), servers, clients)),
-        why_not={one.name: one.why_not for one in (*servers, *clients) if not one.available},
+        why_not={
+            contestant.name: contestant.why_not for contestant in (*servers, *clients) if not contestant.available
+        },
     )
 
 
-def _trial(request: TrialWanted, folder: Path) -> TrialDone:
-    (server,) = _named([request.cell.contestant], "server")
-    heard = Heard()
+def _make_trial(request: TrialWanted, folder: Path) -> TrialDone:
+    (server,) = _find_contestants([request.cell.contestant], "server")
+    results = Heard()
     clients = [settings(request.scenario, request.cell.levels).client]
-    bench = _bench(request.ground, folder, clients)._replace(decode=heard.decode)
+    bench = _build_bench(request.ground, folder, clients)._replace(decode=results.decode)
     if request.warmup is not None:
         bench = bench._replace(warmups={key(request.cell): request.warmup})
-    ground = request.ground.pinning
-    cores = of_one_side(ground.server, is_load=False, realtime=ground.realtime)
-    beside = Canary(canary_path(build_dir()), cores, folder)
-    trial = beside.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
-    trial = msgspec.structs.replace(trial, canaries=heard.canaries)
+    pinning = request.ground.pinning
+    cores = of_one_side(pinning.server, is_load=False, realtime=pinning.realtime)
+    canary = Canary(canary_path(build_dir()), cores, folder)
+    trial = canary.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
+    trial = msgspec.structs.replace(trial, canaries=results.canaries)
     log = folder / trial.log
     return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")
 
 
-def _warm_ups(request: WarmupsWanted, folder: Path) -> WarmupsDone:
+def _measure_warm_ups(request: WarmupsWanted, folder: Path) -> WarmupsDone:
     kinds = [Kind(*kind) for kind in request.kinds]
-    servers = {server.name: server for server in _named(sorted({kind.contestant for kind in kinds}), "server")}
+    servers = {
+        server.name: server for server in _find_contestants(sorted({kind.contestant for kind in kinds}), "server")
+    }
     scenarios = {scenario.name: scenario for scenario in request.scenarios}
     clients = [settings(scenarios[kind.scenario], kind.levels).client for kind in kinds]
-    found = warm_up.measure(kinds, scenarios, servers, _bench(request.ground, folder, clients))
-    return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in found))
+    measured = warm_up.measure(kinds, scenarios, servers, _build_bench(request.ground, folder, clients))
+    return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in measured))
 
 
-def _named(names: Sequence[str], kind: contestants.Kind) -> list[Contestant]:
+def _find_contestants(names: Sequence[str], kind: contestants.Kind) -> list[Contestant]:
     if not names:
         return []
-    everyone = contestants.discover(kind=kind)
-    return [contestants.by_name(everyone, name, kind) for name in names]
+    discovered = contestants.discover(kind=kind)
+    return [contestants.by_name(discovered, name, kind) for name in names]
 
 
-def _clients(names: Iterable[str]) -> dict[str, Contestant]:
-    """Client contestants by name. A host of the load starts them, which knows them by that, and this one may lack what
-    they need."""
-    found = _named(sorted({*names} - {GENERATOR}), "client")
-    return {one.name: msgspec.structs.replace(one, command=(one.name,), available=True, why_not="") for one in found}
+def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
+    """Find client contestants by name. A host of the load starts them by that name, and this host may lack what they
+    need."""
+    clients = _find_contestants(sorted({*names} - {GENERATOR}), "client")
+    return {
+        client.name: msgspec.structs.replace(client, command=(client.name,), available=True, why_not="")
+        for client in clients
+    }
 
 
-def _bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
-    """That of a run on one machine, but for the load, which is elsewhere. `clients` are the programs that make it."""
+def _build_bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
+    """Build the bench of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
+    it."""
     pinning = ground.pinning
     known = msgspec.json.encode({"hosts": ground.loads, "foreign_load": ground.foreign_load}).decode()
     way = (sys.executable, "-I", "-S", str(STAND_IN), str(folder / WAY), known)
@@ -132,8 +140,8 @@ def _bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
         generator=(GENERATOR,),
         pinning=pinning,
         folder=folder,
-        clients=_clients(clients),
-        progress=_tell,
+        clients=_find_clients(clients),
+        progress=_report_progress,
         foreign_load=ground.foreign_load,
         network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads)),
         decode=Heard().decode,
@@ -141,13 +149,13 @@ def _bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
 
 
 class Heard:
-    """Results of loads; keeps what canaries read beside the last that was measured."""
+    """A decoder of results of loads, which keeps the canaries' readings beside the last that was measured."""
 
     def __init__(self) -> None:
         self.canaries: tuple[HostCanary, ...] = ()
 
     def decode(self, text: bytes) -> LoadResult:
-        """Raises what msgspec does, and HistogramError."""
+        """Decode a result. Raises what msgspec does, and HistogramError."""
         if not text.startswith(b'{"canaries"'):
             return decoded(text)
         made = msgspec.json.decode(text, type=LoadMade)
@@ -156,11 +164,11 @@ class Heard:
 
 
 def decoded(text: bytes) -> LoadResult:
-    """The result of a load that one host made or several. Raises what msgspec does, and HistogramError."""
+    """Decode the result of a load that one host made or several. Raises what msgspec does, and HistogramError."""
     if not text.startswith(b'{"parts"'):
         return decode_load(text)
     from netdyno.audits.hosts import common_start
-    from netdyno.trial.merged import merged  # the window is over: they need numpy
+    from netdyno.trial.merged import merged  # imported after the window, as they need numpy
 
     parts = msgspec.json.decode(text, type=PartsMade).parts
     by_host = {part.host: decode_load(bytes(part.result)) for part in parts}
@@ -169,7 +177,7 @@ def decoded(text: bytes) -> LoadResult:
     return merged(by_host, [common_start(within_ns, window_s)])
 
 
-def _tell(completed: int, seconds: float) -> None:
+def _report_progress(completed: int, seconds: float) -> None:
     print(completed, seconds, flush=True)
 
 
