@@ -100,8 +100,8 @@ def _read_certificate(files: Files) -> Mapping[str, Any]:
         server.load_cert_chain(files.certificate, files.key)
         client = ssl.create_default_context(cafile=str(files.authority))
         client.check_hostname = False
-        there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-        near, far = client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)
+        outgoing, incoming = ssl.MemoryBIO(), ssl.MemoryBIO()
+        near, far = client.wrap_bio(incoming, outgoing), server.wrap_bio(outgoing, incoming, server_side=True)
         for side in (near, far, near, far):
             try:
                 side.do_handshake()

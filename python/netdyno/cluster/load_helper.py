@@ -103,8 +103,8 @@ def run(request: LoadWanted, scratch: Path) -> LoadEnded:
     text = result.read_text(encoding="utf-8") if result.is_file() else None
     if text is not None:
         text = _add_audits(text, cores.audits(request.foreign_load))
-    said = log.read_text(encoding="utf-8", errors="replace")
-    return LoadEnded(code=code, said=said, result=text, canary=canary.end(begun) if begun else None)
+    printed = log.read_text(encoding="utf-8", errors="replace")
+    return LoadEnded(code=code, said=printed, result=text, canary=canary.end(begun) if begun else None)
 
 
 def _find_program(request: LoadWanted) -> list[str]:

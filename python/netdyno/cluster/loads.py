@@ -171,10 +171,12 @@ class _Load:
         return any(map(_failed, self._ended.values()))
 
     async def _end(self) -> bytes:
-        said = "".join(f"-- {self._hosts[number].address}\n{part.said}" for number, part in sorted(self._ended.items()))
+        printed = "".join(
+            f"-- {self._hosts[number].address}\n{part.said}" for number, part in sorted(self._ended.items())
+        )
         if self._has_failed():
             number, part = next(item for item in self._ended.items() if _failed(item[1]))
-            text = f"{said}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
+            text = f"{printed}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
             last = part.said.strip().rpartition("\n")[2]
             return _encode_line(LoadEnded(code=1, said=f"{text}: {last}\n" if last else f"{text}\n", result=None))
         after = await self._offsets()
@@ -190,7 +192,7 @@ class _Load:
             )
         )
         code = max(part.code for part in self._ended.values())
-        return _encode_line(LoadEnded(code=code, said=said, result=msgspec.json.encode(made).decode()))
+        return _encode_line(LoadEnded(code=code, said=printed, result=msgspec.json.encode(made).decode()))
 
 
 def _failed(ended: LoadEnded) -> bool:

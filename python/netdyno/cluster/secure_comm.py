@@ -77,13 +77,13 @@ class Comm(TLS):  # type: ignore[misc]
         self._most_bytes = 1 << 10
         self._is_greeted = False
 
-    def admit(self, own: Role, expected: frozenset[Role]) -> None:
+    def admit(self, own_role: Role, expected: frozenset[Role]) -> None:
         """Accept messages of the peer from now on. Raises FatalCommClosedError where it has another role."""
-        if self.role is None or self.role not in expected or self.role not in OPERATIONS[own]:
+        if self.role is None or self.role not in expected or self.role not in OPERATIONS[own_role]:
             self.abort()
             raise FatalCommClosedError(f"{self._peer_addr} has a certificate for {self.role or 'no role'}")
-        self._operations = _COMMON_OPERATIONS | OPERATIONS[own][self.role]
-        self._most_bytes = MOST_BYTES[own]
+        self._operations = _COMMON_OPERATIONS | OPERATIONS[own_role][self.role]
+        self._most_bytes = MOST_BYTES[own_role]
 
     async def read(self, deserializers: object = None) -> Any:
         """Read a message. Raises CommClosedError, also where this peer may not send the message; then the connection

@@ -60,7 +60,8 @@ class Stage:
     """The hosts of a run, used within their Control."""
 
     def __init__(self, control: Control) -> None:
-        """Raises UserError where there is not exactly one host of servers, and none that makes a load."""
+        """Choose the hosts of the run. Raises UserError where there is not exactly one host of servers, or none that
+        makes a load."""
         self._control = control
         hosts = control.hosts()
         self._server = _only(hosts, "server")

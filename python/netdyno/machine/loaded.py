@@ -85,8 +85,8 @@ def _digest_version(path: Path, *_: int) -> str:
 
 def _find_named(contestant: Contestant) -> tuple[Path, ...]:
     """Return the files that its command names, and those that a script among them names in full."""
-    own = contestant.own
-    first = shlex.split(own.command)[:1] if own is not None and own.command else []
+    own_server = contestant.own
+    first = shlex.split(own_server.command)[:1] if own_server is not None and own_server.command else []
     words = [*_find_program(behind_launcher(contestant.command)), *contestant.command, *first, *(_find_program(first))]
     named = [path for word in words if (path := _resolve_file(word)) is not None]
     return tuple(dict.fromkeys(path for script in named for path in (script, *_read_script(script))))

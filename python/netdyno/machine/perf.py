@@ -128,9 +128,9 @@ def on_cpu(kernel: bool, rate_hz: int) -> tuple[str, ...]:
     return ("-e", "cpu-clock" if kernel else "cpu-clock:u", "-F", str(rate_hz))
 
 
-def off_cpu(every: int) -> tuple[str, ...]:
+def off_cpu(period: int) -> tuple[str, ...]:
     """Return the options that record what a server waits for."""
-    return ("-e", "context-switches", "-c", str(every), "--switch-events")
+    return ("-e", "context-switches", "-c", str(period), "--switch-events")
 
 
 class Recorder:
@@ -282,14 +282,14 @@ def computing(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks
     )
 
 
-def waiting(records: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float) -> Stacks:
+def waiting(records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float) -> Stacks:
     """Sum the time for which each thread that was seen leaving the CPU was away: until it came back, or to the
     window's end. Pure."""
-    return _sum(_measure_waits(records, process, every, window_s))
+    return _sum(_measure_waits(records, process, period, window_s))
 
 
 def _measure_waits(
-    records: Iterable[Seen | Switched | Lost], process: str, every: int, window_s: float
+    records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float
 ) -> Iterator[tuple[Stack, int] | Lost]:
     leaving: dict[int, tuple[int, Stack]] = {}
     first_ns: int | None = None
@@ -307,9 +307,9 @@ def _measure_waits(
                 leaving[record.thread] = (at_ns, (*stack, PREEMPTED))
         elif record.thread in leaving:
             at_ns, stack = leaving.pop(record.thread)
-            yield stack, every * (record.at_ns - at_ns)
+            yield stack, period * (record.at_ns - at_ns)
     end_ns = (first_ns or 0) + int(window_s * 1e9)
-    yield from ((stack, every * max(0, end_ns - at_ns)) for at_ns, stack in leaving.values())
+    yield from ((stack, period * max(0, end_ns - at_ns)) for at_ns, stack in leaving.values())
 
 
 def _put_under_thread(sample: Seen, process: str) -> Stack:

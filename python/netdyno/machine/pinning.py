@@ -46,9 +46,11 @@ def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinni
         physical = topology.cores_of(processor for processor in machine.processors if processor.cpu in cores)
         server, generator = map(topology.cpus_of, topology.split_cores(physical))
     else:
-        kept = tuple(cores)
-        others = tuple(processor.cpu for processor in machine.processors if processor.cpu not in kept) or kept
-        server, generator = (others, kept) if is_load else (kept, others)
+        side_cores = tuple(cores)
+        other_cores = (
+            tuple(processor.cpu for processor in machine.processors if processor.cpu not in side_cores) or side_cores
+        )
+        server, generator = (other_cores, side_cores) if is_load else (side_cores, other_cores)
     return Pinning(server=server, generator=generator, note="", realtime=realtime and server != generator)
 
 

@@ -71,39 +71,39 @@ class ProgramSettings(NamedTuple):
 
 def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
     """Choose the settings of the programs of this process."""
-    own = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
+    limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
     return ProgramSettings(
         policy=policy_for(os.sched_getscheduler(0)),
         nice=max(0, os.getpriority(os.PRIO_PROCESS, 0)),
-        limits=limits_for(own),
+        limits=limits_for(limits),
         environment=environment_for(os.environ),
         timer_slack_ns=timer_slack_ns,
     )
 
 
-def policy_for(own: int) -> int:
+def policy_for(harness_policy: int) -> int:
     """Return the policy of programs: a real-time policy of the harness is its own alone; a lower one holds for all, as
     raising it again needs rights (sched(7)). The same holds for its niceness. Pure."""
-    policy = own & ~os.SCHED_RESET_ON_FORK
+    policy = harness_policy & ~os.SCHED_RESET_ON_FORK
     return policy if policy in _POLICY_NAMES else os.SCHED_OTHER
 
 
-def limits_for(own: Limits) -> dict[str, tuple[int, int]]:
+def limits_for(harness_limits: Limits) -> dict[str, tuple[int, int]]:
     """Return the limits of programs: as much as this user may have, as no server is meant to run at a limit; no core
     file, which takes time to write; and the same stack for a thread everywhere. Pure."""
-    descriptors = _cap_at(own["NOFILE"][1], max(MOST_DESCRIPTORS, own["NOFILE"][0]))
+    descriptors = _cap_at(harness_limits["NOFILE"][1], max(MOST_DESCRIPTORS, harness_limits["NOFILE"][0]))
     return {
-        "CORE": (0, own["CORE"][1]),
-        "MEMLOCK": (own["MEMLOCK"][1],) * 2,
+        "CORE": (0, harness_limits["CORE"][1]),
+        "MEMLOCK": (harness_limits["MEMLOCK"][1],) * 2,
         "NOFILE": (descriptors,) * 2,
-        "NPROC": (own["NPROC"][1],) * 2,
-        "STACK": (_cap_at(own["STACK"][1], STACK_BYTES), own["STACK"][1]),
+        "NPROC": (harness_limits["NPROC"][1],) * 2,
+        "STACK": (_cap_at(harness_limits["STACK"][1], STACK_BYTES), harness_limits["STACK"][1]),
     }
 
 
-def environment_for(own: Mapping[str, str]) -> dict[str, str]:
+def environment_for(harness_environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a program, from the harness's. Pure."""
-    return {name: own[name] for name in PASSED_ON if name in own} | FIXED
+    return {name: harness_environment[name] for name in PASSED_ON if name in harness_environment} | FIXED
 
 
 def said(limit: int) -> str:

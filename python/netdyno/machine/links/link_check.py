@@ -208,8 +208,8 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> 
         how = wan.way()
     except NotAllowedError as error:
         return f"{name}: not available here", f"the link {name} is not available here: {error}"
-    by = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
-    line = f"{name}, by {by}: {in_words(measurement)}"
+    means = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
+    line = f"{name}, by {means}: {in_words(measurement)}"
     if not problems:
         return line, ""
     return (

@@ -44,11 +44,11 @@ class Namespace:
     def datagram_socket(self, address: str) -> socket.socket:
         """A UDP socket of the namespace, bound to a free port of an address that it has, for this process to use.
         Raises CalledProcessError when it cannot be made."""
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with here, there:
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with near, far:
             command = [*self.enter, *_build_child_command("hand-out", address)]
-            subprocess.run(command, stdin=there.fileno(), check=True, capture_output=True, text=True)
-            _, (descriptor,), _, _ = socket.recv_fds(here, 100, 1)
+            subprocess.run(command, stdin=far.fileno(), check=True, capture_output=True, text=True)
+            _, (descriptor,), _, _ = socket.recv_fds(near, 100, 1)
         return socket.socket(fileno=descriptor)
 
 
