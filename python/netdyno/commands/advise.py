@@ -1,5 +1,4 @@
-"""`netdyno advise`: whom to take for a workload, from stored runs where these cover it, else from a run that is made
-for it."""
+"""`netdyno advise`: the server to take for a workload, from stored runs that cover it, else from a new run."""
 
 from __future__ import annotations
 
@@ -35,17 +34,17 @@ if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.commands.advised import Stored
 
 FILE_NAME, BESIDE_NAME = "advise.toml", f"{workload.BESIDE}.toml"
-"""In a run's folder, what it asked, as a file of ./netdyno run."""
+"""In a run's folder, its experiment as a file for ./netdyno run."""
 ANSWER_NAME = "advice.json"
 SHARE_ALONG = 0.3
-"""Of the time, what half and double of the workload's values may take."""
+"""Share of the time that half and double of the workload's values may take."""
 MOST_BESIDE = 4
-"""Contestants that are looked at there, the one to take among them."""
+"""Contestants that are measured at those values, the recommended one included."""
 
 
 class AdviseWishes(NamedTuple):
-    """What was asked for. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is
-    an answer. `along`: half and double of its values are looked at."""
+    """The request. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is an
+    answer. `along`: half and double of its values are measured too."""
 
     given: Workload
     file: Path | None
@@ -57,7 +56,7 @@ class AdviseWishes(NamedTuple):
 
 
 class Rests(NamedTuple):
-    """The run that an answer rests on. `stored`: it was there before."""
+    """The run that an answer rests on. `stored`: it existed before."""
 
     run: str
     folder: Path
@@ -65,8 +64,8 @@ class Rests(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Half and double of the workload's values, and the folder of that run; or `why` nobody looked, where that was not
-    asked for."""
+    """Half and double of the workload's values, and the folder of that run; or `why` they were not measured,
+    unless that was the user's choice."""
 
     along: Sequence[Along] | None = None
     folder: Path | None = None
@@ -80,206 +79,213 @@ class Answer(NamedTuple):
 
 
 def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
-    """Exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
-    asked = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
-    if not asked:
-        asked = questions()
-    workload.check(asked)
+    """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
+    requested = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
+    if not requested:
+        requested = questions()
+    workload.check(requested)
     build = build_dir()
-    servers = allowed(contestants.discover(build=build), asked)
-    say = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
+    servers = allowed(contestants.discover(build=build), requested)
+    console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    found = None if wishes.again else from_stored(asked, servers, wishes, argv, build, notes)
-    done = found or measured(asked, servers, wishes, argv)
-    if isinstance(done, int):
+    stored_answer = None if wishes.again else from_stored(requested, servers, wishes, argv, build, notes)
+    answer = stored_answer or measured(requested, servers, wishes, argv)
+    if isinstance(answer, int):
         if wishes.as_json:
-            print(json.dumps(nothing(asked)), flush=True)
-        return done
-    lines = words(done, asked, notes)
+            print(json.dumps(nothing(requested)), flush=True)
+        return answer
+    lines = words(answer, requested, notes)
     for line in lines:
-        say.print(line)
-    document = as_json(done, lines)
-    if (folder := done.rests.folder).is_dir():
+        console.print(line)
+    document = as_json(answer, lines)
+    if (folder := answer.rests.folder).is_dir():
         (folder / ANSWER_NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     if wishes.as_json:
         print(json.dumps(document, allow_nan=False), flush=True)
-    return 0 if done.advice.take else 1
+    return 0 if answer.advice.take else 1
 
 
-def allowed(servers: Sequence[Contestant], asked: Workload) -> tuple[Contestant, ...]:
-    """Who could be taken: speaks it, can be started, is in an allowed language. Raises UserError where nobody is."""
-    scenario = "chat" if asked.get("fan-out") == "room" else str(asked.get("speaks", "rpc"))
-    patterns = asked.get("contestants", ("*",))
+def allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[Contestant, ...]:
+    """Return the servers that speak the workload, can be started and are in an allowed language. Raises UserError where
+    there is none."""
+    scenario = "chat" if requested.get("fan-out") == "room" else str(requested.get("speaks", "rpc"))
+    patterns = requested.get("contestants", ("*",))
     named = contestants.select(servers, patterns)
-    over = asked.get("transports", workload.TRANSPORTS_ASKED)
-    for name in over:
+    carriers = requested.get("transports", workload.TRANSPORTS_ASKED)
+    for name in carriers:
         if name not in transports.TRANSPORTS:
             raise UserError(f"--transports: unknown transport {name!r}{did_you_mean(name, transports.TRANSPORTS)}")
     able = [
-        one for one in named if one.available and scenario in one.manifest.workloads and transports.of(one).name in over
+        server
+        for server in named
+        if server.available and scenario in server.manifest.workloads and transports.of(server).name in carriers
     ]
-    if languages := asked.get("languages"):
-        written = {one.name: one.language for one in codesize.describe(able, ()) if one.kind == "server"}
+    if languages := requested.get("languages"):
+        written = {
+            program.name: program.language for program in codesize.describe(able, ()) if program.kind == "server"
+        }
         known = sorted({language.lower() for language in written.values() if language})
         for language in languages:
             if language.lower() not in known:
                 raise UserError(f"--languages: no server is written in {language!r}{did_you_mean(language, known)}")
-        wanted = {language.lower() for language in languages}
-        able = [one for one in able if written.get(one.name, "").lower() in wanted]
+        chosen_languages = {language.lower() for language in languages}
+        able = [server for server in able if written.get(server.name, "").lower() in chosen_languages]
     if not able:
-        names = [one.name for one in named]
-        carriers = " or ".join(over)
+        names = [server.name for server in named]
+        carrier_names = " or ".join(carriers)
         if len(names) == 1:
-            raise UserError(f"{names[0]} does not support {scenario} over {carriers} here")
+            raise UserError(f"{names[0]} does not support {scenario} over {carrier_names} here")
         subject = f"neither {names[0]} nor {names[1]}" if len(names) == 2 else f"none of {quantities.listed(names)}"
-        raise UserError(f"{subject} supports {scenario} over {carriers} here")
+        raise UserError(f"{subject} supports {scenario} over {carrier_names} here")
     return tuple(able)
 
 
-# --- a run that is there -------------------------------------------------------------------------------------------
+# --- a stored run --------------------------------------------------------------------------------------------------
 
 
 def from_stored(
-    asked: Workload,
+    requested: Workload,
     servers: Sequence[Contestant],
     wishes: AdviseWishes,
     argv: Sequence[str],
     build: Path,
     notes: list[str],
 ) -> Answer | None:
-    """None where no stored run covers it; `notes` gets why those that would were not taken."""
+    """Answer from a stored run; None where none covers it. `notes` gets why those that would were not used."""
     if not read.run_ids(wishes.results):
         return None
     from netdyno.commands import advised
 
-    names = tuple(one.name for one in servers)
-    found = experiment.parse(workload.toml(asked, names, main_s(asked, wishes)), "advise", "advise")
-    ready = needed.make(found, servers, (), build).servers
+    names = tuple(server.name for server in servers)
+    parsed = experiment.parse(workload.toml(requested, names, main_s(requested, wishes)), "advise", "advise")
+    ready = needed.make(parsed, servers, (), build).servers
     cores = pinning.choose()
-    here = environment.collect(found, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
-    of = advised.Asked(found, workload.advise_of(asked), names, here, pinning.server_cores(cores))
-    stored = advised.find(of, wishes.results, notes)
+    machine = environment.collect(parsed, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
+    question = advised.Asked(parsed, workload.advise_of(requested), names, machine, pinning.server_cores(cores))
+    stored = advised.find(question, wishes.results, notes)
     if stored is None:
         return None
     answer = Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
     if not wishes.along or stored.near or stored.between:
         return answer
-    if there := advised.half_and_double(of, stored.advice.take[0], wishes.results):
-        return answer._replace(beside=Beside(*there))
-    return answer._replace(beside=_beside(asked, stored.advice, servers, budget_s(asked), wishes, argv))
+    if along_there := advised.half_and_double(question, stored.advice.take[0], wishes.results):
+        return answer._replace(beside=Beside(*along_there))
+    return answer._replace(beside=_measure_beside(requested, stored.advice, servers, budget_s(requested), wishes, argv))
 
 
-# --- a run that is made for it -------------------------------------------------------------------------------------
+# --- a new run -----------------------------------------------------------------------------------------------------
 
 
-def budget_s(asked: Workload) -> float:
-    return float(asked.get("time-budget", workload.TIME_BUDGET_S))
+def budget_s(requested: Workload) -> float:
+    return float(requested.get("time-budget", workload.TIME_BUDGET_S))
 
 
-def main_s(asked: Workload, wishes: AdviseWishes) -> float:
-    """What of it is for the workload itself."""
-    return budget_s(asked) * (1 - SHARE_ALONG if wishes.along else 1.0)
+def main_s(requested: Workload, wishes: AdviseWishes) -> float:
+    """The part of the budget for the workload itself."""
+    return budget_s(requested) * (1 - SHARE_ALONG if wishes.along else 1.0)
 
 
 def measured(
-    asked: Workload,
+    requested: Workload,
     servers: Sequence[Contestant],
     wishes: AdviseWishes,
     argv: Sequence[str],
 ) -> Answer | int:
-    """The exit code where there is no answer."""
+    """Answer from a new run; return its exit code where there is no answer."""
     from netdyno.analysis.advice.of_run import of_run
 
-    text = workload.toml(asked, [one.name for one in servers], main_s(asked, wishes))
+    text = workload.toml(requested, [server.name for server in servers], main_s(requested, wishes))
 
-    def adapt(found: Experiment) -> Experiment:
-        return workload.to_advise(found, asked)
+    def adapt(parsed: Experiment) -> Experiment:
+        return workload.to_advise(parsed, requested)
 
     done, folder = _carried_out(text, FILE_NAME, wishes, argv, adapt)
     if done.exit_code > 128 or done.analysis is None:
         return done.exit_code
-    made = read.load(read.find(wishes.results, str(done.line["run_id"])))
-    advice = of_run(made)
+    stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    advice = of_run(stored_run)
     if advice is None or not advice.take:
         return 1
-    answer = Answer(advice, Rests(made.run_id, folder))
+    answer = Answer(advice, Rests(stored_run.run_id, folder))
     if not wishes.along:
         return answer
-    left_s = budget_s(asked) - plan.spent_s(made.all_trials)
-    return answer._replace(beside=_beside(asked, advice, servers, left_s, wishes, argv))
+    left_s = budget_s(requested) - plan.spent_s(stored_run.all_trials)
+    return answer._replace(beside=_measure_beside(requested, advice, servers, left_s, wishes, argv))
 
 
 def _carried_out(
     text: str, name: str, wishes: AdviseWishes, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
 ) -> tuple[run_command.Done, Path]:
-    """The experiment of this text by the ordinary runner; the text stays in the run's folder."""
-    with temporary_folder("advise") as place:
-        path = place / name
+    """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
+    with temporary_folder("advise") as temporary:
+        path = temporary / name
         path.write_text(text, encoding="utf-8")
-        asked = run_command.Wishes(
+        run_wishes = run_command.Wishes(
             str(path), "normal", {}, (), wishes.results, wishes.as_json, wishes.foreign_load, "never"
         )
-        done = run_command.carry_out(asked, argv, lambda found, _servers, _clients: adapt(found))
+        done = run_command.carry_out(run_wishes, argv, lambda parsed, _servers, _clients: adapt(parsed))
     folder = wishes.results / str(done.line["run_id"])
     (folder / name).write_text(text, encoding="utf-8")
     return done, folder
 
 
-def _beside(
-    asked: Workload,
+def _measure_beside(
+    requested: Workload,
     advice: Advice,
     servers: Sequence[Contestant],
     left_s: float,
     wishes: AdviseWishes,
     argv: Sequence[str],
 ) -> Beside:
-    """Half and double of as many of its values as there is time for: the one to take beside the next."""
+    """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
     from netdyno.analysis.advice.along import along
     from netdyno.analysis.split import split
     from netdyno.model import outcomes
 
-    names = dict.fromkeys((*advice.take, *(one.contestant for one in advice.findings.standings)))
-    ranked = [one for name in names for one in servers if one.name == name]
+    names = dict.fromkeys((*advice.take, *(standing.contestant for standing in advice.findings.standings)))
+    ranked = [server for name in names for server in servers if server.name == name]
     no_time = Beside(why="there was no time left")
     if left_s <= 0:
         return no_time
-    if len(ranked) < 2 or not workload.factors(asked):
+    if len(ranked) < 2 or not workload.factors(requested):
         return Beside()
     try:
-        chosen = _that_fit(asked, ranked, left_s)
+        chosen = _choose_what_fits(requested, ranked, left_s)
         if chosen is None:
             return no_time
         factors, (first, *others) = chosen
-        text = workload.toml_along(asked, factors, (first, *others), left_s)
-        done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda found: found)
+        text = workload.toml_along(requested, factors, (first, *others), left_s)
+        done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return Beside()
     if done.exit_code > 128 or done.analysis is None:
         return Beside()
-    made = read.load(read.find(wishes.results, str(done.line["run_id"])))
-    to_keep = workload.advise_of(asked)
-    return Beside([along(part, to_keep, first, others) for part in split(outcomes.judged(made))], folder)
+    stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    to_keep = workload.advise_of(requested)
+    return Beside([along(part, to_keep, first, others) for part in split(outcomes.judged(stored_run))], folder)
 
 
-def _that_fit(asked: Workload, ranked: Sequence[Contestant], left_s: float) -> tuple[list[str], list[str]] | None:
-    """Factors and contestants, the best first: one factor at least, then as many of both as there is time for."""
-    some = {one.name: one for one in ranked}
+def _choose_what_fits(
+    requested: Workload, ranked: Sequence[Contestant], left_s: float
+) -> tuple[list[str], list[str]] | None:
+    """Return factors and contestants, the best first: a factor at least, then as many of both as there is time for."""
+    by_name = {server.name: server for server in ranked}
     for count in range(min(MOST_BESIDE, len(ranked)), 1, -1):
-        names, factors = list(some)[:count], list[str]()
-        for factor in workload.factors(asked):
-            text = workload.toml_along(asked, [*factors, factor], names, left_s)
-            if plan.estimate_seconds(experiment.parse(text, "beside", "beside"), some) <= left_s:
+        names, factors = list(by_name)[:count], list[str]()
+        for factor in workload.factors(requested):
+            text = workload.toml_along(requested, [*factors, factor], names, left_s)
+            if plan.estimate_seconds(experiment.parse(text, "beside", "beside"), by_name) <= left_s:
                 factors.append(factor)
         if factors:
             return factors, names
     return None
 
 
-# --- what is said --------------------------------------------------------------------------------------------------
+# --- the sentences -------------------------------------------------------------------------------------------------
 
 
-def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
+def words(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str]:
     from netdyno.present.prose import advice as prose
 
     lines = ["", *prose.sentences(answer.advice)]
@@ -287,27 +293,29 @@ def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
     near = prose.near(answer.beside.along or ())
     if stored is not None and stored.near:
         near = prose.near_stored(
-            answer.advice.take, [(one.option, one.value, one.take) for one in stored.near], stored.value
+            answer.advice.take,
+            [(neighbour.option, neighbour.value, neighbour.take) for neighbour in stored.near],
+            stored.value,
         )
     lines += near or (prose.not_looked(answer.beside.why),)
     how = prose.stored(stored.run.started_at, stored.between) if stored else prose.MADE
     beside = f"; the neighbouring values on {answer.beside.folder}" if answer.beside.folder else ""
     lines.append(f"This is based on {answer.rests.folder}, {how}{beside}.")
-    lines += _cores(asked)
+    lines += _describe_cores(requested)
     return [*lines, *notes]
 
 
-def _cores(asked: Workload) -> list[str]:
+def _describe_cores(requested: Workload) -> list[str]:
     here = pinning.server_cores(pinning.choose())
-    wanted = asked.get("cores", here)
-    if wanted == here:
+    expected = requested.get("cores", here)
+    if expected == here:
         return []
     cores = quantities.plural(here, "core")
-    return [f"Here the server has {cores}, and yours will have {wanted}: the effect of that was not measured."]
+    return [f"Here the server has {cores}, and yours will have {expected}: the effect of that was not measured."]
 
 
 def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
-    """For programs (docs/advise.md)."""
+    """Return the answer for programs (docs/advise.md)."""
     from netdyno.present.export.advice import document
 
     return {
@@ -320,12 +328,12 @@ def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def nothing(asked: Workload) -> dict[str, Any]:
-    """The same where there is no answer."""
+def nothing(requested: Workload) -> dict[str, Any]:
+    """Return the same where there is no answer."""
     from netdyno.present.export import advice as export
 
-    found = export.nothing(workload.metric_of(asked), workload.slo_of(asked))
-    return {**found, "run": None, "folder": None, "beside_folder": None, "stored": False, "text": []}
+    document = export.nothing(workload.metric_of(requested), workload.slo_of(requested))
+    return {**document, "run": None, "folder": None, "beside_folder": None, "stored": False, "text": []}
 
 
 # --- a few questions -----------------------------------------------------------------------------------------------
@@ -345,24 +353,24 @@ ASKED = (
 
 
 def questions() -> dict[str, Any]:
-    """In a terminal, a few. Raises UserError elsewhere."""
+    """Ask for the workload in a terminal. Raises UserError elsewhere."""
     if not sys.stdin.isatty():
         raise UserError("say what the workload is, such as: advise --connections 200 --rate 5k --objective 'p99<5ms'")
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for name, text, default in ASKED:
-        if _is_moot(name, found):
+        if _is_moot(name, answers):
             continue
-        said = typer.prompt(text, default=default, show_default=bool(default)).strip()
-        if said and not (said == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
-            value: object = int(said) if name in ("connections", "size") and said.isdigit() else said
-            found[name] = workload.value_of(name, value, text)
-    return found
+        text_given = typer.prompt(text, default=default, show_default=bool(default)).strip()
+        if text_given and not (text_given == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
+            value: object = int(text_given) if name in ("connections", "size") and text_given.isdigit() else text_given
+            answers[name] = workload.value_of(name, value, text)
+    return answers
 
 
-def _is_moot(name: str, found: Mapping[str, Any]) -> bool:
-    room = found.get("fan-out") == "room"
+def _is_moot(name: str, answers: Mapping[str, Any]) -> bool:
+    room = answers.get("fan-out") == "room"
     return {
         "service-time": room,
-        "service-kind": "service-time" not in found,
+        "service-kind": "service-time" not in answers,
         "slow-readers": not room,
     }.get(name, False)

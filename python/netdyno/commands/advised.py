@@ -1,4 +1,4 @@
-"""Which stored run has measured a workload already, here and with these programs, and what it says."""
+"""Find the stored run that has measured a workload already, here and with these programs, and its advice."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ from netdyno.store import read
 from netdyno.store.schema import FILE_NAME
 
 MOST_REFUSED = 3
-"""Runs that are not taken, and named with the reason."""
+"""Runs that are not used, and are named with the reason."""
 NOT_COMPARED = ("programs", "runtimes", "build", "link")
-"""Programs are compared one by one, with what interprets them, and where they stand is all one; what lies between is
-the cell's."""
+"""Programs are compared one by one, with their interpreters, and their paths do not matter; the link is the cell's."""
 
 
 class Near(NamedTuple):
-    """What the same run says at another value of one option: whom to take there."""
+    """The advice of the same run at another value of one option."""
 
     option: str
     value: float
@@ -43,7 +42,8 @@ class Near(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """`between`: the option and both values that the workload lies between, where it was not measured itself."""
+    """The advice of a stored run. `between`: the option and both values that the workload lies between, where it was
+    not measured itself."""
 
     run: Run
     path: Path
@@ -54,8 +54,8 @@ class Stored(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The workload as an experiment with the time that there is for it; who may be taken; what this machine is; and how
-    many cores a server has here."""
+    """The workload as an experiment with its time; the eligible contestants; this machine; and a server's cores
+    here."""
 
     experiment: Experiment
     advise: Advise
@@ -69,7 +69,7 @@ class Asked(NamedTuple):
 
 
 class _Covering(NamedTuple):
-    """A stored run that has the workload (`exactly`), or values around it. `beside`: it is one of half and double."""
+    """A stored run that has the workload (`exactly`), or values around it. `beside`: it measured half and double."""
 
     path: Path
     environment: Environment
@@ -78,30 +78,32 @@ class _Covering(NamedTuple):
 
 
 def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
-    """The newest that covers it, of those of half and double only where no other does, for they have fewer contestants
-    and blocks; `refused` gets a line for each that would, but for the reason that stands there."""
-    for one in sorted(_covering(asked, results), key=lambda one: (not one.exactly, one.beside)):
-        why = _why_not(one.environment, asked)
-        run = None if why else read.load(one.path)
-        found = run and _answer(run, one.path, asked)
-        if isinstance(found, Stored):
-            return found
+    """Return the newest run that covers the workload. One of half and double comes last, for it has fewer contestants
+    and blocks. `refused` gets a line with the reason for each run that covers it and cannot be used."""
+    for candidate in sorted(
+        _find_covering(asked, results), key=lambda candidate: (not candidate.exactly, candidate.beside)
+    ):
+        why = _why_not(candidate.environment, asked)
+        run = None if why else read.load(candidate.path)
+        answer = run and _answer_from(run, candidate.path, asked)
+        if isinstance(answer, Stored):
+            return answer
         if len(refused) < MOST_REFUSED:
-            has = "measured it" if one.exactly else "measured values around it"
-            refused.append(f"Not used: {one.path.parent.name}, which has {has}: {why or found}.")
+            coverage = "measured it" if candidate.exactly else "measured values around it"
+            refused.append(f"Not used: {candidate.path.parent.name}, which has {coverage}: {why or answer}.")
     return None
 
 
-def _covering(asked: Asked, results: Path) -> Iterator[_Covering]:
-    """The newest first."""
-    for path, stored, environment in _stored(results):
+def _find_covering(asked: Asked, results: Path) -> Iterator[_Covering]:
+    """Find the runs that cover the workload, the newest first."""
+    for path, stored, environment in _read_stored(results):
         exactly = any(covered.exactly(stored, asked.scenario, asked.cores))
         if exactly or any(covered.around(stored, asked.scenario, asked.cores)):
             yield _Covering(path, environment, exactly, stored.name == workload.BESIDE)
 
 
-def _stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]]:
-    """Of one machine, the newest first."""
+def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]]:
+    """Read the stored runs of one machine, the newest first."""
     for run_id in reversed(read.run_ids(results)):
         path = results / run_id / FILE_NAME
         try:
@@ -113,8 +115,8 @@ def _stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]]:
 
 
 def half_and_double(asked: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
-    """What the newest whole run of half and double says of the one to take, and its folder."""
-    for path, stored, environment in _stored(results):
+    """Return what the newest complete run of half and double says of the recommended contestant, and its folder."""
+    for path, stored, environment in _read_stored(results):
         others = [name for name in asked.names if name != first and _has_all(stored, (first, name))]
         if not others or not _is_along(stored, asked) or _why_not(environment, asked):
             continue
@@ -129,28 +131,29 @@ def _has_all(stored: Experiment, names: Collection[str]) -> bool:
 
 
 def _is_along(stored: Experiment, asked: Asked) -> bool:
-    """Whether it is half and double of the workload, ranked as is asked for, with messages enough for its objective."""
+    """Whether it is half and double of the workload, ranked by the same metric, with messages enough for its
+    objective."""
     if stored.name != workload.BESIDE:
         return False
-    there = {place.scenario for place in covered.exactly(stored, asked.scenario, asked.cores)}
+    matching = {place.scenario for place in covered.exactly(stored, asked.scenario, asked.cores)}
     return all(
-        one.name in there
-        and len(one.factors) == 1
-        and one.metric == asked.scenario.metric
-        and not any(_too_few(stored, Place(one.name, levels), asked) for levels in combinations(one))
-        for one in stored.scenarios
+        scenario.name in matching
+        and len(scenario.factors) == 1
+        and scenario.metric == asked.scenario.metric
+        and not any(_too_few(stored, Place(scenario.name, levels), asked) for levels in combinations(scenario))
+        for scenario in stored.scenarios
     )
 
 
 def _why_not(environment: Environment, asked: Asked) -> str:
-    """What is not as it was; empty where all is."""
-    differ = [one for one in differences.decisive(environment, asked.here) if one.key not in NOT_COMPARED]
-    differ += _programs(environment, asked)
-    return "; ".join(changes.said(one) for one in differ[:2])
+    """Describe the differences that forbid its use; empty where there are none."""
+    differ = [change for change in differences.decisive(environment, asked.here) if change.key not in NOT_COMPARED]
+    differ += _compare_programs(environment, asked)
+    return "; ".join(changes.said(change) for change in differ[:2])
 
 
-def _programs(environment: Environment, asked: Asked) -> list[Change]:
-    was, now = (_digests(one) for one in (environment, asked.here))
+def _compare_programs(environment: Environment, asked: Asked) -> list[Change]:
+    was, now = (_digests(environment) for environment in (environment, asked.here))
     return [
         Change(f"the program {name}", was[name], now[name]) for name in now if name in was and was[name] != now[name]
     ]
@@ -161,31 +164,34 @@ def _digests(environment: Environment) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines) if isinstance(lines, list) else {}
 
 
-def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
-    """What it says, or why it says nothing."""
+def _answer_from(run: Run, path: Path, asked: Asked) -> Stored | str:
+    """Return the answer of a run, or why it has none."""
     why: list[str] = []
     for place in covered.exactly(run.experiment, asked.scenario, asked.cores):
-        advice = _decided(run, place, asked)
+        advice = _decide(run, place, asked)
         if isinstance(advice, Advice):
-            return Stored(run, path, advice, *_near(run, asked, place.scenario))
+            return Stored(run, path, advice, *_find_neighbours(run, asked, place.scenario))
         why.append(advice)
-    for found in covered.around(run.experiment, asked.scenario, asked.cores):
-        both = [_decided(run, place, asked) for place in (found.below, found.above)]
-        ends = [one for one in both if isinstance(one, Advice)]
+    for neighbours in covered.around(run.experiment, asked.scenario, asked.cores):
+        both = [_decide(run, place, asked) for place in (neighbours.below, neighbours.above)]
+        ends = [advice for advice in both if isinstance(advice, Advice)]
         if len(ends) < len(both):
-            why += [one for one in both if isinstance(one, str)]
+            why += [advice for advice in both if isinstance(advice, str)]
             continue
-        if set(ends[0].take) != set(ends[1].take) or {one.among for one in ends} != {"meets"}:
-            why.append(f"its answers at {' and at '.join(prose.values(found.option, found.values))} are not the same")
+        if set(ends[0].take) != set(ends[1].take) or {advice.among for advice in ends} != {"meets"}:
+            why.append(
+                f"its answers at {' and at '.join(prose.values(neighbours.option, neighbours.values))} are not the same"
+            )
             continue
-        worst = max(ends, key=lambda one: math.inf if one.behind is None else one.behind)
-        return Stored(run, path, worst, (), {}, (found.option, *found.values))
+        worst = max(ends, key=lambda advice: math.inf if advice.behind is None else advice.behind)
+        return Stored(run, path, worst, (), {}, (neighbours.option, *neighbours.values))
     return why[0]
 
 
-def _decided(run: Run, place: Place, asked: Asked) -> Advice | str:
-    """Of an answer that more time may change only one that had as much as there is now."""
-    advice = _at(run, place, asked)
+def _decide(run: Run, place: Place, asked: Asked) -> Advice | str:
+    """Return the advice at a place. One that more time may change counts only if it had as much time as there is
+    now."""
+    advice = _judge_place(run, place, asked)
     if isinstance(advice, str) or not advice.may_tell_more:
         return advice
     had_s, has_s = _had_s(run, place), asked.experiment.time_budget_s or 0.0
@@ -195,14 +201,16 @@ def _decided(run: Run, place: Place, asked: Asked) -> Advice | str:
 
 
 def _had_s(run: Run, place: Place) -> float:
-    """What a run that was made for an answer might take; of another, or one that was ended, what was spent there."""
+    """The time budget of a completed advise run; of any other run, the time spent at the place."""
     if run.experiment.advise is not None and run.finished_at is not None:
         return run.experiment.time_budget_s or 0.0
     key = level_key(place.levels)
-    return plan.spent_s([one for one in run.trials if one.scenario == place.scenario and level_key(one.levels) == key])
+    return plan.spent_s(
+        [trial for trial in run.trials if trial.scenario == place.scenario and level_key(trial.levels) == key]
+    )
 
 
-def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
+def _judge_place(run: Run, place: Place, asked: Asked) -> Advice | str:
     missing = sorted(set(asked.names) - covered.trials_of(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
@@ -215,24 +223,24 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
 
 
 def _too_few(stored: Experiment, place: Place, asked: Asked) -> str:
-    """What is said where its windows are too short for the objective."""
+    """Explain that its windows are too short for the objective; empty where they are not."""
     if not asked.advise.slo:
         return ""
-    wanted = objective.parse(asked.advise.slo, "objective")
-    enough = covered.heard(stored, place) >= wanted.least_messages()
-    return "" if enough else f"its windows have too few messages for {wanted.text}"
+    goal = objective.parse(asked.advise.slo, "objective")
+    enough = covered.heard(stored, place) >= goal.least_messages()
+    return "" if enough else f"its windows have too few messages for {goal.text}"
 
 
-def _near(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
-    """The nearest values on both sides that it has."""
-    found: list[Near] = []
+def _find_neighbours(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
+    """Find the nearest measured values on both sides."""
+    neighbours: list[Near] = []
     values: dict[str, float] = {}
     for (name, option), places in covered.beside(run.experiment, asked.scenario, asked.cores).items():
         if name != scenario:
             continue
         value = covered.value_of(asked.scenario, option, asked.cores)
-        for at in covered.nearest(places, value):
-            if at is not None and isinstance(advice := _at(run, places[at], asked), Advice):
-                found.append(Near(option, at, advice.take))
+        for level in covered.nearest(places, value):
+            if level is not None and isinstance(advice := _judge_place(run, places[level], asked), Advice):
+                neighbours.append(Near(option, level, advice.take))
                 values[option] = value
-    return tuple(found), values
+    return tuple(neighbours), values

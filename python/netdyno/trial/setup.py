@@ -1,4 +1,4 @@
-"""What all trials of a run have in common."""
+"""The context that all trials of a run share."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ Key = tuple[str, str, str]
 """Scenario, contestant and levels."""
 
 
-def key(one: Cell | Kind | Trial) -> Key:
-    """What is the same in all blocks."""
-    return one.scenario, one.contestant, level_key(one.levels)
+def key(item: Cell | Kind | Trial) -> Key:
+    """The identity of a cell across blocks."""
+    return item.scenario, item.contestant, level_key(item.levels)
 
 
 def unwatched(_completed: int, _seconds: float) -> None:
-    """The progress of a window that nobody looks at."""
+    """Ignore the progress of a window."""
 
 
 def decode_load(text: bytes) -> LoadResult:
-    """Of one generator. Raises what msgspec does."""
+    """Decode the result of one generator. Raises what msgspec does."""
     return msgspec.json.decode(text, type=LoadResult)
 
 
 class Bench(NamedTuple):
-    """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `bad_links`
-    says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
-    far and its seconds so far; `foreign_load` says whether steal and foreign load strike a trial out, and `neighbour`
-    whose share of the cores strikes nothing out; `warmups` are those that were measured; `network` is what lies between
-    the programs where no link is asked for, and `decode` reads the result of a load; in a cell, `is_punctual` says
-    whether the harness may run before everything of normal priority. The times are what is waited for beyond what the
-    plan and the contracts foresee."""
+    """The context of a trial: `seed` is the experiment's, `folder` the run's; `clients` are the client contestants by
+    name; `bad_links` maps links, by their words, to the reason why nothing is measured over them; `progress` takes the
+    completions and the seconds of the window so far; `foreign_load` says whether steal and foreign load invalidate a
+    trial, and the `neighbour`'s share of the cores never does; `warmups` are the measured ones; `network` lies between
+    the programs where no link is configured, and `decode` reads the result of a load; in a cell, `is_punctual` says
+    whether the harness may run before everything of normal priority. The times are added to what the plan and the
+    contracts allow."""
 
     seed: int
     generator: tuple[str, ...]
@@ -68,12 +68,12 @@ class Bench(NamedTuple):
         """Whether another host of a cluster makes the load."""
         return self.network is not MACHINE
 
-    def for_cell(self, wanted: Settings) -> Bench:
-        """Return the same with the cores that server and load have in a cell."""
-        placed = apply_placement(self.pinning, wanted.placement)
-        return self._replace(pinning=give_server(placed, wanted.server_cores), is_punctual=self.pinning.realtime)
+    def for_cell(self, settings: Settings) -> Bench:
+        """Return the same with the cores of server and load in a cell."""
+        placed = apply_placement(self.pinning, settings.placement)
+        return self._replace(pinning=give_server(placed, settings.server_cores), is_punctual=self.pinning.realtime)
 
     @property
     def load_cores(self) -> tuple[int, ...]:
-        """Those of this machine that a program of the load is pinned to."""
+        """The cores of this machine that a program of the load is pinned to."""
         return () if self.is_load_elsewhere else self.pinning.generator

@@ -1,6 +1,6 @@
 """One trial: a fresh server, a generator against it, what the kernel saw meanwhile, and a verdict.
 
-Whatever goes wrong is a result with its reason and its log; only an interruption by the user gets out of here."""
+Every failure is a result with its reason and its log; only an interruption by the user leaves this module."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ while they are all there."""
 
 FOUND_THERE = "an already running server keeps its own cores"
 LONGEST_LOG_NAME = 200
-"""Characters, beside those of each program's part (NAME_MAX, limits.h); place and block tell logs apart."""
+"""Characters, without those of each program's part (NAME_MAX, limits.h); place and block distinguish logs."""
 LEFT_BEHIND = "left_behind"
-"""In the line of totals of who stands in for a server: the programs that it had to end."""
+"""In the line of totals of a server's stand-in: the programs that it had to end."""
 CLOSING_S = 0.2
-"""How long a server may close none of the connections that the load has left, before it is asked for the last time."""
+"""How long a server may close none of the connections that the load has left, before the closing check."""
 
 
 class Measured(NamedTuple):
-    """What a trial has once its load is over."""
+    """The measurements of a trial once its load is over."""
 
     load: LoadResult
     server: ServerObservation | None
@@ -62,8 +62,8 @@ class Measured(NamedTuple):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The ready line; a server may say more than the contract asks. Who stands in for a server whose process is not
-    known has its own number here, and is not `observed`."""
+    """The ready line; a server may say more than the contract requires. The stand-in for a server whose process is not
+    known gives its own pid here, and is not `observed`."""
 
     ready: bool
     endpoint: str
@@ -106,21 +106,23 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench
         return base
     path = log_path(cell)
     warmup = bench.warmups.get(key(cell))
-    wanted = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
-    has = server_cores(apply_placement(bench.pinning, wanted.placement))
-    if isinstance(wanted.server_cores, int) and wanted.server_cores > has:
-        return skipped(cell, f"server-cores = {wanted.server_cores}: the server has {quantities.plural(has, 'core')}")
-    bench = bench.for_cell(wanted)
-    added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
+    cell_settings = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
+    available = server_cores(apply_placement(bench.pinning, cell_settings.placement))
+    if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
+        return skipped(
+            cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
+        )
+    bench = bench.for_cell(cell_settings)
+    added = added_options(contestant, cell_settings, cores=server_cores(bench.pinning))
     base = msgspec.structs.replace(
         base,
         added=added,
-        pinning=_pinning(contestant, bench),
+        pinning=_choose_pinning(contestant, bench),
         log=str(path),
         warmup=warmup,
         beside=bench.neighbour,
     )
-    return Prepared(cell, wanted, contestant, bench, base, TrialLog(bench.folder / path))
+    return Prepared(cell, cell_settings, contestant, bench, base, TrialLog(bench.folder / path))
 
 
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
@@ -129,12 +131,12 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     prepared = prepare(cell, scenario, contestant, bench)
     if isinstance(prepared, Trial):
         return prepared
-    _, wanted, _, bench, base, log = prepared
+    _, cell_settings, _, bench, base, log = prepared
     try:
-        if reason := bench.bad_links.get(wanted.link_words):
+        if reason := bench.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
         place = Place(bench.pinning, log, seed_of(cell, bench), bench.network)
-        with network_for(transports.of(contestant), wanted, place) as network:
+        with network_for(transports.of(contestant), cell_settings, place) as network:
             measured = _measure(prepared, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
@@ -148,7 +150,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
 
 
 def lose(prepared: Prepared, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float) -> Trial:
-    """Return the trial whose cores others took, and which is to be made again."""
+    """Return the trial that lost its cores to other programs, and is to be retried."""
     status, reason = outcomes.verdict(judged)
     prepared.log.note(f"ended early: {reason}")
     return msgspec.structs.replace(
@@ -171,8 +173,8 @@ def conclude(prepared: Prepared, measured: Measured, seconds: float) -> Trial:
     return msgspec.structs.replace(prepared.base, status=status, reason=reason, seconds=seconds, **measured._asdict())
 
 
-def _pinning(contestant: Contestant, bench: Bench) -> Pinning:
-    """What bounds a trial of it."""
+def _choose_pinning(contestant: Contestant, bench: Bench) -> Pinning:
+    """Return the cores that bound a trial of the contestant."""
     if not stands_already(contestant):
         return bench.pinning
     return msgspec.structs.replace(bench.pinning, server=(), note=FOUND_THERE)
@@ -188,11 +190,14 @@ def log_path(cell: Cell) -> Path:
 
 
 def _measure(prepared: Prepared, network: Network) -> Measured:
-    cell, wanted, contestant, bench, _, log = prepared
-    command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
+    cell, cell_settings, contestant, bench, _, log = prepared
+    command = [
+        *network.server,
+        *server_command(contestant, cell_settings, network.address, cores=server_cores(bench.pinning)),
+    ]
     with (
         log.section("server", command) as output,
-        orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left,
+        orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
         lines = server.lines()
@@ -204,24 +209,24 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
             network,
             is_lost=partial(
                 audits.is_lost,
-                window_s=wanted.duration_s,
+                window_s=cell_settings.duration_s,
                 wanted=bench.foreign_load,
                 paced=network.paced,
                 beside=bench.neighbour,
             ),
         )
-        program, command = load_program(cell, wanted, ready, bench)
+        program, command = load_program(cell, cell_settings, ready, bench)
         command = [*network.load, *command, "--linger", LINGER]
-        load = generate.measure(program, command, wanted, server, watch, bench, log)
+        load = generate.measure(program, command, cell_settings, server, watch, bench, log)
         farewell = take_leave(prepared, server, lines, ready, descriptors, network.load)
     relay = network.relay.end() if network.relay else None
-    observed = _observation(watch, load, farewell)
+    observed = _find_observation(watch, load, farewell)
     machine = watch.machine()
-    judged = judge(prepared, ready, load, farewell, observed, machine, left, paced=network.paced)
+    judged = judge(prepared, ready, load, farewell, observed, machine, left_programs, paced=network.paced)
     if relay:
-        judged = (*judged, audits.link(relay, wanted.link_delay_s))
-    seen = observed if ready.observed else None
-    return Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged)
+        judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
+    reported = observed if ready.observed else None
+    return Measured(load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged)
 
 
 def watch_server(
@@ -231,7 +236,7 @@ def watch_server(
     *,
     is_lost: Callable[[MachineObservation], bool] = lambda _: False,
 ) -> Watch:
-    """Begin to watch a server that is ready."""
+    """Start to watch a server that is ready."""
     contestant = prepared.contestant
     return Watch(
         ready.pid,
@@ -245,8 +250,8 @@ def watch_server(
 
 
 class Farewell(NamedTuple):
-    """How a server ended: what it answered to the closing check, or why it did not; how it ended by itself, and where
-    it did not, its line of totals and how it ended after SIGTERM."""
+    """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
+    did not, its line of totals and how it ended after SIGTERM."""
 
     check: LoadResult | None
     check_error: str
@@ -267,11 +272,12 @@ def take_leave(
     descriptors: int,
     load_prefix: Sequence[str] = (),
 ) -> Farewell:
-    """Once the load has left: ask the server once more, and end it. It had so many descriptors before the load came."""
-    _, wanted, _, bench, _, log = prepared
-    await_closes(ready.pid, descriptors, _closing_s(wanted))
-    closing = check_command(bench.generator, ready.endpoint, wanted)
-    check, check_error = generate.check([*load_prefix, *closing], wanted, bench, log)
+    """Check the server once more after the load has left, and end it. `descriptors`: its number before the load
+    came."""
+    _, cell_settings, _, bench, _, log = prepared
+    await_closes(ready.pid, descriptors, _closing_s(cell_settings))
+    command = check_command(bench.generator, ready.endpoint, cell_settings)
+    check, check_error = generate.check([*load_prefix, *command], cell_settings, bench, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
     line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
     return Farewell(check, check_error, ended, line, shutdown)
@@ -284,39 +290,41 @@ def judge(
     farewell: Farewell,
     observed: ServerObservation | None,
     machine: MachineObservation | None,
-    left: Sequence[str],
+    left_programs: Sequence[str],
     *,
     paced: bool = False,
     overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
-    """Return what the audits say of a load that was measured and of its server, which left programs of these names.
-    `overruns_s`: by how much each of its slices was over."""
-    _, wanted, contestant, bench, _, _ = prepared
-    behind = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
+    """Return the audits of a measured load and of its server, which left programs of these names. `overruns_s`: the
+    time by which each of its slices was too long."""
+    _, cell_settings, contestant, bench, _, _ = prepared
+    left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [
-        *_of_load(wanted, load),
+        *_judge_load(cell_settings, load),
         audits.completed(load),
         audits.died(farewell.ended),
-        audits.left_behind(left, behind),
+        audits.left_behind(left_programs, left_by_stand_in),
         *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
-        *_of_observation(observed, load, ready, wanted),
+        *_judge_observation(observed, load, ready, cell_settings),
         *audits.foreign_load(machine, bench.foreign_load, paced=paced, beside=bench.neighbour),
     ]
     if contestant.own is not None:
         judged.append(audits.no_totals())
     elif not farewell.ended:
         loads = [load, *([farewell.check] if farewell.check else [])]
-        counted = wanted.failed_connects == "count"
+        counted = cell_settings.failed_connects == "count"
         totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
         judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
-    seen = observed if ready.observed else None
-    cores = _pinning(contestant, bench)
-    judged += _of_figures(load, seen, wanted, cores, load_elsewhere=bench.is_load_elsewhere, overruns_s=overruns_s)
+    reported = observed if ready.observed else None
+    cores = _choose_pinning(contestant, bench)
+    judged += _judge_figures(
+        load, reported, cell_settings, cores, load_elsewhere=bench.is_load_elsewhere, overruns_s=overruns_s
+    )
     return tuple(judged)
 
 
-def _observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerObservation | None:
-    """What was read of the server over the window; None where the load had no connection left before that began. Raises
+def _find_observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerObservation | None:
+    """Read the server's figures of the window; None where the load had lost all connections before it. Raises
     TrialError where nothing explains why no window was announced."""
     if not watch.saw_window and outcomes.has_lost_all_connections(load):
         return None
@@ -324,7 +332,7 @@ def _observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerOb
 
 
 def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
-    """Return what was read of the server, with what it said of itself. Raises TrialError where nothing was read."""
+    """Return the server's readings with its own totals. Raises TrialError where nothing was read."""
     totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
     return msgspec.structs.replace(
         watch.observation(totals),
@@ -333,10 +341,10 @@ def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
     )
 
 
-def _of_observation(
-    observed: ServerObservation | None, load: LoadResult, ready: Ready, wanted: Settings
+def _judge_observation(
+    observed: ServerObservation | None, load: LoadResult, ready: Ready, cell_settings: Settings
 ) -> tuple[Audit, ...]:
-    """The audits of the readings themselves."""
+    """Return the audits of the readings themselves."""
     if observed is None:
         return ()
     if not ready.observed:
@@ -345,78 +353,78 @@ def _of_observation(
         return audits.harness_quiet(observed), audits.observed_in_part()
     return (
         audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end),
+        audits.observation(observed, cell_settings.duration_s, threads_end=cell_settings.threads_end),
     )
 
 
-def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
-    """The program that makes the load, as it is called in a sentence, and its command line."""
+def load_program(cell: Cell, cell_settings: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
+    """Return the name of the load program for a sentence, and its command line."""
     seed = seed_of(cell, bench)
-    if wanted.client == GENERATOR:
+    if cell_settings.client == GENERATOR:
         cores = generator_cores(bench.pinning)
-        return "generator", load_command(bench.generator, ready.endpoint, wanted, seed, cores=cores)
-    client = bench.clients[wanted.client]
-    command = client_command(client.command, ready.endpoint, wanted, seed)
+        return "generator", load_command(bench.generator, ready.endpoint, cell_settings, seed, cores=cores)
+    client = bench.clients[cell_settings.client]
+    command = client_command(client.command, ready.endpoint, cell_settings, seed)
     if not bench.is_load_elsewhere:
-        command = client_processes.command(command, wanted.client_processes)
-    elif wanted.client_processes > 1:  # the host that makes the load starts them
-        command += ["--client-processes", str(wanted.client_processes)]
+        command = client_processes.command(command, cell_settings.client_processes)
+    elif cell_settings.client_processes > 1:  # the host that makes the load starts them
+        command += ["--client-processes", str(cell_settings.client_processes)]
     return f"client {client.name}", command
 
 
 def seed_of(cell: Cell, bench: Bench) -> int:
-    """It varies from block to block but not between contestants: within a block all get the same arrivals."""
+    """Return the seed of a cell: within a block, all contestants get the same arrivals."""
     return (bench.seed * 1_000_003 + cell.block) % 2**63
 
 
-def _closing_s(wanted: Settings) -> float:
-    """CLOSING_S over a link: a goodbye that is lost comes again after a second, and each comes after the delay."""
-    if not wanted.is_impaired:
+def _closing_s(cell_settings: Settings) -> float:
+    """CLOSING_S over a link: a lost FIN is sent again after a second, and each arrives after the delay."""
+    if not cell_settings.is_impaired:
         return CLOSING_S
-    asked = terms(wanted)
-    return CLOSING_S + 2 * asked.delay_s + (1.0 if asked.loss else 0.0)
+    link_terms = terms(cell_settings)
+    return CLOSING_S + 2 * link_terms.delay_s + (1.0 if link_terms.loss else 0.0)
 
 
 def await_closes(pid: int, descriptors: int, patience_s: float = CLOSING_S) -> None:
-    """Until the server has closed what the load has left, so that the closing check does not speak to its ghosts too.
-    Gives up when that makes no progress for so long."""
-    seen, patience = server_proc.count_descriptors(pid), time.monotonic() + patience_s
-    while seen > descriptors and time.monotonic() < patience:
+    """Wait until the server has closed the load's connections, so that the closing check does not meet them. Give up
+    when none is closed for `patience_s`."""
+    remaining, patience = server_proc.count_descriptors(pid), time.monotonic() + patience_s
+    while remaining > descriptors and time.monotonic() < patience:
         time.sleep(0.005)
-        now = server_proc.count_descriptors(pid)
-        if now < seen:
-            seen, patience = now, time.monotonic() + patience_s
+        current = server_proc.count_descriptors(pid)
+        if current < remaining:
+            remaining, patience = current, time.monotonic() + patience_s
 
 
-def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
-    """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
-    own = load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
-    if wanted.shares_cores:
-        own = audits.on_shared_cores(own, load)
-    return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
+def _judge_load(cell_settings: Settings, load: LoadResult) -> tuple[Audit, ...]:
+    """Return the audits of the load itself; a client contestant may be slow, for it is what is compared."""
+    judged = load.audits if cell_settings.client == GENERATOR else audits.of_client(load.audits)
+    if cell_settings.shares_cores:
+        judged = audits.on_shared_cores(judged, load)
+    return audits.with_failed_connects(judged, load) if cell_settings.failed_connects == "count" else judged
 
 
-def _of_figures(
+def _judge_figures(
     load: LoadResult,
     observed: ServerObservation | None,
-    wanted: Settings,
+    cell_settings: Settings,
     pinning: Pinning,
     *,
     load_elsewhere: bool,
     overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
-    """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
+    """Return the audits of the window's figures. Their modules need numpy, so they are imported after the window."""
     from netdyno.audits.plausible import plausible
     from netdyno.audits.stationary import stalled, stationary
     from netdyno.trial.limits import limits
 
-    most = limits(wanted, pinning, load_elsewhere=load_elsewhere)
-    return stationary(load), stalled(load, wanted.link, overruns_s=overruns_s), plausible(load, observed, most)
+    bounds = limits(cell_settings, pinning, load_elsewhere=load_elsewhere)
+    return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Contestant, network: Network) -> Ready:
-    """What the server's first line says. Its endpoint is where the contestant was told to listen, for the load must not
-    reach anything else; its process is one of its own, or any where the server stands already."""
+    """Read the server's ready line. Its endpoint must be the requested one, for the load must not reach anything else;
+    its process must be one of the server's own, unless the server was running already."""
     line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
@@ -430,11 +438,11 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
     if transports.of_url(ready.endpoint) is None:
         raise ServerError(f"the server's ready line names no endpoint: {ready.endpoint[:200]!r}")
-    told = listens_at(contestant, network.address)
-    endpoint = url.endpoint(told, ready.endpoint)
+    listen_url = listens_at(contestant, network.address)
+    endpoint = url.endpoint(listen_url, ready.endpoint)
     if endpoint is None:
         raise ServerError(
-            f"the server's ready line names {ready.endpoint[:200]!r}, but it was started to listen at {told}"
+            f"the server's ready line names {ready.endpoint[:200]!r}, but it was started to listen at {listen_url}"
         )
     if not stands_already(contestant) and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
@@ -442,7 +450,7 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
 
 
 def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str]:
-    """SIGTERM: the line of totals that the server prints, and how it ended where that was not exit code 0."""
+    """Send SIGTERM; return the server's line of totals, and how it ended where that was not exit code 0."""
     deadline = time.monotonic() + bench.shutdown_timeout_s
     server.terminate()
     line = lines.wait_line(deadline)
@@ -453,29 +461,31 @@ def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, s
 
 
 def read_totals(line: str) -> dict[str, int]:
-    """The whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
+    """Return the whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
     return {
-        name: value for name, value in _entries(line).items() if isinstance(value, int) and not isinstance(value, bool)
+        name: value
+        for name, value in _decode_entries(line).items()
+        if isinstance(value, int) and not isinstance(value, bool)
     }
 
 
 def read_connections_per_thread(line: str) -> tuple[int, ...]:
-    """Of a line of totals, how many connections each thread got; none where it does not say."""
+    """Return the connections of each thread, by the line of totals; none where it does not say."""
     try:
-        return msgspec.convert(_entries(line).get("connections_per_thread", ()), tuple[int, ...])
+        return msgspec.convert(_decode_entries(line).get("connections_per_thread", ()), tuple[int, ...])
     except msgspec.ValidationError:
         return ()
 
 
 def read_tick_lag(line: str) -> Distribution | None:
-    """Return how late the ticks of the server's main loop were, by its line of totals; None if it does not say."""
+    """Return the lag of the server's main loop, by its line of totals; None where it does not say."""
     try:
-        return msgspec.convert(_entries(line).get("tick_lag_ns"), Distribution | None)
+        return msgspec.convert(_decode_entries(line).get("tick_lag_ns"), Distribution | None)
     except msgspec.ValidationError:
         return None
 
 
-def _entries(line: str) -> dict[str, object]:
+def _decode_entries(line: str) -> dict[str, object]:
     try:
         return msgspec.json.decode(line, type=dict[str, object])
     except UNREADABLE:
