@@ -1,4 +1,4 @@
-"""`netdyno capacity`: up to which rate does a server meet an objective?"""
+"""`netdyno capacity`: find the highest rate at which a server meets an objective."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from netdyno.run import capacity_search, needed
 
 DEFAULT_START_HZ = 1000.0
 USUAL_STEPS = (16, 46)
-"""From no noise to the most that was tried (docs/adr/capacity.md)."""
+"""The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
-"""Endings that say something, and so end with exit code 0."""
+"""Endings that are an answer, and so give exit code 0."""
 
 
 class Wishes(NamedTuple):
-    """What `netdyno capacity` was asked for; `asked` has a value for each option of SEARCH that has one."""
+    """The request of `netdyno capacity`; `asked` has a value for each option of SEARCH that has one."""
 
     server: str
     asked: Asked
@@ -53,27 +53,28 @@ class Wishes(NamedTuple):
 
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
-    """0 when there is an answer, 1 when trials kept saying nothing, 128 + signal when interrupted. Raises UserError."""
+    """Search. Return 0 with an answer, 1 where too many trials had none, 128 + signal when interrupted. Raises
+    UserError."""
     build = build_dir()
     server = contestants.by_name(contestants.discover(build=build), wishes.server)
     if server.manifest.apart:
         what = "unsafe" if server.manifest.unsafe else "not ranked"
         raise UserError(f"{server.name} is {what}, so its capacity is not measured")
-    asked = experiment_of(wishes.asked, server)
+    search_experiment = experiment_of(wishes.asked, server)
     objective = slo.parse(wishes.asked["slo"], "--slo")
-    (server,) = needed.make(asked, [server], [], build).servers
+    (server,) = needed.make(search_experiment, [server], [], build).servers
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
-    console.print(asked.question, markup=False)
-    console.print(load_words(asked.scenarios[0]), markup=False)
-    console.print(time_words(asked.scenarios[0], datetime.now().astimezone()), markup=False)
+    console.print(search_experiment.question, markup=False)
+    console.print(load_words(search_experiment.scenarios[0]), markup=False)
+    console.print(time_words(search_experiment.scenarios[0], datetime.now().astimezone()), markup=False)
     steps: list[dict[str, object]] = []
 
     def show(trial: Trial, verdict: Verdict) -> None:
         steps.append(as_json(trial, verdict))
         console.print(line(len(steps), trial, verdict), markup=False)
 
-    found = capacity_search.execute(
-        asked,
+    outcome = capacity_search.execute(
+        search_experiment,
         server,
         results=wishes.results,
         build=build,
@@ -82,84 +83,87 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         show=show,
         note=lambda text: console.print(text, markup=False),
     )
-    said = sentence(server.name, objective, found.answer, found.why) if found.answer else ""
-    report = run_command.write_report([str(found.folder)], wishes.results) if steps else None
-    if found.answer is None:
-        print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {found.folder}", file=sys.stderr)
+    conclusion = sentence(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
+    report = run_command.write_report([str(outcome.folder)], wishes.results) if steps else None
+    if outcome.answer is None:
+        print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
     else:
-        console.print(f"{said}.", markup=False, style="bold")
-        for text in (*ground.quota_sentences(topology.read().quota), *company.sentences(found.company)):
+        console.print(f"{conclusion}.", markup=False, style="bold")
+        for text in (*ground.quota_sentences(topology.read().quota), *company.sentences(outcome.company)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
     if wishes.as_json:
-        print(json.dumps(_whole(wishes, found, said, report, steps)), flush=True)
-    if found.answer is None:
-        return found.interrupted
-    return 0 if found.answer.ending in ANSWERS else 1
+        print(json.dumps(_encode_search(wishes, outcome, conclusion, report, steps)), flush=True)
+    if outcome.answer is None:
+        return outcome.interrupted
+    return 0 if outcome.answer.ending in ANSWERS else 1
 
 
-def experiment_of(asked: Asked, server: Contestant) -> Experiment:
-    """The search as an experiment of one scenario. Raises UserError naming the option."""
-    objective = slo.parse(asked["slo"], "--slo")
-    workload = _workload(asked.get("workload"), server)
-    limits = _limits(asked, objective)
-    given = [option for option in SEARCH if option.name in asked]
-    fields = {option.field: asked[option.name] for option in given if option.place in ("own", "load", "shared")}
-    of_search: dict[str, object] = {
+def experiment_of(values: Asked, server: Contestant) -> Experiment:
+    """Return the search as an experiment of one scenario. Raises UserError naming the option."""
+    objective = slo.parse(values["slo"], "--slo")
+    workload = _choose_workload(values.get("workload"), server)
+    limits = _plan_search(values, objective)
+    given = [option for option in SEARCH if option.name in values]
+    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
+    search_fields: dict[str, object] = {
         "name": workload,
         "workload": workload,
         "contestants": (server.name,),
         "metric": CAPACITY,
         "factors": {RATE: (capacity_search.level(limits.start_hz),)},
-        "server": {option.name: asked[option.name] for option in given if option.place == "server"},
+        "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
     return Experiment(
         name=f"capacity-{server.name}",
         question=f"Up to which rate does {server.name} meet {objective.text}?",
-        scenarios=(scenarios.build("capacity", fields | of_search),),
-        seed=asked["seed"],
+        scenarios=(scenarios.build("capacity", fields | search_fields),),
+        seed=values["seed"],
         capacity=limits,
     )
 
 
-def _workload(asked: str | None, server: Contestant) -> str:
-    """The first that the server speaks, where none is asked for."""
+def _choose_workload(requested: str | None, server: Contestant) -> str:
+    """Return the requested workload, or else the first that the server speaks."""
     known = server.manifest.workloads
-    if asked is None:
+    if requested is None:
         return known[0]
-    if asked not in known:
-        raise UserError(f"--workload: {server.name} does not speak {asked!r} (it speaks {quantities.listed(known)})")
-    return asked
+    if requested not in known:
+        raise UserError(
+            f"--workload: {server.name} does not speak {requested!r} (it speaks {quantities.listed(known)})"
+        )
+    return requested
 
 
-def _limits(asked: Asked, objective: Objective) -> CapacityPlan:
-    """From where to where: below the least rate a window has too few messages for the objective's percentile."""
-    least = float(math.ceil(objective.least_messages() / asked["duration"] - 1e-9))
-    start, most = asked.get("start", max(DEFAULT_START_HZ, least)), asked["most"]
+def _plan_search(values: Asked, objective: Objective) -> CapacityPlan:
+    """Return the bounds of the search: below the least rate a window has too few messages for the objective's
+    percentile."""
+    least = float(math.ceil(objective.least_messages() / values["duration"] - 1e-9))
+    start, most = values.get("start", max(DEFAULT_START_HZ, least)), values["most"]
     if start < least:
         raise UserError(
-            f"--start: at {rate(start)}/s a window of {duration_words(asked['duration'])} has fewer than "
+            f"--start: at {rate(start)}/s a window of {duration_words(values['duration'])} has fewer than "
             f"{objective.least_messages()} messages, too few for {objective.text}; begin at {rate(least)}/s or take a "
             "longer --duration"
         )
     if most < start:
         raise UserError(f"--most: {rate(most)} is below the rate that the search starts at, {rate(start)}")
     return CapacityPlan(
-        slo=asked["slo"],
+        slo=values["slo"],
         start_hz=start,
         least_hz=min(least, start),
         most_hz=most,
-        resolution=asked["resolution"],
-        needed=asked["needed"],
+        resolution=values["resolution"],
+        needed=values["needed"],
     )
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
+# --- the output -------------------------------------------------------------------------------------------------------
 
 
 def load_words(scenario: Scenario) -> str:
-    """What every step has in common."""
+    """Describe the load that all steps share."""
     options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
     return (
         f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {scenario.size}-byte "
@@ -169,28 +173,28 @@ def load_words(scenario: Scenario) -> str:
     )
 
 
-def time_words(scenario: Scenario, begins: datetime) -> str:
-    """By when it will have its answer."""
+def time_words(scenario: Scenario, start: datetime) -> str:
+    """Estimate the duration and the end of the search."""
     step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
-    first, last = (clock_after(begins, steps * step_s) for steps in USUAL_STEPS)
+    first, last = (clock_after(start, steps * step_s) for steps in USUAL_STEPS)
     few, many = USUAL_STEPS
     ends = f"between {first} and {last}" if first != last else f"at about {first}"
     return f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}"
 
 
 def line(number: int, trial: Trial, verdict: Verdict) -> str:
-    """One step, as it is printed."""
-    told = [f"{number:>3}  {rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
+    """Format one step for the terminal."""
+    columns = [f"{number:>3}  {rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
     if trial.load is not None and trial.load.latency.response_ns.count:
         response = trial.load.latency.response_ns
         figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
-        told.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
-    told.append(reason(verdict.why))
-    return "  ".join(told).rstrip()
+        columns.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
+    columns.append(reason(verdict.why))
+    return "  ".join(columns).rstrip()
 
 
 def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
-    """One step, for --json."""
+    """Return one step for --json."""
     response = trial.load.latency.response_ns if trial.load else None
     figures = {} if response is None else {name: getattr(response, name) for name in ("mean", "p50", "p99", "p999")}
     return {
@@ -202,12 +206,12 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _whole(
-    wishes: Wishes, found: capacity_search.Found, said: str, report: Path | None, steps: list[dict[str, object]]
+def _encode_search(
+    wishes: Wishes, outcome: capacity_search.Found, conclusion: str, report: Path | None, steps: list[dict[str, object]]
 ) -> dict[str, object]:
-    answer = found.answer
+    answer = outcome.answer
     return {
-        "run_id": found.run_id,
+        "run_id": outcome.run_id,
         "report": str(report) if report else None,
         "server": wishes.server,
         "slo": wishes.asked["slo"],
@@ -215,7 +219,7 @@ def _whole(
         "holds": asdict(answer.holds) if answer and answer.holds else None,
         "fails": asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
-        "sentence": said,
-        "company": findings_json.company(found.company),
+        "sentence": conclusion,
+        "company": findings_json.company(outcome.company),
         "steps": steps,
     }

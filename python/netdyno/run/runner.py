@@ -1,4 +1,4 @@
-"""Execute an experiment: plan it, run every trial, store each before the next, and say what came of it."""
+"""Execute an experiment: plan it, run every trial, store each before the next, and return the outcome."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:  # it needs Dask, which few runs do
     from netdyno.cluster.stage import Stage
 
 GONE = 4
-"""The exit code of a run whose hosts are gone; it can be gone on with."""
+"""The exit code of a run whose hosts are gone; it can be resumed."""
 SPARE_DESCRIPTORS = 64
-"""What a server or a generator opens beside its connections: listener, loops, timers, files, libraries."""
+"""The descriptors of a server or a generator beside its connections: listener, loops, timers, files, libraries."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -63,7 +63,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Outcome(NamedTuple):
-    """What is left of a run: its folder, and the signal's exit code where it was interrupted."""
+    """The result of a run: its folder, and the signal's exit code where it was interrupted."""
 
     run_id: str
     folder: Path
@@ -83,18 +83,21 @@ def execute(
     trace: Trace = "auto",
     stage: Stage | None = None,
 ) -> Outcome:
-    """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
-    trial that had not the machine for itself, `trace` whether system calls are traced afterwards, `stage` which hosts
-    of a cluster it takes place on. Raises UserError before the first trial where something cannot work."""
+    """Run an experiment. `servers` and `clients` are the contestants that its cells name; `foreign_load` decides on a
+    trial that shared the machine, `trace` whether system calls are traced afterwards; `stage` has the hosts of a
+    cluster to run on. Raises UserError before the first trial where something cannot work."""
     check(experiment, servers, build)
     trace = "never" if stage else trace
-    named, of_clients = {server.name: server for server in servers}, {client.name: client for client in clients}
+    servers_by_name, clients_by_name = (
+        {server.name: server for server in servers},
+        {client.name: client for client in clients},
+    )
     if stage is not None:
-        stage.check(experiment, named, of_clients)
+        stage.check(experiment, servers_by_name, clients_by_name)
     run_id, folder = create_folder(results, experiment.name)
-    cells = plan.plan(experiment, plan.twice(experiment, named, of_clients))
+    cells = plan.plan(experiment, plan.twice(experiment, servers_by_name, clients_by_name))
     try:
-        bench, found = set_up(
+        bench, facts = set_up(
             experiment,
             servers,
             clients=clients,
@@ -109,19 +112,19 @@ def execute(
             (folder / "logs").rmdir()
             folder.rmdir()
         raise
-    run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
+    run = begun(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
-        to_trace = traced.tasks(experiment, named, bench.clients, trace)
+        to_trace = traced.tasks(experiment, servers_by_name, bench.clients, trace)
         begins = datetime.now().astimezone()
         beside_s = traced.seconds(to_trace)
-        display.begin(announcement(experiment, named, bench.clients, beside_s, begins=begins, over=run.links))
-        beside = Canary(canary_path(build), bench.pinning, folder)
-        interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace, stage)
+        display.begin(announcement(experiment, servers_by_name, bench.clients, beside_s, begins=begins, over=run.links))
+        canary = Canary(canary_path(build), bench.pinning, folder)
+        interrupted = carry_out(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
     return Outcome(run_id, folder, interrupted)
 
 
 def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
-    """What would go wrong in the middle of a run, and can be known before. Raises UserError."""
+    """Check for failures in the middle of a run that can be known before it. Raises UserError."""
     for what, program in (("load generator", generator_path(build)), ("canary", canary_path(build))):
         if not program.is_file():
             raise UserError(f"the {what} is not built: {program} is missing (run ./netdyno, which builds it)")
@@ -142,8 +145,8 @@ def set_up(
     foreign_load: ForeignLoad,
     stage: Stage | None = None,
 ) -> tuple[Bench, run.Environment]:
-    """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
-    here, or the hosts of a `stage` are asked."""
+    """Return the context of a run's trials and the environment they run in. Measures the links of this machine, or
+    those of a `stage` on its hosts."""
     if stage is not None:
         return stage.set_up(
             experiment,
@@ -157,10 +160,10 @@ def set_up(
     generator = generator_path(build)
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
-    found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
-    found |= {"programs": digests.digests(generator, servers, clients)}
+    facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
+    facts |= {"programs": digests.digests(generator, servers, clients)}
     if interpreted := digests.runtimes([*servers, *clients]):
-        found["runtimes"] = interpreted
+        facts["runtimes"] = interpreted
     bench = Bench(
         seed=experiment.seed,
         generator=(str(generator),),
@@ -171,33 +174,33 @@ def set_up(
         progress=progress,
         foreign_load=foreign_load,
     )
-    return bench, found
+    return bench, facts
 
 
 def begun(
     run_id: str,
     folder: Path,
     experiment: Experiment,
-    found: run.Environment,
+    facts: run.Environment,
     servers: Sequence[Contestant],
     clients: Sequence[Contestant] = (),
 ) -> Run:
-    """A run before its first trial; its environment stands in its folder."""
-    write_environment(folder, found)
+    """Return a run before its first trial, and write its environment into its folder."""
+    write_environment(folder, facts)
     return Run(
         run_id=run_id,
         experiment=experiment,
         started_at=utc_now(),
         finished_at=None,
-        environment=found,
+        environment=facts,
         trials=(),
         about=codesize.describe(servers, clients),
     )
 
 
-def write_environment(folder: Path, found: run.Environment) -> None:
-    """The environment beside the run, for whoever has no SQLite at hand."""
-    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+def write_environment(folder: Path, facts: run.Environment) -> None:
+    """Write the environment beside the run, for a reader without SQLite."""
+    (folder / "environment.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def carry_out(
@@ -211,26 +214,28 @@ def carry_out(
     to_trace: Sequence[traced.Task],
     stage: Stage | None = None,
 ) -> int:
-    """Every cell that has no trial yet, to the end of the run, and what is traced after them. `run` holds the trials
-    that there are, `cells` are the planned ones. Returns 0, the exit code of the signal that cut it short, or GONE."""
+    """Run every cell that has no trial yet, to the end of the run, and trace system calls after them. `run` holds the
+    stored trials, `cells` are the planned ones. Returns 0, the exit code of the signal that cut it short, or GONE."""
     experiment = run.experiment
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     known = warm_up.known(run.all_trials)
-    some = warm_up.kinds(cells, scenarios, servers, bench.clients, known)
+    kinds = warm_up.kinds(cells, scenarios, servers, bench.clients, known)
     began_s = time.monotonic()
     try:
         with signals_raise():
-            found = _warm_up(some, scenarios, servers, bench, display, stage)
+            measured = _measure_warm_ups(kinds, scenarios, servers, bench, display, stage)
     except Interrupted as signalled:
         display.close()
         return signalled.exit_code
     except GoneError as gone:
-        return _gone(display, gone)
+        return _end_without_hosts(display, gone)
     before_s = time.monotonic() - began_s
-    bench = bench._replace(warmups={of: one for of, one in known.items() if one is not None} | found)
+    bench = bench._replace(
+        warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured
+    )
     longer_s = warm_up.longer_s(cells, scenarios, bench.warmups)
     seconds = plan.estimate_seconds(experiment, servers, bench.clients) + longer_s
-    if found:
+    if measured:
         ends = clock_after(datetime.now().astimezone(), seconds)
         display.note(f"With these warm-ups the trials take about {format_clock(seconds)}, and end at about {ends}.")
     budget_s = experiment.time_budget_s
@@ -241,34 +246,34 @@ def carry_out(
     interrupted = _run_cells(
         schedule, scenarios, servers, bench, canary, stored, display, progress, experiment.time_limit_s, stage
     )
-    interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
+    interrupted = interrupted or _trace_calls(to_trace, servers, bench, stored, display)
     if not interrupted:
         stored.finish(utc_now())
     return interrupted
 
 
-def _gone(display: Display, why: GoneError) -> int:
+def _end_without_hosts(display: Display, why: GoneError) -> int:
     display.close()
     display.note(f"The run ends here: {why}.")
     return GONE
 
 
-def _warm_up(
-    some: Sequence[plan.Kind],
+def _measure_warm_ups(
+    kinds: Sequence[plan.Kind],
     scenarios: Mapping[str, Scenario],
     servers: plan.Named,
     bench: Bench,
     display: Display,
     stage: Stage | None,
 ) -> dict[Key, Warmup]:
-    """How long those with a JIT warm up, each said as it is found."""
-    found: dict[Key, Warmup] = {}
-    measured = stage.warm_ups(some, scenarios) if stage else warm_up.measure(some, scenarios, servers, bench)
-    for kind, warmup in measured:
-        found[key(kind)] = warmup
+    """Measure the warm-ups of servers with a JIT, and display each at once."""
+    warmups: dict[Key, Warmup] = {}
+    measurements = stage.warm_ups(kinds, scenarios) if stage else warm_up.measure(kinds, scenarios, servers, bench)
+    for kind, warmup in measurements:
+        warmups[key(kind)] = warmup
         where = " ".join([kind.scenario, *(f"{name}={level}" for name, level in kind.levels.items())])
         display.note(warm_up.words(kind.contestant, where, [warmup]))
-    return found
+    return warmups
 
 
 def _run_cells(
@@ -283,8 +288,8 @@ def _run_cells(
     limit_s: float | None,
     stage: Stage | None,
 ) -> int:
-    """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
-    dropped, because half a window is no result. At the end of a block its trials are judged by the canary."""
+    """Run every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial that it
+    interrupted is dropped, because half a window is no result. At the end of a block the canary judges its trials."""
 
     def revise(judged: Sequence[Trial]) -> None:
         stored.revise(judged)
@@ -298,41 +303,41 @@ def _run_cells(
         else:
             judge.add(trial)
     neighbours = NeighbourWatch(schedule.trials, bench.foreign_load)
-    told = False
+    is_late_noted = False
     try:
         with signals_raise() as raise_again:
             for group in schedule.groups(stored.extend):
-                for cells, alone in _share_out(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
+                for cells, alone in _divide_group(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
                     raise_again()
                     display.trial_started(cells[0], progress)
                     bench = bench._replace(neighbour=neighbours.present)
-                    for made in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
-                        trial = msgspec.structs.replace(made, alone=alone)
+                    for concluded in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
+                        trial = msgspec.structs.replace(concluded, alone=alone)
                         stored.add(trial)
                         schedule.add(trial)
                         judge.add(trial)
                         display.trial_done(trial, progress)
-                        # Hosts of a cluster are not looked at: who is busy here is not who was busy there.
+                        # Only this machine can be watched, and a cluster's trials run on other hosts.
                         if stage is None and (changed := neighbours.add(trial)):
                             display.note(changed)
-                    if progress.is_late and not told:
-                        told = True
+                    if progress.is_late and not is_late_noted:
+                        is_late_noted = True
                         display.note(late_words(progress, limit_s))
                 if schedule.is_over(group[0].block):
                     judge.block_ended()
             judge.run_ended()
     except Interrupted as signalled:
-        judge.run_ended()  # of the block that was cut short, what there is
+        judge.run_ended()  # judges the trials of the block that was cut short
         return signalled.exit_code
     except GoneError as gone:
         judge.run_ended()
-        return _gone(display, gone)
+        return _end_without_hosts(display, gone)
     finally:
         display.close()
     return 0
 
 
-def _share_out(
+def _divide_group(
     group: Sequence[plan.Cell],
     scenario: Scenario,
     servers: plan.Named,
@@ -340,7 +345,7 @@ def _share_out(
     schedule: Schedule,
     stage: Stage | None,
 ) -> list[tuple[tuple[plan.Cell, ...], str]]:
-    """The cells of a group that take turns; each of the others by itself, with the reason."""
+    """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
     busy = side_by_side.busy_beside(schedule.trials)
     why_apart = {
         cell.position: side_by_side.BUSY
@@ -351,17 +356,17 @@ def _share_out(
         for cell in group
     }
     quiet = [cell for cell in group if not why_apart[cell.position]]
-    wanted = settings(scenario, group[0].levels)
+    load_settings = settings(scenario, group[0].levels)
     contestants = [servers[cell.contestant] for cell in quiet]
     if stage:
         why = "trials run on a cluster"
     elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.behind(schedule.trials):
         why = side_by_side.BEHIND
     else:
-        why = side_by_side.why_alone(scenario, wanted, contestants)
+        why = side_by_side.why_alone(scenario, load_settings, contestants)
     together = [] if why else quiet
-    told = "" if why == side_by_side.ONLY else why
-    alone = [((cell,), why_apart[cell.position] or told) for cell in group if cell not in together]
+    reason = "" if why == side_by_side.ONLY else why
+    alone = [((cell,), why_apart[cell.position] or reason) for cell in group if cell not in together]
     return [*([(tuple(together), "")] if together else []), *alone]
 
 
@@ -394,17 +399,16 @@ def _run_together(
     return [canary.beside(partial(run_trial, cell, scenario, servers[cell.contestant], bench))]
 
 
-def _trace(
-    some: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: write.Store, display: Display
+def _trace_calls(
+    tasks: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: write.Store, display: Display
 ) -> int:
-    """What is traced beside the trials, once they are all stored. Returns 0, or the exit code of the signal that cut it
-    short."""
-    if text := traced.announcement(some):
+    """Trace system calls once all trials are stored. Returns 0, or the exit code of the signal that cut it short."""
+    if text := traced.announcement(tasks):
         display.note(text)
     try:
         with signals_raise():
-            for one in traced.trace(some, servers, bench):
-                stored.add_traced(one)
+            for traced_calls in traced.trace(tasks, servers, bench):
+                stored.add_traced(traced_calls)
     except Interrupted as signalled:
         return signalled.exit_code
     return 0
@@ -419,22 +423,24 @@ def announcement(
     begins: datetime,
     over: Sequence[str] = (),
 ) -> str:
-    """What is about to be answered, by how many trials, how long that takes with what is done beside the trials, and
-    what the clock will say then."""
+    """Announce the questions of a run, its trials, its duration with `beside_s` for work beside the trials, and the
+    expected time of its end."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
-    least = blocks.at_least(experiment) if budget_s is None else experiment
-    most = blocks.at_most(experiment)
-    seconds, most_seconds = (plan.estimate_seconds(one, servers, clients) + beside_s for one in (least, most))
+    shortest = blocks.at_least(experiment) if budget_s is None else experiment
+    longest = blocks.at_most(experiment)
+    seconds, most_seconds = (
+        plan.estimate_seconds(planned, servers, clients) + beside_s for planned in (shortest, longest)
+    )
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
     twins = len(plan.twice(experiment, servers, clients))
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
-    number, takes = quantities.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
+    number, takes = quantities.plural(shortest.blocks, "block"), f"about {format_clock(seconds)}"
     ends = f"at about {clock_after(begins, seconds)}"
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
-    if budget_s is not None and most.blocks > experiment.blocks and not precise and not experiment.flips:
+    if budget_s is not None and longest.blocks > experiment.blocks and not precise and not experiment.flips:
         number = f"{quantities.plural(experiment.blocks, 'block')} and more"
         takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
         ends = f"at about {clock_after(begins, max(seconds, budget_s + beside_s))}"
@@ -447,8 +453,8 @@ def announcement(
         if budget_s is not None:
             takes = f"at most {format_clock(max(seconds, budget_s + beside_s))}"
             ends = f"at the latest at {clock_after(begins, max(seconds, budget_s + beside_s))}"
-    elif most.blocks > least.blocks:
-        number = f"{least.blocks} to {quantities.plural(most.blocks, 'block')}"
+    elif longest.blocks > shortest.blocks:
+        number = f"{shortest.blocks} to {quantities.plural(longest.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
         ends = f"between {clock_after(begins, seconds)} and {clock_after(begins, most_seconds)}"
     return (
@@ -464,37 +470,38 @@ MOST_SCENARIOS_NAMED = 8
 
 
 def what_it_answers(experiment: Experiment) -> str:
-    """Its scenarios with what each is ranked by, and how many published claims are judged."""
-    asked = [f"{scenario.name} (by {scenario.metric})" for scenario in experiment.scenarios]
-    if len(asked) > MOST_SCENARIOS_NAMED:
-        asked = [f"{len(asked)} scenarios, from {asked[0]} to {asked[-1]}"]
+    """Describe its scenarios with the metric of each, and the number of published claims that are judged."""
+    questions = [f"{scenario.name} (by {scenario.metric})" for scenario in experiment.scenarios]
+    if len(questions) > MOST_SCENARIOS_NAMED:
+        questions = [f"{len(questions)} scenarios, from {questions[0]} to {questions[-1]}"]
     several = any(len(scenario.contestants) > 1 for scenario in experiment.scenarios)
     what = "which server is best, by how much and at what cost" if several else "what the server does and what it costs"
     claims = len(experiment.claims)
-    held = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
-    along = [f"{flip.first} or {flip.second} by {flip.along}" for flip in experiment.flips]
-    flip = f", and where the better one changes: {quantities.listed(along)}" if along else ""
-    return f"{what}: {quantities.listed(asked)}{held if claims else ''}{flip}"
+    claims_text = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
+    along = [f"{flips_text.first} or {flips_text.second} by {flips_text.along}" for flips_text in experiment.flips]
+    flips_text = f", and where the better one changes: {quantities.listed(along)}" if along else ""
+    return f"{what}: {quantities.listed(questions)}{claims_text if claims else ''}{flips_text}"
 
 
 def late_words(progress: Progress, limit_s: float | None) -> str:
-    """That the machine makes the run longer than it was announced."""
-    most = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
+    """Explain that the machine makes the run longer than was announced."""
+    limit_text = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
     return (
         f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} retried so far. The rest takes "
-        f"about {format_clock(progress.left_s())} more{most}."
+        f"about {format_clock(progress.left_s())} more{limit_text}."
     )
 
 
 def check_workloads(experiment: Experiment, servers: Sequence[Contestant]) -> None:
-    """A workload that nobody speaks is a slip of the pen, not a result. A server of the user's own speaks one only, so
-    where there are no others, what it does not speak is skipped as long as something is left."""
+    """Raise UserError for a workload that no server speaks: it is a typing error, not a result. A server of the user's
+    own speaks one only; where there are no others, scenarios that it does not speak are skipped as long as one is
+    left."""
     known = {workload for server in servers for workload in server.manifest.workloads}
-    wanted = {scenario.workload for scenario in experiment.scenarios}
+    needed = {scenario.workload for scenario in experiment.scenarios}
     only_own = bool(servers) and all(server.own is not None for server in servers)
-    if only_own and not wanted & known:
+    if only_own and not needed & known:
         raise UserError(
-            f"experiment {experiment.name!r} needs {quantities.listed(sorted(wanted))}, but your server speaks "
+            f"experiment {experiment.name!r} needs {quantities.listed(sorted(needed))}, but your server speaks "
             f"{quantities.listed(sorted(known))} (--workload)"
         )
     for scenario in experiment.scenarios:
@@ -517,7 +524,7 @@ def ensure_descriptors(needed: int, experiment: str) -> None:
 
 
 def create_folder(results: Path, name: str) -> tuple[str, Path]:
-    """A fresh results/<run-id>; ids sort by time. Raises UserError when it cannot be written."""
+    """Create a fresh results/<run-id>; ids sort by time. Raises UserError when it cannot be written."""
     stem = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{name}"
     for run_id in (stem, *(f"{stem}-{number}" for number in range(2, 100))):
         try:
@@ -532,23 +539,24 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
 
 @contextmanager
 def signals_raise() -> Iterator[Callable[[], None]]:
-    """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back. What it gives raises it
-    once more if it was lost: out of a finaliser, or what is called around a fork, Python lets no exception through."""
-    came: list[int] = []
+    """Let Ctrl-C and SIGTERM raise Interrupted within it, and restore the handlers after it. The yielded function
+    raises it once more if it was lost: Python lets no exception out of a finaliser or of a function called around a
+    fork."""
+    received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
         raise Interrupted(number)
 
     def again() -> None:
-        if came:
-            raise Interrupted(came[0])
+        if received:
+            raise Interrupted(received[0])
 
     hook = sys.unraisablehook
 
-    def lost(what: sys.UnraisableHookArgs) -> None:
-        if not isinstance(what.exc_value, Interrupted):
-            hook(what)
+    def lost(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, Interrupted):
+            hook(unraisable)
 
     before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -569,8 +577,8 @@ def with_overrides(
     seed: int | None,
     precision: float | None = None,
 ) -> Experiment:
-    """The experiment with the command line's wishes in place; None leaves what the file says. `number` is that of the
-    blocks."""
+    """Return the experiment with the options of the command line; None leaves what the file says. `number` is that of
+    the blocks."""
     wishes = {"duration_s": duration_s, "precision": precision}
     changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
     if number is not None:

@@ -1,9 +1,9 @@
 """Trials in turns: the contestants of a group stand side by side, each with a load of its own that is connected and
 warm, and take slices of their windows one after the other (docs/adr/turns.md).
 
-Within a slice nothing of the harness runs. Between two slices all servers are idle, so that what a server used in its
-slice can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in
-which one program, or nothing at all, ran on the server's cores for a moment is made again at once."""
+Within a slice nothing of the harness runs. Between two slices all servers are idle, so that a server's use of its slice
+can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in which
+a foreign program, or nothing at all, ran on the server's cores for a moment is retried at once."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from netdyno.trial.trial import (
 )
 
 AHEAD_NS = 3_000_000
-"""How long before its beginning a slice is announced."""
+"""The time from the announcement of a slice to its beginning."""
 MOST_LOST = 2
-"""So many times the turns of a window may be dropped, before the group is given up and made again."""
+"""The dropped turns, in windows, after which the group is given up and retried."""
 PAUSE = "pauses of a core"
-"""What a slice names where no program, but the hypervisor or the kernel, took a core."""
+"""The name in a slice where not a program, but the hypervisor or the kernel, took a core."""
 MOST_TRIES = 10
-"""Of a slice. A program that never rests is left to the audit of the whole turn."""
+"""The tries of a slice. A program that never rests is left to the audit of the whole turn."""
 
 
 def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, bench: Bench) -> list[Trial]:
@@ -67,11 +67,14 @@ def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, b
     KeyboardInterrupt and faults of the harness itself."""
     began = time.monotonic()
     prepared = [prepare(cell, scenario, contestant, bench) for cell, contestant in group]
-    stands = [Stand(one) for one in prepared if isinstance(one, Prepared)]
+    stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, Prepared)]
     if not stands:
-        return [one for one in prepared if isinstance(one, Trial)]
+        return [preparation for preparation in prepared if isinstance(preparation, Trial)]
     turns = Turns(stands, bench)
-    with orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left, ExitStack() as cleanup:
+    with (
+        orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left_programs,
+        ExitStack() as cleanup,
+    ):
         for stand in stands:
             cleanup.callback(stand.close)
         for step in (Stand.start_server, Stand.connect, Stand.warm_up):
@@ -80,12 +83,12 @@ def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, b
         for step in (Stand.end_load, Stand.end_server):
             attempt(stands, step, also_over=True)
     seconds = (time.monotonic() - began) / len(stands)
-    concluded = iter(judge_together([stand.conclude(turns, left, seconds) for stand in stands]))
-    return [one if isinstance(one, Trial) else next(concluded) for one in prepared]
+    concluded = iter(judge_together([stand.conclude(turns, left_programs, seconds) for stand in stands]))
+    return [preparation if isinstance(preparation, Trial) else next(concluded) for preparation in prepared]
 
 
 def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over: bool = False) -> None:
-    """Take a step with each that has not failed, and where its load is over, too. Who fails leaves the others alone."""
+    """Take a step with each stand that has not failed; `also_over`: even if its load is over. Each fails by itself."""
     for stand in stands:
         if stand.takes_turns or (also_over and stand.failure is None):
             with stand.may_fail():
@@ -93,34 +96,34 @@ def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over
 
 
 def judge_together(trials: Sequence[Trial]) -> list[Trial]:
-    """Where one trial of a group was disturbed, all are made again: they are compared slice by slice. Pure."""
+    """Disturb all trials of a group where one was, so that all are retried: they are compared slice by slice. Pure."""
     disturbed = [trial for trial in trials if outcomes.is_disturbed(trial)]
     if not disturbed:
         return list(trials)
     names = ", ".join(sorted({trial.contestant for trial in disturbed}))
     audit = turn_audits.turns_of_group(names)
-    return [trial if trial in disturbed else _with_audit(trial, audit) for trial in trials]
+    return [trial if trial in disturbed else _add_audit(trial, audit) for trial in trials]
 
 
-def _with_audit(trial: Trial, audit: Audit) -> Trial:
+def _add_audit(trial: Trial, audit: Audit) -> Trial:
     if trial.status in ("skipped", "failed"):
         return trial
-    judged = (*(one for one in trial.audits if one.name != audit.name), audit)
+    judged = (*(earlier for earlier in trial.audits if earlier.name != audit.name), audit)
     status, reason = outcomes.verdict(judged)
     return msgspec.structs.replace(trial, audits=judged, status=status, reason=reason)
 
 
 class LoadOverError(TrialError):
-    """A load has ended by itself, as a message was never answered, or no connection stands. Its result says which."""
+    """A load ended by itself: a message was never answered, or no connection is left. Its result says which."""
 
 
 class SlicedLoad:
     """A load generator that waits for the beginning of each slice. Used as a context manager."""
 
     def __init__(self, prepared: Prepared, command: Sequence[str]) -> None:
-        """Start it; its events and the lines that it is told go through pipes."""
-        _, wanted, _, bench, base, log = prepared
-        self._wanted = wanted
+        """Start it; its events and its instructions go through pipes."""
+        _, settings, _, bench, base, log = prepared
+        self._wanted = settings
         self._bench = bench
         with ExitStack() as ending:
             name = f"result-{base.position}"
@@ -128,7 +131,7 @@ class SlicedLoad:
             output = ending.enter_context(log.section("generator", command))
             reading, writing = os.pipe()
             ending.callback(os.close, reading)
-            told, self._telling = os.pipe()
+            instructions, self._telling = os.pipe()
             ending.callback(os.close, self._telling)
             try:
                 self.process = ending.enter_context(
@@ -139,12 +142,12 @@ class SlicedLoad:
                         name="generator",
                         realtime=bench.pinning.realtime,
                         pass_fds=[writing],
-                        stdin=told,
+                        stdin=instructions,
                     )
                 )
             finally:
                 os.close(writing)
-                os.close(told)
+                os.close(instructions)
             self._events = LineReader(reading, "generator")
             self._ending = ending.pop_all()
 
@@ -155,17 +158,17 @@ class SlicedLoad:
         self._ending.close()
 
     def tell(self, line: str) -> None:
-        """Write a line to it. What has ended hears nothing, and who waits for it learns so."""
+        """Write a line to it. If it has ended, the line is dropped, and `wait_event` reports the end."""
         with suppress(BrokenPipeError):
             os.write(self._telling, f"{line}\n".encode())
 
     def wait_event(self, server: Process, limit_s: float) -> generate.Event:
-        """Return its next event. Raises TrialError when the server ends before, or time is up; LoadOverError when the
-        generator does."""
+        """Return its next event. Raises TrialError when the server ends or time is up before it; LoadOverError when the
+        generator ends."""
         deadline = time.monotonic() + limit_s
         poll = select.poll()
-        for watched in (self._events.fd, self.process.pidfd, server.pidfd):
-            poll.register(watched, select.POLLIN)
+        for descriptor in (self._events.fd, self.process.pidfd, server.pidfd):
+            poll.register(descriptor, select.POLLIN)
         while True:
             if lines := self._events.read_lines():
                 return generate.read_event(self.process, lines[0])
@@ -187,8 +190,8 @@ class SlicedLoad:
 
 
 class SliceReading(NamedTuple):
-    """What was read around one slice: how long its last answers were waited for after its end, what the harness used,
-    and the kernel's counters."""
+    """The readings around one slice: the wait for its last answers after its end, the CPU of the harness, and the
+    kernel's counters."""
 
     overrun_s: float
     harness_s: float
@@ -197,7 +200,7 @@ class SliceReading(NamedTuple):
 
 
 class Stand:
-    """A contestant with the load that is its alone, while it stands beside the others of its group."""
+    """A contestant with its own load, beside the others of its group."""
 
     server: Process
     load: SlicedLoad
@@ -206,7 +209,7 @@ class Stand:
         self.prepared = prepared
         self.failure: TrialError | None = None
         self.is_over = False
-        """Its load has ended by itself, and takes no more turns."""
+        """Whether its load has ended by itself, and takes no more turns."""
         self._has_begun = False
         self.division: Slices = divide(prepared.wanted.duration_s)
         self.slices: list[Slice] = []
@@ -214,7 +217,7 @@ class Stand:
         """CPU of this contestant and its load in the slices of others."""
         self._running = ExitStack()
         self._readings: list[SliceReading] = []
-        """Of each slice."""
+        """One for each slice."""
         self._result: LoadResult | None = None
 
     @property
@@ -229,7 +232,7 @@ class Stand:
         self.prepared.log.note(text)
 
     def may_fail(self) -> _MayFail:
-        """Within it, a TrialError ends this contestant and nothing else."""
+        """Return a context in which a TrialError ends this contestant and nothing else."""
         return _MayFail(self)
 
     def close(self) -> None:
@@ -237,23 +240,23 @@ class Stand:
         self._running.close()
 
     def start_server(self) -> None:
-        _, wanted, contestant, bench, _, log = self.prepared
-        command = server_command(contestant, wanted, cores=server_cores(bench.pinning))
+        _, settings, contestant, bench, _, log = self.prepared
+        command = server_command(contestant, settings, cores=server_cores(bench.pinning))
         output = self._running.enter_context(log.section("server", command))
         self.server = self._running.enter_context(Process(command, bench.pinning.server, output, talks=True))
         self._lines = self.server.lines()
 
     def connect(self) -> None:
         """Wait until the server is ready, and let its load connect."""
-        cell, wanted, contestant, bench, _, _ = self.prepared
+        cell, settings, contestant, bench, _, _ = self.prepared
         self._ready = wait_ready(self.server, self._lines, bench, contestant, MACHINE)
         self._descriptors = server_proc.count_descriptors(self._ready.pid)
         self.watch = watch_server(self.prepared, self._ready, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
-        sliced = msgspec.structs.replace(wanted, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
+        sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, self._ready, bench)
         self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns", *self._witnesses()]))
-        self.load.wait_event(self.server, generate.connect_limit_s(wanted) + bench.slack_s)
+        self.load.wait_event(self.server, generate.connect_limit_s(settings) + bench.slack_s)
         self.watch.connected()
         self._pids = server_proc.family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
 
@@ -269,7 +272,7 @@ class Stand:
         self._has_begun = True
 
     def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
-        """Take the slice at this place of a turn; false where it did not take place."""
+        """Take the slice at this place of a turn; return whether it took place."""
         before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
@@ -289,7 +292,7 @@ class Stand:
         return event.event == "slice"
 
     def note_foreign(self, foreign: ForeignTime) -> None:
-        """Write down what took a core during the last slice, if nothing noted before did for longer."""
+        """Note what took a core during the last slice, if nothing noted before did for longer."""
         if foreign.seconds >= self.slices[-1].foreign_s:
             self.slices[-1] = msgspec.structs.replace(
                 self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
@@ -313,13 +316,13 @@ class Stand:
 
     def read_server_cpu(self) -> dict[int, float]:
         """CPU seconds of each process of the server so far."""
-        return {pid: _cpu_s(pid) for pid in self._pids}
+        return {pid: _read_cpu_s(pid) for pid in self._pids}
 
     def read_cpu(self) -> dict[int, float]:
         """CPU seconds of each process of the server, and of its load, so far."""
-        return self.read_server_cpu() | {self.load.process.pid: _cpu_s(self.load.process.pid)}
+        return self.read_server_cpu() | {self.load.process.pid: _read_cpu_s(self.load.process.pid)}
 
-    def conclude(self, turns: Turns, left: Sequence[str], seconds: float) -> Trial:
+    def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""
         if self.failure is not None:
             return fail(self.prepared, self.failure, seconds)
@@ -327,9 +330,9 @@ class Stand:
             judged = (*turns.audit_machine(turns.seen), turns.audit())
             return self._with_slices(lose(self.prepared, turns.seen, judged, seconds))
         observed = self._observe(self._result) if self.watch.saw_window else None
-        own_s = self.division.length_s * len(self.slices)
-        wanted = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
-        prepared = self.prepared._replace(wanted=wanted)
+        slices_s = self.division.length_s * len(self.slices)
+        settings = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
+        prepared = self.prepared._replace(wanted=settings)
         judged = (
             *judge(
                 prepared,
@@ -338,15 +341,15 @@ class Stand:
                 self._farewell,
                 observed,
                 turns.machine,
-                left,
+                left_programs,
                 overruns_s=[reading.overrun_s for reading in self._read_in_kept()],
             ),
             turns.audit(),
-            turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - own_s),
+            turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - slices_s),
             *self._audit_backlog(),
         )
-        seen = observed if self._ready.observed else None
-        measured = Measured(self._result, seen, turns.machine, self._count_kernel(), None, judged)
+        reported = observed if self._ready.observed else None
+        measured = Measured(self._result, reported, turns.machine, self._count_kernel(), None, judged)
         return self._with_slices(conclude(prepared, measured, seconds))
 
     def _with_slices(self, trial: Trial) -> Trial:
@@ -354,38 +357,38 @@ class Stand:
 
     def _audit_backlog(self) -> tuple[Audit, ...]:
         """Nothing for a closed loop, which has no queue beyond what is in flight."""
-        wanted, readings = self.prepared.wanted, self._read_in_kept()
-        if wanted.arrivals == "closed" or not readings:
+        settings, readings = self.prepared.wanted, self._read_in_kept()
+        if settings.arrivals == "closed" or not readings:
             return ()
         overruns_s = [reading.overrun_s for reading in readings]
-        return (turn_audits.backlog(overruns_s, self.division.length_s, wanted.service_time_in_all_s),)
+        return (turn_audits.backlog(overruns_s, self.division.length_s, settings.service_time_in_all_s),)
 
     def _read_in_kept(self) -> list[SliceReading]:
-        """What was read in the slices that were kept."""
-        return [reading for reading, one in zip(self._readings, self.slices, strict=True) if one.kept]
+        """Return the readings of the slices that were kept."""
+        return [reading for reading, made in zip(self._readings, self.slices, strict=True) if made.kept]
 
     def _witnesses(self) -> list[str]:
-        """Return the option for each core, of both sides, where the generator may run before the server: a witness runs
-        before both, and would else wait for them."""
+        """Return the option for a witness on each core of both sides. It needs the real-time priority: a witness runs
+        before server and generator, and would else wait for them."""
         pinning = self.prepared.bench.pinning
         if not pinning.realtime:
             return []
         return ["--witness", ",".join(map(str, (*pinning.server, *pinning.generator)))]
 
     def _make_slice(self) -> generate.Event:
-        _, wanted, _, bench, _, _ = self.prepared
+        _, settings, _, bench, _, _ = self.prepared
         self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
-        return self.load.wait_event(self.server, self.division.length_s + wanted.timeout_s + bench.slack_s)
+        return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + bench.slack_s)
 
     def _observe(self, load: LoadResult) -> ServerObservation:
-        """What the server used for the messages of the measured parts of the slices that were kept, of what it used in
-        these slices (its CPU) or in all (the rest)."""
+        """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU in
+        these slices, and of the rest in all slices."""
         whole = read_observation(self.watch, self._farewell)
-        kept = [one for one in self.slices if one.kept]
-        sent_kept, sent = sum(one.sent for one in kept), sum(one.sent for one in self.slices)
+        kept = [made for made in self.slices if made.kept]
+        sent_kept, sent = sum(made.sent for made in kept), sum(made.sent for made in self.slices)
         part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
         part = load.requests.sent / sent if sent else 0.0
-        cpu_s = part_of_kept * sum(one.cpu_s for one in kept)
+        cpu_s = part_of_kept * sum(made.cpu_s for made in kept)
         user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
         return msgspec.structs.replace(
             whole,
@@ -399,7 +402,7 @@ class Stand:
         )
 
     def _count_kernel(self) -> dict[str, int]:
-        """The counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
+        """Return the counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
         counted: dict[str, int] = {}
         for reading in self._read_in_kept():
             before, after = reading.kernel_before.counters(), reading.kernel_after.counters()
@@ -417,7 +420,7 @@ class _MayFail:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
-        """Why a server ended says more than what its load saw of it."""
+        """Prefer the reason why a server ended to the failure that its load saw."""
         if not isinstance(error, TrialError):
             return False
         stand = self._stand
@@ -434,14 +437,14 @@ class _MayFail:
 
 
 class Turns:
-    """The turns of a group, and what the machine did meanwhile."""
+    """The turns of a group, with the observations of the machine."""
 
     def __init__(self, stands: Sequence[Stand], bench: Bench) -> None:
         self._stands = stands
         self._bench = bench
         self._wanted = stands[0].division.turns
         self._slices_again = 2 * self._wanted * len(stands)
-        """So many more slices may be made again."""
+        """The retries of slices that are left."""
         self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.punctual)
         self.kept = 0
         self.dropped = 0
@@ -463,7 +466,7 @@ class Turns:
                 self._take(turn, order, own)
 
     def _orders(self) -> Iterator[Sequence[Stand]]:
-        """A random order, then its reverse, so that each follows each as often as the other way round."""
+        """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
         cell = self._stands[0].prepared.cell
         chance = random.Random(f"turns {self._bench.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
         while True:
@@ -477,7 +480,7 @@ class Turns:
         standing = [stand for stand in order if stand.takes_turns]
         foreign = ForeignPrograms(own, self._bench.pinning.server or self._cores)
         for place, stand in enumerate(standing):
-            beside = [one for one in standing if one is not stand and one.takes_turns]
+            beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
                 complete = self._take_undisturbed(stand, turn, place, beside, foreign) and complete
         self.seen = cpu_share.observation(before, cpu_share.take(own), self._cores)
@@ -494,37 +497,37 @@ class Turns:
     def _take_undisturbed(
         self, stand: Stand, turn: int, place: int, beside: Sequence[Stand], foreign: ForeignPrograms
     ) -> bool:
-        """Let a contestant take its slice, and again where a program of others ran on the server's cores for too long.
-        No figure of the load is looked at. False where no slice took place."""
-        for left in reversed(range(MOST_TRIES)):
+        """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long.
+        No figure of the load decides. False where no slice took place."""
+        for tries_left in reversed(range(MOST_TRIES)):
             before = foreign.read()
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
-            if not left or not self._is_made_again(stand.slices[-1].foreign_s, stand.division.length_s):
+            if not tries_left or not self._is_made_again(stand.slices[-1].foreign_s, stand.division.length_s):
                 break
             self._slices_again -= 1
             stand.keep(turn, keep=False)
         return True
 
     def _is_made_again(self, foreign_s: float, slice_s: float) -> bool:
-        """Never where foreign load is only counted, nor beside a neighbour that stays and disturbs every slice."""
+        """Whether a slice is retried: never where foreign load is only counted, nor beside a neighbour that stays."""
         if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
             return False
         return not turn_audits.is_free(foreign_s, slice_s, server_cores(self._bench.pinning))
 
     def audit_machine(self, seen: MachineObservation | None) -> tuple[Audit, ...]:
-        """Whether others left the cores to these contestants."""
+        """Judge whether others left the cores to these contestants."""
         return audits.foreign_load(seen, self._bench.foreign_load, beside=self._bench.neighbour)
 
     def audit(self) -> Audit:
-        """Whether enough turns were left to the contestants."""
+        """Judge whether enough turns were left to the contestants."""
         return turn_audits.turns(self.kept, self._wanted, self.dropped)
 
 
 def add_observations(first: MachineObservation | None, second: MachineObservation | None) -> MachineObservation | None:
-    """Return what was seen of the machine over two times together. Pure."""
+    """Return the sum of two observations of the machine. Pure."""
     if first is None or second is None:
         return second if first is None else first
     throttled = (
@@ -544,13 +547,13 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
 
 
 def used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Return the CPU seconds that processes used between two readings. Of one that has ended nothing can be read, so
-    nothing is added or taken away for it. Pure."""
+    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
+    Pure."""
     return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items())
 
 
-def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process; 0 once it has ended."""
+def _read_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process; 0 once it has ended."""
     with suppress(OSError):
         return time.clock_gettime(server_proc.cpu_clock(pid))
     return 0.0
