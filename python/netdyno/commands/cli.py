@@ -71,15 +71,15 @@ Export = Literal["json", "csv", "md"]
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
-"""Options that take the place of what the experiment says, where they are given."""
+"""Options that replace those of the experiment where they are given."""
 
 
-def _instead(*names: str) -> tuple[Option, ...]:
+def _select_options(*names: str) -> tuple[Option, ...]:
     return tuple(INSTEAD[name] for name in names)
 
 
 @app.command()
-@takes(*_instead("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"))
+@takes(*_select_options("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"))
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
     budget: Annotated[
@@ -122,7 +122,7 @@ def run(
         Trace,
         typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
     ] = "auto",
-    look: Annotated[
+    draw_profile: Annotated[
         bool, typer.Option("--profile", help="Draw afterwards where the servers spend their time (see: profile).")
     ] = False,
     cluster: RunCluster = None,
@@ -134,12 +134,12 @@ def run(
     names = tuple(contestant or ())
     own = run_command.OwnServers(tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load)
     wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own)
-    return run_command.run(wishes._replace(profile=look, cluster=cluster), sys.argv)
+    return run_command.run(wishes._replace(profile=draw_profile, cluster=cluster), sys.argv)
 
 
 @app.command()
 @takes(
-    *_instead("duration", "seed"),
+    *_select_options("duration", "seed"),
     replace(INSTEAD["time-budget"], default=600.0, help="Begin no block that would end later than this, such as 20m."),
 )
 def gate(
@@ -239,7 +239,7 @@ def advise(
 
 
 @app.command()
-@takes(replace(INSTEAD["blocks"], takes=whole(6)), *_instead("duration", "seed"))
+@takes(replace(INSTEAD["blocks"], takes=whole(6)), *_select_options("duration", "seed"))
 def aa(
     comparisons: Annotated[int, typer.Option(min=1, help="How many comparisons of a contestant with itself.")] = 45,
     contestant: Contestants = None,
@@ -341,7 +341,7 @@ def client(ctx: typer.Context) -> int:
 
 
 def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
-    """Become the contestant that the first word names, with the other words as its options."""
+    """Replace this process by the contestant that the first word names; the other words are its options."""
     from netdyno.contestants import building, contestants
     from netdyno.model import transports
 
@@ -358,12 +358,12 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     command = [*chosen.command, *words[1:]]
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
     if transports.of(chosen).private and not wants_none:
-        command = _in_a_private_network(chosen.name, command)
+        command = _wrap_in_private_network(chosen.name, command)
     return _become(command)
 
 
-def _in_a_private_network(name: str, command: Sequence[str]) -> list[str]:
-    """The same program in a network namespace of its own, after a word on how to reach it there."""
+def _wrap_in_private_network(name: str, command: Sequence[str]) -> list[str]:
+    """Return the command in a private network namespace, and print how to reach it there."""
     from netdyno.machine.links.namespace import NotAllowedError, becoming
 
     try:
@@ -461,14 +461,14 @@ def chat(
 
 
 def _become(command: Sequence[str]) -> NoReturn:
-    """Become the program, with the settings that a trial gives it: its output, signals and exit code are its own."""
+    """Replace this process by the program, with its settings in a trial: output, signals and exit code are its own."""
     from netdyno.machine import program_settings
 
-    given = program_settings.choose()
-    given.apply()
+    chosen = program_settings.choose()
+    chosen.apply()
     sys.stdout.flush()
     try:
-        os.execvpe(command[0], list(command), given.environment)
+        os.execvpe(command[0], list(command), chosen.environment)
     except OSError as error:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
 
@@ -602,7 +602,7 @@ def run_tests(
     attack: Annotated[
         bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
     ] = False,
-    every: Annotated[
+    against_all: Annotated[
         bool, typer.Option("--all", help="Every conformance test against every contestant: before a release.")
     ] = False,
 ) -> int:
@@ -612,7 +612,7 @@ def run_tests(
     from netdyno.contestants import building
 
     building.make((building.EVERYTHING,), build_dir())
-    arguments = (*checks.AGAINST_ALL, *ctx.args) if every else ctx.args
+    arguments = (*checks.AGAINST_ALL, *ctx.args) if against_all else ctx.args
     return checks.run_tests(build_dir(), arguments, quick=quick, attack=attack)
 
 
@@ -691,11 +691,11 @@ def cluster_status(folder: Cluster = CLUSTER, as_json: Json = False) -> int:
 TOO_LITTLE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 )
-"""What the system says where disk, descriptors, memory or processes have run out."""
+"""The errors of the system where disk, descriptors, memory or processes have run out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The whole program: returns the exit code. A mistake of the user's is one line on stderr and exit code 2."""
+    """Run the program and return the exit code. A mistake of the user's is one line on stderr and exit code 2."""
     if ASKS in os.environ:
         from typer._completion_classes import completion_init
 
@@ -716,7 +716,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _complain(f"the machine has run out of something: {error}", 2)
     except typer.TyperException as error:
-        return _complain(error.format_message() + _where_it_is_told(error), 2)
+        return _complain(error.format_message() + _find_help(error), 2)
     except KeyboardInterrupt:
         return 130
 
@@ -727,8 +727,8 @@ def _command() -> TyperGroup:
     return get_group(app)
 
 
-def _where_it_is_told(error: typer.TyperException) -> str:
-    """The help of the command that was used wrongly; only an error of usage knows its command."""
+def _find_help(error: typer.TyperException) -> str:
+    """Return a hint to the help of the misused command; only an error of usage knows its command."""
     context = getattr(error, "ctx", None)
     return f" (see: ./{context.command_path} --help)" if context else ""
 

@@ -1,5 +1,5 @@
-"""`netdyno gate`: is a server worse than it was by more than a margin? Both are in the blocks of one run, which goes on
-until that is decided."""
+"""`netdyno gate`: decide whether a server is worse than before by more than a margin. Both are in the blocks of one
+run, which goes on until that is decided."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
 
 BEFORE, AFTER = "before", "after"
 MARGINS: Mapping[str, float] = {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
-"""Where none is given. A 99th percentile is made of one message in a hundred, and scatters."""
+"""The default margins. A 99th percentile rests on one message in a hundred, and scatters."""
 WAYS = (
     "give --before COMMAND and --after COMMAND, or --base REF with --server COMMAND (and --build COMMAND), or "
     "--base REF with --contestant NAME"
@@ -42,10 +42,9 @@ BROKEN = 2
 
 
 class GateWishes(NamedTuple):
-    """What a gate was asked for. Either two commands, or a commit `base` that HEAD is held against: of a repository,
-    with the command that starts its server and the one that builds it, or of netdyno's own, with a contestant.
-    `repository` is None where none is named: the folder that one stands in. `workload` is what a command's server
-    speaks; margins are as they are written."""
+    """The request of a gate: either two commands, or a commit `base` that HEAD is compared with. The commit is of a
+    repository, with the commands that start and build its server, or of netdyno's own, with a contestant. `repository`
+    None means the current folder. `workload` is that of a command's server; margins are as they are written."""
 
     experiment: str
     before: str | None
@@ -66,12 +65,15 @@ class GateWishes(NamedTuple):
 
 
 def run(wishes: GateWishes, argv: Sequence[str]) -> int:
-    """Exit code 0 where every metric is within its margin or better, 1 where one is worse, 3 where it is not decided,
-    2 where it broke, 128 + signal when interrupted. Nothing else may end with 1: it would blame the server."""
+    """Decide the gate. Return 0 where every metric is within its margin or better, 1 where one is worse, 3 where it is
+    not decided, 2 where it broke, 128 + signal when interrupted. Nothing else may end with 1: it would blame the
+    server."""
     try:
         return _run(wishes, argv)
     except BrokenPipeError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor does Python write to it at its end
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that Python does not write to it at its end either
         raise UserError("the reader of the gate's output has gone") from error
     except UserError:
         raise
@@ -86,10 +88,10 @@ def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise UserError(f"{path} cannot be written")
     if wishes.base is None:
-        of_base = (wishes.server, wishes.contestant, wishes.build, wishes.repository)
-        if wishes.before is None or wishes.after is None or any(of_base):
+        base_options = (wishes.server, wishes.contestant, wishes.build, wishes.repository)
+        if wishes.before is None or wishes.after is None or any(base_options):
             raise UserError(f"a gate has two servers: {WAYS}")
-        return decide(_run_wishes(wishes, own=_commands(wishes, wishes.before, wishes.after)), wishes, argv)
+        return decide(_build_wishes(wishes, own=_build_own_servers(wishes, wishes.before, wishes.after)), wishes, argv)
     if wishes.before or wishes.after or bool(wishes.server) == bool(wishes.contestant):
         raise UserError(f"--base: {WAYS}")
     if wishes.contestant and wishes.repository:
@@ -102,25 +104,28 @@ def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
     with trees.checked_out(repository, [wishes.base, "HEAD"]) as folders:
         if wishes.contestant:
             print(f"netdyno: building {wishes.contestant} twice", file=sys.stderr, flush=True)
-            both = (trees.contestant(folder, wishes.contestant) for folder in folders)
-            named = tuple(trees.renamed(one, name) for one, name in zip(both, (BEFORE, AFTER), strict=True))
-            return decide(_run_wishes(wishes, others=named), wishes, argv)
+            contestants_of_trees = (trees.contestant(folder, wishes.contestant) for folder in folders)
+            renamed = tuple(
+                trees.renamed(contestant, name)
+                for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
+            )
+            return decide(_build_wishes(wishes, others=renamed), wishes, argv)
         for folder in folders if wishes.build else ():
             trees.build(folder, wishes.build or "")
         lines = [(wishes.server or "").replace(trees.TREE, str(folder)) for folder in folders]
-        return decide(_run_wishes(wishes, own=_commands(wishes, *lines)), wishes, argv)
+        return decide(_build_wishes(wishes, own=_build_own_servers(wishes, *lines)), wishes, argv)
 
 
-def _commands(wishes: GateWishes, before: str, after: str) -> OwnServers:
+def _build_own_servers(wishes: GateWishes, before: str, after: str) -> OwnServers:
     return OwnServers((before, after), (), (BEFORE, AFTER), wishes.workload)
 
 
-def _run_wishes(wishes: GateWishes, own: OwnServers = NOBODY, others: tuple[Contestant, ...] = ()) -> Wishes:
-    of_run = {name: value for name, value in wishes.asked.items() if name != "time-budget"}
+def _build_wishes(wishes: GateWishes, own: OwnServers = NOBODY, others: tuple[Contestant, ...] = ()) -> Wishes:
+    run_options = {name: value for name, value in wishes.asked.items() if name != "time-budget"}
     return Wishes(
         wishes.experiment,
         "normal",
-        of_run,
+        run_options,
         (),
         wishes.results,
         wishes.as_json,
@@ -131,49 +136,49 @@ def _run_wishes(wishes: GateWishes, own: OwnServers = NOBODY, others: tuple[Cont
     )
 
 
-def decide(asked: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
+def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
     margins = margins_of(wishes.margins)
 
-    def adapt(found: Experiment, servers: Sequence[Contestant], _clients: Sequence[Contestant]) -> Experiment:
+    def adapt(experiment: Experiment, servers: Sequence[Contestant], _clients: Sequence[Contestant]) -> Experiment:
         for server in servers:
             if server.name in (BEFORE, AFTER) and not server.available:
                 raise UserError(f"the server {server.name} cannot be started: {server.why_not}")
-        return as_gate(found, margins, wishes.asked["time-budget"])
+        return as_gate(experiment, margins, wishes.asked["time-budget"])
 
-    done = run_command.carry_out(asked, argv, adapt)
-    found = done.analysis.gate if done.analysis else None
+    done = run_command.carry_out(run_wishes, argv, adapt)
+    findings = done.analysis.gate if done.analysis else None
     if wishes.as_json:
-        print(json.dumps(done.line | {"gate": as_json(found) if found else None}), flush=True)
-    if found is not None:
+        print(json.dumps(done.line | {"gate": as_json(findings) if findings else None}), flush=True)
+    if findings is not None:
         scenarios = done.analysis.scenarios if done.analysis else ()
         from netdyno.present.prose import company
 
-        notes = list(dict.fromkeys(text for one in scenarios for text in company.sentences(one.company)))
-        _write(found, str(done.line["run_id"]), wishes, notes)
+        notes = list(dict.fromkeys(text for scenario in scenarios for text in company.sentences(scenario.company)))
+        _write(findings, str(done.line["run_id"]), wishes, notes)
     else:
         print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)
     if done.exit_code > 128:
         return done.exit_code
-    return EXIT_CODES[found.decision if found else "open"]
+    return EXIT_CODES[findings.decision if findings else "open"]
 
 
-def _write(found: Found, run_id: str, wishes: GateWishes, notes: Sequence[str]) -> None:
+def _write(findings: Found, run_id: str, wishes: GateWishes, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
-    print(gate.text(found, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
-    for path, written in ((wishes.markdown, gate.markdown), (wishes.junit, gate.junit)):
+    print(gate.text(findings, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
+    for path, render in ((wishes.markdown, gate.markdown), (wishes.junit, gate.junit)):
         if path is not None:
             try:
-                write_whole(path, written(found, run_id, notes))
+                write_whole(path, render(findings, run_id, notes))
             except OSError as error:
                 raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def margins_of(written: Sequence[str]) -> Mapping[str, float]:
-    """Shares by metric, of texts such as "p99=25" in per cent. Raises UserError for any other."""
+    """Read shares by metric from texts such as "p99=25" in per cent. Raises UserError for any other."""
     from netdyno.analysis.gate.found import METRIC_NAMES
 
-    found: dict[str, float] = {}
+    margins: dict[str, float] = {}
     for text in written:
         name, _, amount = text.partition("=")
         if name not in METRIC_NAMES:
@@ -184,27 +189,27 @@ def margins_of(written: Sequence[str]) -> Mapping[str, float]:
             share = math.nan
         if not 0 < share < 1:
             raise UserError(f"--margin {text!r}: write what it may be worse by, in per cent: {name}=5")
-        found[name] = share
-    return found or MARGINS
+        margins[name] = share
+    return margins or MARGINS
 
 
-def as_gate(asked: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
-    """The experiment as one that goes on until it has decided, without claims, figures and control. Raises UserError
-    where it has no metric with a margin."""
+def as_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
+    """Return the experiment as one that goes on until it has decided, without claims, figures and control. Raises
+    UserError where it has no metric with a margin."""
     from netdyno.analysis.gate.judge import metrics_of
 
     gate = Gate(before=BEFORE, after=AFTER, margins=dict(margins))
     scenarios = tuple(
-        msgspec.structs.replace(one, blocks=GATE_LOOKS[0], most_blocks=GATE_LOOKS[-1], precision=None)
-        for one in asked.scenarios
-        if metrics_of(gate, one)
+        msgspec.structs.replace(scenario, blocks=GATE_LOOKS[0], most_blocks=GATE_LOOKS[-1], precision=None)
+        for scenario in experiment.scenarios
+        if metrics_of(gate, scenario)
     )
     if not scenarios:
         raise UserError(
-            f"experiment {asked.name!r} measures nothing that has a margin ({', '.join(margins)}) in a gate"
+            f"experiment {experiment.name!r} measures nothing that has a margin ({', '.join(margins)}) in a gate"
         )
     return msgspec.structs.replace(
-        asked,
+        experiment,
         scenarios=scenarios,
         claims=(),
         figures=(),
@@ -215,7 +220,7 @@ def as_gate(asked: Experiment, margins: Mapping[str, float], time_budget_s: floa
     )
 
 
-def as_json(found: Found) -> dict[str, object]:
+def as_json(findings: Found) -> dict[str, object]:
     from netdyno.present.findings_json import gate
 
-    return gate(found)
+    return gate(findings)

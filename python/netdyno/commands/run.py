@@ -1,4 +1,4 @@
-"""`netdyno run` and `netdyno report`: from the words of the command line to a table, a report and an exit code."""
+"""`netdyno run` and `netdyno report`: turn a command line into a table, a report and an exit code."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:  # its statistics are heavy
 
 REPORT_NAME = "report.html"
 FINDINGS_NAME = "findings.json"
-"""Beside it: the same for programs (protocol/findings.md)."""
+"""The report's content for programs, in the same folder (protocol/findings.md)."""
 
 
 class OwnServers(NamedTuple):
-    """The user's own servers: the command lines of some, the addresses of others, the names of the first of them all,
-    what all of them speak (None: nothing was said of it), and whether those beyond the loopback may be loaded."""
+    """The user's own servers: command lines, addresses, names for the first of them in that order, the workload of all
+    (None: not given), and whether those beyond the loopback may be loaded."""
 
     commands: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class OwnServers(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """What a run was asked for; `asked` has what takes the place of what the experiment says."""
+    """The request of a run; the options in `asked` replace those of the experiment."""
 
     experiment: str
     budget: Budget
@@ -70,13 +70,13 @@ class Wishes(NamedTuple):
     others: tuple[Contestant, ...] = ()
     """Servers that are in no folder of this tree, ready to be started."""
     profile: bool = False
-    """Whether the servers are looked at by perf, once the trials are over."""
+    """Whether perf profiles the servers, once the trials are over."""
     cluster: Path | None = None
     """The folder of the hosts to run on."""
 
 
 class Done(NamedTuple):
-    """What came of a run: the exit code that goes with it, its line of JSON, and its findings where it has any."""
+    """The result of a run: its exit code, its line of JSON, and its findings where it has any."""
 
     exit_code: int
     line: dict[str, object]
@@ -84,32 +84,36 @@ class Done(NamedTuple):
 
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
-    """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
+    """Run an experiment. Return 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
     return _end(carry_out(wishes, argv), wishes.as_json)
 
 
 Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Experiment]
 
 
-def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, _servers, _clients: asked) -> Done:
-    """Run what is wished for, print its table and write its report. `adapt` makes of the experiment with the wishes in
-    place, all servers and all clients what is run."""
+def carry_out(
+    wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
+) -> Done:
+    """Run the requested experiment, print its table and write its report. `adapt` changes the experiment before that;
+    it gets all servers and all clients, too."""
     build = build_dir()
-    everyone = contestants.discover(build=build, kind="client")
+    all_clients = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    servers = (*servers, *_own(wishes.own, [server.name for server in servers]), *wishes.others)
-    asked = adapt(_experiment(wishes, everyone, servers), servers, everyone)
-    clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
-    chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
-    ready = needed.make(asked, chosen, clients, build)
-    console, display = _screen(wishes.as_json)
+    servers = (*servers, *_find_own_servers(wishes.own, [server.name for server in servers]), *wishes.others)
+    adapted = adapt(_load_experiment(wishes, all_clients, servers), servers, all_clients)
+    clients = [contestants.by_name(all_clients, name, "client") for name in experiment.clients(adapted)]
+    chosen = [
+        server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
+    ]
+    ready = needed.make(adapted, chosen, clients, build)
+    console, display = _open_screen(wishes.as_json)
     if wishes.cluster and wishes.profile:
         raise UserError("--profile looks at servers of this machine, and with --cluster they run on another")
-    if wishes.cluster and any(one.own is not None or one in wishes.others for one in ready.servers):
+    if wishes.cluster and any(server.own is not None or server in wishes.others for server in ready.servers):
         raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
-    with _stage(wishes.cluster) as stage:
+    with _open_stage(wishes.cluster) as stage:
         outcome = runner.execute(
-            asked,
+            adapted,
             ready.servers,
             clients=ready.clients,
             results=wishes.results,
@@ -120,17 +124,17 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
             trace=wishes.trace,
             stage=stage,
         )
-    done = _tell(outcome, console)
+    done = _present_outcome(outcome, console)
     if wishes.profile and not outcome.interrupted:
-        profile.beside(asked, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+        profile.beside(adapted, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done
 
 
 @contextmanager
-def _stage(cluster: Path | None) -> Iterator[Stage | None]:
-    """The hosts of a cluster; none where a run takes place on this machine. Raises UserError."""
+def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
+    """Open the hosts of a cluster; none for a run on this machine. Raises UserError."""
     if cluster is None:
         yield None
         return
@@ -142,37 +146,39 @@ def _stage(cluster: Path | None) -> Iterator[Stage | None]:
         yield Stage(control)
 
 
-def _own(asked: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
-    """Raises UserError where something is said of servers that are not there."""
-    workload = asked.workload or own.DEFAULT_WORKLOAD
-    found = [Own(command=line, workload=workload) for line in asked.commands]
-    found += [own.at(address, workload, may_be_loaded=asked.may_be_loaded) for address in asked.addresses]
-    if asked.workload is not None and not found:
+def _find_own_servers(description: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
+    """Return the user's own servers. Raises UserError where options describe servers that are not given."""
+    workload = description.workload or own.DEFAULT_WORKLOAD
+    own_servers = [Own(command=line, workload=workload) for line in description.commands]
+    own_servers += [
+        own.at(address, workload, may_be_loaded=description.may_be_loaded) for address in description.addresses
+    ]
+    if description.workload is not None and not own_servers:
         raise UserError("--workload says what your own servers speak, and there is no --server and no --address")
-    return own.named(found, asked.names, taken)
+    return own.named(own_servers, description.names, taken)
 
 
 def go_on(run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None, given: Given) -> int:
-    """`netdyno resume`: the rest of an interrupted run; the exit codes are those of `run`."""
+    """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`."""
     from netdyno.run.resume import resume
 
-    again = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
-    again += ["--results", str(results)] if results != ROOT / "results" else []
-    console, display = _screen(as_json)
-    with _stage(cluster) as stage:
+    command_line = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
+    command_line += ["--results", str(results)] if results != ROOT / "results" else []
+    console, display = _open_screen(as_json)
+    with _open_stage(cluster) as stage:
         outcome = resume(
             read.find(results, run),
             build=build_dir(),
             display=display,
             anyway=anyway,
-            permit=partial(permission.ask, given=given, again=again),
+            permit=partial(permission.ask, given=given, again=command_line),
             stage=stage,
         )
-    return _end(_tell(outcome, console), as_json)
+    return _end(_present_outcome(outcome, console), as_json)
 
 
-def _screen(as_json: bool) -> tuple[Console, Display]:
-    """Where a run is shown; with --json, stdout is for the one line at the end."""
+def _open_screen(as_json: bool) -> tuple[Console, Display]:
+    """Return the console and the display of a run; with --json, stdout is for the one line at the end."""
     console = Console(stderr=as_json)
     return console, LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
 
@@ -183,8 +189,8 @@ def _end(done: Done, as_json: bool) -> int:
     return done.exit_code
 
 
-def _tell(outcome: runner.Outcome, console: Console) -> Done:
-    """Table and report of what is stored."""
+def _present_outcome(outcome: runner.Outcome, console: Console) -> Done:
+    """Present a stored run: its table, its report and its result."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = outcomes.counts(stored)
     if outcome.interrupted:
@@ -206,88 +212,89 @@ def _tell(outcome: runner.Outcome, console: Console) -> Done:
     )
 
 
-def _experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
-    """The experiment with the command line's wishes in place, its contestants by name."""
+def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
+    """Load the experiment, apply the command line's options, and resolve its contestants to names."""
     path = experiment.find(wishes.experiment, experiment.experiments_dir())
     names = [client.name for client in clients]
     instruments = [client.name for client in clients if client.manifest.instrument]
-    asked = experiment.with_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
-    beside = [one.name for one in servers if one.own is not None or one in wishes.others]
-    chosen = (*wishes.contestants, *beside)
-    asked = experiment.with_contestants(
-        asked, lambda patterns: [one.name for one in contestants.select(servers, chosen or patterns)]
+    requested = experiment.with_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
+    extra_names = [server.name for server in servers if server.own is not None or server in wishes.others]
+    chosen = (*wishes.contestants, *extra_names)
+    requested = experiment.with_contestants(
+        requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
     given = wishes.asked
     if "aa-share" in given:
-        asked = msgspec.structs.replace(asked, aa_share=given["aa-share"])
-    asked = runner.with_overrides(
-        asked, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
+        requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])
+    requested = runner.with_overrides(
+        requested, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
     )
-    return blocks.with_budget(asked, given.get("most-blocks"), given.get("time-budget"))
+    return blocks.with_budget(requested, given.get("most-blocks"), given.get("time-budget"))
 
 
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
-    """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
+    """Print the table and write the report of a run. The imports are here because drawing needs the heavy libraries."""
     from netdyno.analysis.analysis import analyse
     from netdyno.present.terminal.table import render
 
     analysis = analyse(stored)
     console.print(render(analysis))
     path = _write_page(analysis, folder)
-    (folder / FINDINGS_NAME).write_text(_encoded(analysis), encoding="utf-8")
+    (folder / FINDINGS_NAME).write_text(_encode_findings(analysis), encoding="utf-8")
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
 
 
 def _write_page(analysis: Analysis, folder: Path) -> Path:
-    """The report of a run in its folder, with the profiles that are there."""
+    """Write the report of a run into its folder, with the profiles there."""
     from netdyno.present.report import write_page
 
     path = folder.resolve() / REPORT_NAME
-    write_page(analysis, path, (), _profiled(folder))
+    write_page(analysis, path, (), _read_profiles(folder))
     return path
 
 
-def _profiled(folder: Path) -> profiles.Stored:
-    """The profiles of a run; what of them cannot be used is said."""
-    found = profiles.read(folder)
-    for text in found.damaged:
+def _read_profiles(folder: Path) -> profiles.Stored:
+    """Read the profiles of a run, and print those that cannot be used."""
+    stored = profiles.read(folder)
+    for text in stored.damaged:
         print(f"netdyno: {harmless(text)}", file=sys.stderr)
-    return found
+    return stored
 
 
 def findings(run: str, results: Path) -> str:
-    """The findings of a stored run as one JSON object. Raises UserError where there is no such run."""
+    """Return the findings of a stored run as one JSON object. Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
 
-    return _encoded(analyse(read.load(read.find(results, run))))
+    return _encode_findings(analyse(read.load(read.find(results, run))))
 
 
 def export(run: str, results: Path, form: Literal["json", "csv", "md"]) -> str:
-    """Findings, cells and trials of a stored run (protocol/export.md). Raises UserError where there is no such run."""
+    """Return findings, cells and trials of a stored run (protocol/export.md). Raises UserError where there is no such
+    run."""
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
 
     stored = read.load(read.find(results, run))
-    found = collect(analyse(stored))
+    collected = collect(analyse(stored))
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
-    return tables.as_csv(found) if form == "csv" else tables.as_markdown(found)
+        return msgspec.json.format(msgspec.json.encode(collected), indent=1).decode() + "\n"
+    return tables.as_csv(collected) if form == "csv" else tables.as_markdown(collected)
 
 
-def _encoded(analysis: Analysis) -> str:
+def _encode_findings(analysis: Analysis) -> str:
     from netdyno.present.findings_json import document
 
     return json.dumps(document(analysis), indent=1, allow_nan=False) + "\n"
 
 
 def write_report(runs: Sequence[str], results: Path) -> Path:
-    """Write the report of a stored run again, beside it, and return its path. Further runs are laid over it, on a page
-    of its own."""
+    """Write the report of a stored run again into its folder, and return its path. Further runs are laid over it, on a
+    separate page."""
     paths = [read.find(results, run) for run in runs]
-    first, *others = [read.load(path) for path in paths]
-    names = [one.run_id for one in others]
+    first, *further = [read.load(path) for path in paths]
+    names = [run.run_id for run in further]
     if len({first.run_id, *names}) < len(runs):
         raise UserError("the same run twice: name different runs")
     target = paths[0].parent.resolve() / (f"report-with-{'-'.join(names)}.html" if names else REPORT_NAME)
@@ -301,12 +308,14 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
 
     if len(runs) > overlay.MOST_RUNS:
         raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be distinguished in one figure")
-    overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
+    overlaid = [Overlaid(analyse(run), side_by_side(first, run)) for run in further]
     analysis = analyse(first)
-    for text in overlay.unshared([analysis, *(one.analysis for one in overlaid)], [one.changes for one in overlaid]):
+    for text in overlay.unshared(
+        [analysis, *(layer.analysis for layer in overlaid)], [layer.changes for layer in overlaid]
+    ):
         print(f"netdyno: {harmless(text)}", file=sys.stderr)
     try:
-        write_page(analysis, target, overlaid, _profiled(target.parent))
+        write_page(analysis, target, overlaid, _read_profiles(target.parent))
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     return target
