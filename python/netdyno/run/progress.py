@@ -1,4 +1,4 @@
-"""How far a run is, and who is told of it."""
+"""The progress of a run, and the display that shows it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from netdyno.model.trial import Trial
 
 
 class Progress:
-    """How far a run is, and how long the rest will take. Of a run that goes on until it is precise enough, `total` and
-    `blocks` are the most that it may have, and only `planned` trials are sure to come."""
+    """The progress of a run, and the time left. Of a run that goes on until it is precise enough, `total` and `blocks`
+    are the most that it may have, and only `planned` trials are sure to come."""
 
     def __init__(self, cells: tuple[Cell, ...], trial_s: float, time_budget_s: float | None = None) -> None:
         self.total = self.planned = len(cells)
@@ -30,12 +30,12 @@ class Progress:
         self._spent_s += seconds_of(trial)
 
     def again(self, disturbed: Trial) -> None:
-        """A trial that is made again is not done."""
+        """Take back a trial that is retried."""
         self.counts[by_itself(disturbed)] -= 1
         self.made_again += 1
 
     def revise(self, was: Trial, now: Trial) -> None:
-        """A trial that was judged after it had been added: it counts as what it is now."""
+        """Count a trial that was judged after it had been added by its new verdict."""
         self.counts[by_itself(was)] -= 1
         self.counts[by_itself(now)] += 1
 
@@ -44,13 +44,13 @@ class Progress:
         return self.counts.total()
 
     def expect(self, planned: int, total: int, blocks: int, *, goes_on: bool = False) -> None:
-        """From now on so many trials are planned, and there may be so many trials and blocks in all. `goes_on`: others
-        come until the budget of time is used."""
+        """Set the planned trials, and the most trials and blocks in all. `goes_on`: more come until the budget of time
+        is used."""
         self.planned, self.total, self.blocks, self._goes_on = planned, total, blocks, goes_on
 
     @property
     def is_late(self) -> bool:
-        """Whether what is planned will not be done within the budget of time, as trials are made again."""
+        """Whether retried trials keep the plan from ending within the budget of time."""
         budget_s = self._time_budget_s
         return bool(self.made_again) and budget_s is not None and self._spent_s + self._planned_s > budget_s
 
@@ -63,7 +63,7 @@ class Progress:
         return (self.planned - self.done) * self._per_trial_s
 
     def left_s(self) -> float:
-        """Seconds left, at most: what the trials took so far, skips included, else the plan's figure."""
+        """Return the seconds left, at most: by the mean of the trials so far, skips included, else by the plan."""
         most_s = (self.total - self.done) * self._per_trial_s
         if self._time_budget_s is not None:
             left_s = self._time_budget_s - self._spent_s
@@ -77,7 +77,7 @@ class Progress:
 
 
 class Display(Protocol):
-    """What the runner tells whoever watches."""
+    """The display that the runner writes to."""
 
     def begin(self, text: str) -> None: ...
     def trial_started(self, cell: Cell, progress: Progress) -> None: ...

@@ -1,8 +1,8 @@
-"""`netdyno resume`: go on with a run that was interrupted, where it was, in the same file.
+"""`netdyno resume`: resume an interrupted run where it stopped, in the same file.
 
-The cells, their order and their seeds are those that were planned. What could make the rest differ from the beginning,
-the machine, the compiler, the programs, is compared first; where it differs, nothing is run unless the user says so,
-and then the run says so too."""
+The cells, their order and their seeds are those that were planned. The machine, the compiler and the programs could
+make the rest differ from the beginning, so they are compared first; where they differ, nothing is run unless the user
+insists, and then the run records it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from netdyno.cluster.stage import Stage
 
 RESUMED = "resumed"
-"""The key of the environment that has a line for each time a run was gone on with."""
+"""The key of the environment that has a line for each time a run was resumed."""
 
 
 def resume(
@@ -48,27 +48,26 @@ def resume(
     permit: Callable[[Run], None],
     stage: Stage | None = None,
 ) -> runner.Outcome:
-    """Go on with the stored run. `permit` raises UserError where the user does not want what the run would start
-    beside the servers of this repository; nothing is started or connected to before. Raises UserError where there is
-    nothing to go on with, where it is still being made, or where something decisive differs and the user did not say
-    `anyway`."""
+    """Resume a stored run. `permit` raises UserError where the user forbids the programs that the run would start
+    beside the servers of this repository; nothing is started or connected to before. Raises UserError where nothing is
+    left to do, where the run is still being made, or where something decisive differs without `anyway`."""
     with Store.reopen(path) as stored:
         run = read.load(path)
         if run.finished_at is not None:
             raise UserError(f"the run {run.run_id} finished at {run.finished_at}; nothing is left to do")
-        asked = run.experiment
-        if asked.capacity:
+        planned = run.experiment
+        if planned.capacity:
             raise UserError(f"the run {run.run_id} is a search for a capacity, which cannot be resumed: start it again")
         if (OF_CLUSTER in run.environment) != (stage is not None):
             how = "over a cluster (--cluster DIR)" if stage is None else "on one machine (without --cluster)"
             raise UserError(f"the run {run.run_id} was made {how}")
         cells = read.load_cells(path)
-        _check_options(asked, cells)
+        _check_options(planned, cells)
         permit(run)
-        servers, clients = _ready(run, build)
-        runner.check(asked, servers, build)
-        bench, found = runner.set_up(
-            asked,
+        servers, clients = _make_ready(run, build)
+        runner.check(planned, servers, build)
+        bench, facts = runner.set_up(
+            planned,
             servers,
             clients=clients,
             build=build,
@@ -77,29 +76,29 @@ def resume(
             foreign_load=_foreign_load(run),
             stage=stage,
         )
-        differ = [changes.said(change) for change in differences.decisive(run.environment, found)]
-        if differ and not anyway:
+        changed_words = [changes.said(change) for change in differences.decisive(run.environment, facts)]
+        if changed_words and not anyway:
             raise UserError(
-                f"the run {run.run_id} cannot be resumed, because something has changed: {'; '.join(differ)} "
+                f"the run {run.run_id} cannot be resumed, because something has changed: {'; '.join(changed_words)} "
                 "(--anyway resumes it, and records the change)"
             )
-        run = msgspec.structs.replace(run, environment=_with_line(run, differ))
+        run = msgspec.structs.replace(run, environment=_add_line(run, changed_words))
         stored.record(run.environment)
         runner.write_environment(path.parent, run.environment)
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
-        display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
-        named = {server.name: server for server in servers}
-        beside = Canary(canary_path(build), bench.pinning, path.parent)
-        to_trace = traced.missing(traced.tasks(asked, named, bench.clients, _trace(run)), run.traced)
-        interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace, stage)
+        display.begin(f"{run.run_id}: {planned.question} Going on after {done}")
+        servers_by_name = {server.name: server for server in servers}
+        canary = Canary(canary_path(build), bench.pinning, path.parent)
+        to_trace = traced.missing(traced.tasks(planned, servers_by_name, bench.clients, _choose_trace(run)), run.traced)
+        interrupted = runner.carry_out(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
 
-def _check_options(asked: Experiment, cells: Sequence[Cell]) -> None:
-    """Raise UserError where the plan names what its experiment has not, or a server would be given an option that no
+def _check_options(planned: Experiment, cells: Sequence[Cell]) -> None:
+    """Raise UserError where the plan names something that its experiment lacks, or gives a server an option that no
     experiment can set: all of them become words of command lines."""
-    scenarios = {scenario.name: scenario for scenario in asked.scenarios}
-    for scenario in asked.scenarios:
+    scenarios = {scenario.name: scenario for scenario in planned.scenarios}
+    for scenario in planned.scenarios:
         options.check_stored(f"the stored scenario {scenario.name!r}", scenario)
     for cell in cells:
         if cell.scenario not in scenarios or cell.contestant not in scenarios[cell.scenario].contestants:
@@ -109,33 +108,33 @@ def _check_options(asked: Experiment, cells: Sequence[Cell]) -> None:
         options.check_levels(f"the stored plan of {cell.scenario!r}", cell.levels)
 
 
-def _with_line(run: Run, differ: Sequence[str]) -> Environment:
+def _add_line(run: Run, changed_words: Sequence[str]) -> Environment:
     before = run.environment.get(RESUMED, [])
     line = f"{utc_now()} after {quantities.plural(len(run.all_trials), 'trial')}"
-    line += f", though {'; '.join(differ)}" if differ else ""
+    line += f", though {'; '.join(changed_words)}" if changed_words else ""
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _ready(run: Run, build: Path) -> needed.Ready:
-    asked = run.experiment
+def _make_ready(run: Run, build: Path) -> needed.Ready:
+    planned = run.experiment
     servers = (*contestants.discover(build=build), *own.of_run(run.about))
     clients = contestants.discover(build=build, kind="client")
-    names = sorted({name for scenario in asked.scenarios for name in scenario.contestants})
+    names = sorted({name for scenario in planned.scenarios for name in scenario.contestants})
     return needed.make(
-        asked,
+        planned,
         [contestants.by_name(servers, name) for name in names],
-        [contestants.by_name(clients, name, "client") for name in experiment.clients(asked)],
+        [contestants.by_name(clients, name, "client") for name in experiment.clients(planned)],
         build,
     )
 
 
 def _foreign_load(run: Run) -> ForeignLoad:
-    """What the run began with; one that was stored before it was recorded struck such trials out."""
+    """Return the run's rule; a run from before it was recorded excluded such trials."""
     recorded = run.environment.get("foreign_load")
     return cast(ForeignLoad, recorded) if recorded in get_args(ForeignLoad) else "strike-out"
 
 
-def _trace(run: Run) -> Trace:
-    """What the run began with; of one that was stored before it was recorded nobody knows, and it takes the default."""
+def _choose_trace(run: Run) -> Trace:
+    """Return the run's choice; a run from before it was recorded takes the default."""
     recorded = run.environment.get("trace")
     return cast(Trace, recorded) if recorded in get_args(Trace) else "auto"

@@ -1,4 +1,4 @@
-"""One load of what several hosts or processes have made of it. Pure. Histograms, counts and intervals are added, and
+"""Merge the loads of several hosts or processes into one. Pure. Histograms, counts and intervals are added, and
 percentiles read from the sums; none is averaged."""
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ from netdyno.statistics.histogram import Histogram
 Counts = TypeVar("Counts", bound=msgspec.Struct)
 
 
-def merged(by_host: Mapping[str, LoadResult], more: Sequence[Audit] = ()) -> LoadResult:
-    """Of at least one host, each by its address, with `more` audits that know all hosts. Raises HistogramError."""
-    parts = tuple(_part(host, load) for host, load in by_host.items())
-    whole = msgspec.structs.replace(_pooled(tuple(by_host.values())), parts=parts)
-    of_parts = tuple(
+def merged(by_host: Mapping[str, LoadResult], added: Sequence[Audit] = ()) -> LoadResult:
+    """Merge the loads of at least one host, by address, and add `added` audits over all hosts. Raises
+    HistogramError."""
+    parts = tuple(_build_part(host, load) for host, load in by_host.items())
+    whole = msgspec.structs.replace(_pool_loads(tuple(by_host.values())), parts=parts)
+    part_audits = tuple(
         msgspec.structs.replace(audit, detail=f"{host}: {audit.detail}")
         for host, load in by_host.items()
         for audit in load.audits
     )
-    of_hosts = client_slower(parts), client_stalled(by_host, whole)
-    return msgspec.structs.replace(whole, audits=(*of_parts, *of_hosts, *more))
+    host_audits = client_slower(parts), client_stalled(by_host, whole)
+    return msgspec.structs.replace(whole, audits=(*part_audits, *host_audits, *added))
 
 
 def merged_processes(loads: Sequence[LoadResult]) -> LoadResult:
-    """Return the load that several client processes of one host made, at least one. They share its cores. Each audit is
-    one, which names the first process that failed it. Raises HistogramError."""
-    whole = _pooled(loads)
+    """Merge the loads of the client processes of one host, at least one. They share its cores. Each audit stands once,
+    with the first process that failed it. Raises HistogramError."""
+    whole = _pool_loads(loads)
     generator = msgspec.structs.replace(whole.generator, cores=max(load.generator.cores for load in loads))
-    audits = tuple(map(_of_all, zip(*(load.audits for load in loads), strict=True)))
+    audits = tuple(map(_merge_audits, zip(*(load.audits for load in loads), strict=True)))
     return msgspec.structs.replace(whole, generator=generator, audits=audits)
 
 
-def _of_all(audits: Sequence[Audit]) -> Audit:
-    """One audit of all processes."""
+def _merge_audits(audits: Sequence[Audit]) -> Audit:
+    """Merge one audit of all processes."""
     failed = [number for number, audit in enumerate(audits) if not audit.passed]
     first = failed[0] if failed else 0
-    told = f"process {first + 1} of {len(audits)}: {audits[first].detail}"
-    others = f" ({len(failed)} processes failed it)" if len(failed) > 1 else ""
-    return Audit(name=audits[0].name, passed=not failed, detail=told + others)
+    detail = f"process {first + 1} of {len(audits)}: {audits[first].detail}"
+    more_words = f" ({len(failed)} processes failed it)" if len(failed) > 1 else ""
+    return Audit(name=audits[0].name, passed=not failed, detail=detail + more_words)
 
 
-def _pooled(loads: Sequence[LoadResult]) -> LoadResult:
-    """The figures of all, without audits."""
+def _pool_loads(loads: Sequence[LoadResult]) -> LoadResult:
+    """Pool the figures of all loads, without audits."""
     first = loads[0]
     clients = [load.client for load in loads if load.client]
     completed = sum(load.requests.completed for load in loads)
@@ -83,40 +84,40 @@ def _pooled(loads: Sequence[LoadResult]) -> LoadResult:
         ),
         send_lag_ns=together([load.send_lag_ns for load in loads]),
         receive_lag_ns=together([load.receive_lag_ns for load in loads if load.receive_lag_ns]),
-        connections=_added([load.connections for load in loads]),
+        connections=_add_fields([load.connections for load in loads]),
         connect_ns=together([load.connect_ns for load in loads]),
         connection_mean_ns=together([load.connection_mean_ns for load in loads if load.connection_mean_ns]),
-        messages=_added([load.messages for load in loads]),
-        bytes=_added([load.bytes for load in loads]),
-        generator=_generators([load.generator for load in loads]),
+        messages=_add_fields([load.messages for load in loads]),
+        bytes=_add_fields([load.bytes for load in loads]),
+        generator=_pool_generators([load.generator for load in loads]),
         errors={name: sum(load.errors.get(name, 0) for load in loads) for name in first.errors},
-        timeseries=_intervals([load.timeseries for load in loads]),
+        timeseries=_pool_intervals([load.timeseries for load in loads]),
         audits=(),
-        client=_clients(clients) if clients else None,
+        client=_pool_clients(clients) if clients else None,
     )
 
 
-def _clients(some: Sequence[ClientReport]) -> ClientReport:
-    tick_lag = together([one.tick_lag_ns for one in some])
-    counts = {name: sum(getattr(one, name) for one in some) for name in ClientReport.__struct_fields__[:-1]}
+def _pool_clients(reports: Sequence[ClientReport]) -> ClientReport:
+    tick_lag = together([report.tick_lag_ns for report in reports])
+    counts = {name: sum(getattr(report, name) for report in reports) for name in ClientReport.__struct_fields__[:-1]}
     return ClientReport(**counts, tick_lag_ns=tick_lag)
 
 
-def together(some: Sequence[Distribution]) -> Distribution:
-    """The distribution of all values of several."""
-    sum_ns = sum(one.mean * one.count for one in some)
-    return _distribution(_histogram([one.histogram for one in some]), sum_ns)
+def together(distributions: Sequence[Distribution]) -> Distribution:
+    """Merge several distributions into that of all their values."""
+    sum_ns = sum(distribution.mean * distribution.count for distribution in distributions)
+    return _build_distribution(_merge_histograms([distribution.histogram for distribution in distributions]), sum_ns)
 
 
-def _histogram(texts: Sequence[str]) -> Histogram:
-    found = hdr.merge([hdr.decode(text) for text in texts])
-    made = Histogram()
-    for value, count in zip(found.highest.tolist(), found.counts.tolist(), strict=True):
-        made.record(value, int(count))
-    return made
+def _merge_histograms(texts: Sequence[str]) -> Histogram:
+    values = hdr.merge([hdr.decode(text) for text in texts])
+    merged_histogram = Histogram()
+    for value, count in zip(values.highest.tolist(), values.counts.tolist(), strict=True):
+        merged_histogram.record(value, int(count))
+    return merged_histogram
 
 
-def _distribution(histogram: Histogram, sum_ns: float) -> Distribution:
+def _build_distribution(histogram: Histogram, sum_ns: float) -> Distribution:
     p50, p90, p99, p999, longest = histogram.percentiles(50, 90, 99, 99.9, 100)
     return Distribution(
         count=histogram.count,
@@ -130,45 +131,47 @@ def _distribution(histogram: Histogram, sum_ns: float) -> Distribution:
     )
 
 
-def _added(some: Sequence[Counts]) -> Counts:
-    """Field by field."""
-    first = some[0]
-    return type(first)(**{name: _sum_known([getattr(one, name) for one in some]) for name in first.__struct_fields__})
+def _add_fields(counters: Sequence[Counts]) -> Counts:
+    """Add counters field by field."""
+    first = counters[0]
+    return type(first)(
+        **{name: _sum_known([getattr(counter, name) for counter in counters]) for name in first.__struct_fields__}
+    )
 
 
 def _sum_known(counts: Sequence[int | None]) -> int | None:
-    """The sum; None where one of the counts is not known."""
+    """Return the sum; None where one of the counts is not known."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
-def _generators(some: Sequence[Generator]) -> Generator:
+def _pool_generators(generators: Sequence[Generator]) -> Generator:
     return Generator(
-        cpu_user_s=sum(one.cpu_user_s for one in some),
-        cpu_system_s=sum(one.cpu_system_s for one in some),
-        spun_s=sum(one.spun_s for one in some),
-        cores_used=sum(one.cores_used for one in some),
-        cores=sum(one.cores for one in some),
-        busiest=max(one.busiest for one in some),
-        max_rss_bytes=sum(one.max_rss_bytes for one in some),
-        threads=tuple(thread for one in some for thread in one.threads),
-        socket_drops=sum(one.socket_drops for one in some),
+        cpu_user_s=sum(generator.cpu_user_s for generator in generators),
+        cpu_system_s=sum(generator.cpu_system_s for generator in generators),
+        spun_s=sum(generator.spun_s for generator in generators),
+        cores_used=sum(generator.cores_used for generator in generators),
+        cores=sum(generator.cores for generator in generators),
+        busiest=max(generator.busiest for generator in generators),
+        max_rss_bytes=sum(generator.max_rss_bytes for generator in generators),
+        threads=tuple(thread for generator in generators for thread in generator.threads),
+        socket_drops=sum(generator.socket_drops for generator in generators),
     )
 
 
-def _intervals(some: Sequence[TimeSeries]) -> TimeSeries:
-    """All have the same window, so the same intervals."""
-    histograms = [_histogram(texts) for texts in zip(*(one.histograms for one in some), strict=True)]
+def _pool_intervals(series: Sequence[TimeSeries]) -> TimeSeries:
+    """Pool series with the same window, and so with the same intervals."""
+    histograms = [_merge_histograms(texts) for texts in zip(*(part.histograms for part in series), strict=True)]
     return TimeSeries(
-        interval_ns=some[0].interval_ns,
-        completed=tuple(map(sum, zip(*(one.completed for one in some), strict=True))),
-        p50_ns=tuple(one.at(50) if one.count else None for one in histograms),
-        p99_ns=tuple(one.at(99) if one.count else None for one in histograms),
-        errors=tuple(map(sum, zip(*(one.errors for one in some), strict=True))),
+        interval_ns=series[0].interval_ns,
+        completed=tuple(map(sum, zip(*(part.completed for part in series), strict=True))),
+        p50_ns=tuple(histogram.at(50) if histogram.count else None for histogram in histograms),
+        p99_ns=tuple(histogram.at(99) if histogram.count else None for histogram in histograms),
+        errors=tuple(map(sum, zip(*(part.errors for part in series), strict=True))),
     )
 
 
-def _part(host: str, load: LoadResult) -> Part:
+def _build_part(host: str, load: LoadResult) -> Part:
     response = load.latency.response_ns
     return Part(
         host=host,

@@ -1,7 +1,7 @@
-"""What a server asks of the kernel for a message: a short trial of its own under strace, after the measured ones.
+"""Count a server's system calls for a message: a short separate trial under strace, after the measured ones.
 
 Under strace a server is two to ten times slower, so nothing of this is ever a speed: the counts are stored apart from
-the trials, in their own table. docs/adr/equal-work.md says why it is done like this."""
+the trials, in their own table. docs/adr/equal-work.md has the reasons."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ from netdyno.trial.setup import Bench
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
 SHARE = 0.1
-"""Of the time that the trials of a run take, the most that goes into tracing."""
+"""The most that tracing may take of the time of a run's trials."""
 WINDOW_S = 0.3
 WARMUP_S = 0.1
 TIMEOUT_S = 2.0
-"""How long the load waits for answers after the window; by then the server is as fast again as it was."""
+"""The wait of the load for answers after the window; by then the server is as fast as before."""
 FEWEST_MESSAGES = 20
-"""What was under way as the window began or ended is counted on one side only: of fewer, too large a part."""
+"""The least messages to count by: those under way at either end of the window are counted on one side only."""
 OVERHEAD_S = 0.3
-"""What it takes beside that: what any trial takes, connecting under strace, and to understand some ten thousand
-calls."""
+"""The time beside that: the overhead of any trial, connecting under strace, and parsing some ten thousand calls."""
 
 
 class Task(NamedTuple):
-    """One trial to trace; `reason` says why it is not done."""
+    """One trial to trace, or the `reason` why it is not traced."""
 
     scenario: Scenario
     contestant: str
@@ -57,25 +56,25 @@ class Task(NamedTuple):
 def tasks(
     experiment: Experiment, servers: Named, clients: Named = MappingProxyType({}), trace: Trace = "auto"
 ) -> tuple[Task, ...]:
-    """What is traced of a run: each contestant of a scenario at its one combination, or none of them, for counts are
-    there to be compared. Pure."""
+    """Return the traces of a run: each contestant of a scenario at its middle combination, or none of them, for counts
+    are there to be compared. Pure."""
     if trace == "never":
         return ()
     left_s = SHARE * plan.estimate_seconds(experiment, servers, clients) if trace == "auto" else float("inf")
-    found: list[Task] = []
+    planned: list[Task] = []
     for scenario in experiment.scenarios:
-        some = _of_scenario(scenario, servers, clients)
-        takes_s = seconds(some)
+        of_scenario = _list_tasks(scenario, servers, clients)
+        takes_s = seconds(of_scenario)
         if takes_s <= left_s:
             left_s -= takes_s
         else:
             reason = f"tracing may take {SHARE:.0%} of a run's time, and this would be more (--trace always)"
-            some = [one if one.reason else one._replace(reason=reason) for one in some]
-        found += some
-    return tuple(found)
+            of_scenario = [task if task.reason else task._replace(reason=reason) for task in of_scenario]
+        planned += of_scenario
+    return tuple(planned)
 
 
-def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Task]:
+def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[Task]:
     levels = middle(scenario)
     return [
         Task(scenario, name, levels, _why_not(servers[name]) or plan.why_skip(servers[name], scenario, levels, clients))
@@ -84,46 +83,49 @@ def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Tas
 
 
 def _why_not(contestant: Contestant) -> str:
-    """Nobody has said that a server may be held up which others perhaps use, and it may be elsewhere."""
+    """Exclude a running server: its other users must not be slowed down, and it may be on another host."""
     return "an already running server is not traced" if stands_already(contestant) else ""
 
 
-def missing(some: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
-    """Those that nothing is stored of yet, of a run that is gone on with. Pure."""
-    known = {(one.scenario, one.contestant) for one in done}
-    return tuple(one for one in some if (one.scenario.name, one.contestant) not in known)
+def missing(planned: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
+    """Return the tasks of a resumed run without a stored result. Pure."""
+    known = {(traced.scenario, traced.contestant) for traced in done}
+    return tuple(task for task in planned if (task.scenario.name, task.contestant) not in known)
 
 
-def seconds(some: Sequence[Task]) -> float:
-    """The expected length of all of them. Pure."""
+def seconds(planned: Sequence[Task]) -> float:
+    """Return the expected length of all tasks. Pure."""
     return sum(
-        plan.trial_seconds(_short(settings(one.scenario, one.levels))) + OVERHEAD_S for one in some if not one.reason
+        plan.trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
+        for task in planned
+        if not task.reason
     )
 
 
-def announcement(some: Sequence[Task]) -> str:
-    """What is about to happen, empty where nothing is."""
-    count = sum(not one.reason for one in some)
+def announcement(planned: Sequence[Task]) -> str:
+    """Announce the traces; empty where there are none."""
+    count = sum(not task.reason for task in planned)
     if not count:
         return ""
     return (
-        f"tracing system calls in {quantities.plural(count, 'short trial')} of their own, about {seconds(some):.0f} s"
+        f"tracing system calls in {quantities.plural(count, 'short trial')} of their own, "
+        f"about {seconds(planned):.0f} s"
     )
 
 
-def trace(some: Sequence[Task], servers: Mapping[str, Contestant], bench: Bench) -> Iterator[Traced]:
-    """Do them one after the other. Never raises but for KeyboardInterrupt and faults of the harness itself."""
-    for task in some:
-        yield _traced(task, servers[task.contestant], bench)
+def trace(planned: Sequence[Task], servers: Mapping[str, Contestant], bench: Bench) -> Iterator[Traced]:
+    """Trace one task after the other. Raises only KeyboardInterrupt and faults of the harness itself."""
+    for task in planned:
+        yield _trace_task(task, servers[task.contestant], bench)
 
 
-def _traced(task: Task, contestant: Contestant, bench: Bench) -> Traced:
-    wanted = _short(settings(task.scenario, task.levels))
-    bench = bench.for_cell(wanted)
+def _trace_task(task: Task, contestant: Contestant, bench: Bench) -> Traced:
+    load_settings = _shorten(settings(task.scenario, task.levels))
+    bench = bench.for_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
     tool = strace.program()
-    reason = task.reason or bench.bad_links.get(wanted.link_words, "")
+    reason = task.reason or bench.bad_links.get(load_settings.link_words, "")
     if not reason and tool is None:
         reason = "strace is not installed (package strace)"
     if reason or tool is None:
@@ -133,8 +135,8 @@ def _traced(task: Task, contestant: Contestant, bench: Bench) -> Traced:
     base = msgspec.structs.replace(base, log=str(path))
     try:
         place = Place(bench.pinning, log, bench.seed, bench.network)
-        with network_for(transport_of(contestant), wanted, place) as network:
-            return _run(base, _Trial(cell, wanted, contestant, network, tool), bench, log)
+        with network_for(transport_of(contestant), load_settings, place) as network:
+            return _run(base, _Trial(cell, load_settings, contestant, network, tool), bench, log)
     except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
         log.note(f"not traced: {failure}")
         return msgspec.structs.replace(base, reason=str(failure))
@@ -154,11 +156,11 @@ def _expect_one_process(contestant: Contestant, pid: int) -> None:
 
 
 def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
-    wanted, network = trial.wanted, trial.network
+    load_settings, network = trial.wanted, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
     cores = server_cores(bench.pinning)
-    command = [*network.server, *server_command(trial.contestant, wanted, network.address, cores=cores)]
+    command = [*network.server, *server_command(trial.contestant, load_settings, network.address, cores=cores)]
     try:
         with (
             log.section("server", command) as output,
@@ -169,9 +171,9 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
             _expect_one_process(trial.contestant, ready.pid)
             with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)
-                program, command = load_program(trial.cell, wanted, ready, bench)
-                load = generate.measure(program, [*network.load, *command], wanted, server, window, quiet, log)
-                _expect_one_process(trial.contestant, ready.pid)  # it may accept before it forks those who serve
+                program, command = load_program(trial.cell, load_settings, ready, bench)
+                load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
+                _expect_one_process(trial.contestant, ready.pid)  # it may accept before it forks its workers
                 strace.let_go(tracer)
         start_s, end_s = window.bounds()
         try:
@@ -191,8 +193,8 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
 
 
 class Window:
-    """When the window was, by the clock on the wall, which is strace's too. Who looks at the server is told: with its
-    end the tracer has to go, so that what is still under way is answered at the server's own speed."""
+    """The bounds of the window, by the wall clock, which is strace's too. `ends` must detach the tracer, so that the
+    server answers the rest at its own speed."""
 
     def __init__(self, ends: Callable[[], None], begins: Callable[[], None] = lambda: None) -> None:
         self._begins = begins
@@ -201,7 +203,7 @@ class Window:
         self._end_s: float | None = None
 
     def connected(self) -> None:
-        """Nothing: the window is what counts."""
+        """Do nothing: only the window counts."""
 
     def window_start(self) -> None:
         self._start_s = time.time()
@@ -212,28 +214,28 @@ class Window:
         self._ends()
 
     def generator_ended(self) -> None:
-        """The window is over at the latest now (watch.Watch.generator_ended)."""
+        """End the window at the latest now (window.Watch.generator_ended)."""
         if self._end_s is None:
             self.window_end()
 
     def maybe_take(self) -> None:
-        """Nothing is due within the window."""
+        """Do nothing: nothing is due within the window."""
 
     def next_wait(self, deadline: float) -> float:
         return max(0.0, deadline - time.monotonic())
 
     def bounds(self) -> tuple[float, float]:
-        """Its beginning and its end. Raises TrialError when the load announced no window."""
+        """Return its beginning and its end. Raises TrialError when the load announced no window."""
         if self._start_s is None or self._end_s is None:
             raise TrialError("the load did not announce its window on --events-fd")
         return self._start_s, self._end_s
 
 
-def _short(wanted: Settings) -> Settings:
-    """The same load for a moment: how much work a message is does not take a second to see."""
+def _shorten(load_settings: Settings) -> Settings:
+    """Shorten a load to a moment: the work for a message shows in less than a second."""
     return msgspec.structs.replace(
-        wanted,
-        warmup_s=min(wanted.warmup_s, WARMUP_S),
-        duration_s=min(wanted.duration_s, WINDOW_S),
-        timeout_s=min(wanted.timeout_s, TIMEOUT_S),
+        load_settings,
+        warmup_s=min(load_settings.warmup_s, WARMUP_S),
+        duration_s=min(load_settings.duration_s, WINDOW_S),
+        timeout_s=min(load_settings.timeout_s, TIMEOUT_S),
     )
