@@ -1,4 +1,4 @@
-"""Carry a search out: each step is a fresh server process and an ordinary trial, stored before the next begins."""
+"""Carry out a search: each step is a fresh server process and an ordinary trial, stored before the next begins."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from netdyno.trial.setup import Bench, key, unwatched
 from netdyno.trial.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
-"""Told of every trial and what it said."""
+"""Shows every trial and its verdict."""
 Note = Callable[[str], None]
-"""Told what a person should know beside that."""
+"""Shows a notice beside that."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is left of a search: its folder, its answer (None where it was interrupted, then with the signal's exit
-    code), why the last trial said what it said, and beside whom it was measured."""
+    """The result of a search: its folder, its answer (None where it was interrupted, then with the signal's exit code),
+    the reason of the last verdict, and the company that it was measured in."""
 
     run_id: str
     folder: Path
@@ -61,21 +61,21 @@ def execute(
     show: Show,
     note: Note,
 ) -> Found:
-    """Search; the experiment has one scenario and says with `capacity` what to search for. Raises UserError before the
-    first trial where something cannot work."""
+    """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
+    trial where something cannot work."""
     (scenario,) = experiment.scenarios
     if reason := plan.why_skip(server, scenario, {RATE: level(scenario.factors[RATE][0])}):
         raise UserError(reason)
     check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
-    bench, found = set_up(
+    bench, facts = set_up(
         experiment, [server], clients=(), build=build, folder=folder, progress=unwatched, foreign_load=foreign_load
     )
-    run = begun(run_id, folder, experiment, found, [server])
+    run = begun(run_id, folder, experiment, facts, [server])
     with write.Store.create(folder, run, argv, ()) as stored:
-        beside = Canary(canary_path(build), bench.pinning, folder)
+        canary = Canary(canary_path(build), bench.pinning, folder)
         trials: list[Trial] = []
-        answer, why, interrupted = _search(experiment, server, bench, beside, stored, show, note, trials)
+        answer, why, interrupted = _search(experiment, server, bench, canary, stored, show, note, trials)
         if answer is not None:
             stored.finish(utc_now())
     witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
@@ -93,66 +93,66 @@ def _search(
     trials: list[Trial],
 ) -> tuple[Answer | None, Reason | None, int]:
     """Search, and append each trial to `trials`."""
-    search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
+    search, goal, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     neighbours = NeighbourWatch((), bench.foreign_load)
     try:
         with signals_raise() as raise_again:
-            warmup = _warmup(experiment.scenarios[0], server, bench)
+            warmup = _measure_warmup(experiment.scenarios[0], server, bench)
             while (rate_hz := search.next_rate()) is not None:
                 raise_again()
-                cell = _cell(experiment.scenarios[0], server, level(rate_hz), trials)
-                experiment = _with(experiment, cell)
+                cell = _plan_cell(experiment.scenarios[0], server, level(rate_hz), trials)
+                experiment = _add_cell(experiment, cell)
                 stored.extend((cell,), experiment)
                 bench = bench._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
                 trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, bench))
                 trials.append(canary_audit.judged_at_once(trial, trials, bench.foreign_load))
                 stored.add(trials[-1])
-                verdict = judge(trials[-1], wanted, experiment.scenarios[0])
+                verdict = judge(trials[-1], goal, experiment.scenarios[0])
                 show(trials[-1], verdict)
                 why = verdict.why
-                if changed := neighbours.add(trials[-1]):
-                    note(changed)
-                # The search gives up after few disturbed trials, so it is not told of those that may be a neighbour's.
-                if verdict.outcome != "disturbed" or not (changed or neighbours.may_stay):
+                if notice := neighbours.add(trials[-1]):
+                    note(notice)
+                # The search gives up after few disturbed trials, so it does not get those that a neighbour may cause.
+                if verdict.outcome != "disturbed" or not (notice or neighbours.may_stay):
                     search.tell(verdict.outcome)
     except Interrupted as signalled:
         return None, why, signalled.exit_code
     return search.answer, why, 0
 
 
-def _warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
-    """Of a server with a JIT, that of the first rate: which rates follow is not known yet."""
-    first = _cell(scenario, server, level(scenario.factors[RATE][0]), ())
+def _measure_warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
+    """Measure the warm-up of a server with a JIT at the first rate: the next rates are not known yet."""
+    first = _plan_cell(scenario, server, level(scenario.factors[RATE][0]), ())
     scenarios, servers = {scenario.name: scenario}, {server.name: server}
     kinds = warm_up.kinds((first,), scenarios, servers, {}, ())
-    return next((found for _, found in warm_up.measure(kinds, scenarios, servers, bench)), None)
+    return next((warmup for _, warmup in warm_up.measure(kinds, scenarios, servers, bench)), None)
 
 
 def begin(experiment: Experiment) -> Search:
-    """The search that an experiment asks for, before its first trial."""
+    """Return the search of an experiment before its first trial."""
     if experiment.capacity is None:
         raise ValueError(f"{experiment.name} asks for no search")
     return Search(experiment.capacity)
 
 
 def level(rate_hz: float | str) -> int | float:
-    """A rate as a level: whole numbers read better, and are most of them."""
+    """Return a rate as a level: whole numbers read better, and most rates are whole."""
     rate = float(rate_hz)
     return int(rate) if rate.is_integer() else rate
 
 
-def _cell(scenario: Scenario, server: Contestant, rate: int | float, before: Sequence[Trial]) -> plan.Cell:
-    """The next trial. Its block is how often its rate was measured, so that each time the arrivals are others; its
-    position is its number in the whole search."""
+def _plan_cell(scenario: Scenario, server: Contestant, rate: int | float, before: Sequence[Trial]) -> plan.Cell:
+    """Return the cell of the next trial. Its block counts the trials of its rate, so that each has its own arrivals;
+    its position is its number in the whole search."""
     block = 1 + sum(trial.levels[RATE] == rate for trial in before)
     return plan.Cell(
         block=block, position=len(before), scenario=scenario.name, contestant=server.name, levels={RATE: rate}
     )
 
 
-def _with(experiment: Experiment, cell: plan.Cell) -> Experiment:
-    """The experiment as if the cell had been planned: its rate, in order, and its block."""
+def _add_cell(experiment: Experiment, cell: plan.Cell) -> Experiment:
+    """Return the experiment as if the cell had been planned: with its rate, in order, and its block."""
     (scenario,) = experiment.scenarios
     rates = tuple(sorted({*map(level, scenario.factors[RATE]), level(cell.levels[RATE])}))
-    more = replace(scenario, factors=scenario.factors | {RATE: rates}, blocks=max(scenario.blocks, cell.block))
-    return replace(experiment, scenarios=(more,))
+    extended = replace(scenario, factors=scenario.factors | {RATE: rates}, blocks=max(scenario.blocks, cell.block))
+    return replace(experiment, scenarios=(extended,))

@@ -1,4 +1,4 @@
-"""What a run starts: its programs are built, and its contestants ready to be started or with the reason why not."""
+"""Build the programs of a run, and prepare its contestants: each is ready to start, or has the reason why not."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from netdyno.model.options import settings
 
 
 class Ready(NamedTuple):
-    """The contestants of a run."""
+    """The prepared contestants of a run."""
 
     servers: tuple[Contestant, ...]
     clients: tuple[Contestant, ...]
 
 
 def make(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path) -> Ready:
-    """Build what its cells start and nothing else. `servers` and `clients` are those that its cells name. Raises
-    UserError where the build fails; a contestant that lacks something is no failure."""
+    """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
+    the build fails; a contestant that lacks something is no failure."""
     building.make(programs(experiment, servers, clients), build)
-    return Ready(_prepared(servers, build, "server"), _prepared(clients, build, "client"))
+    return Ready(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
 
 
 def programs(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]) -> tuple[str, ...]:
-    """The targets of the build that its trials need. Pure."""
-    of_contestants = [
+    """Return the targets of the build that its trials need. Pure."""
+    contestant_targets = [
         target
-        for kind, some in (("server", servers), ("client", clients))
-        for contestant in some
+        for kind, group in (("server", servers), ("client", clients))
+        for contestant in group
         for target in building.target(contestant, kind)
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
-    return (building.GENERATOR, building.CANARY, *relay, *of_contestants)
+    return (building.GENERATOR, building.CANARY, *relay, *contestant_targets)
 
 
 def _needs_relay(experiment: Experiment) -> bool:
@@ -47,5 +47,5 @@ def _needs_relay(experiment: Experiment) -> bool:
     )
 
 
-def _prepared(some: Sequence[Contestant], build: Path, kind: Kind) -> tuple[Contestant, ...]:
-    return tuple(contestants.prepare(contestant, build=build, kind=kind) for contestant in some)
+def _prepare(group: Sequence[Contestant], build: Path, kind: Kind) -> tuple[Contestant, ...]:
+    return tuple(contestants.prepare(contestant, build=build, kind=kind) for contestant in group)

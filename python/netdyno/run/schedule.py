@@ -1,8 +1,8 @@
-"""Which cells a run has, and in which order: what is planned, then further blocks while some scenario wants them.
+"""The cells of a run in their order: the planned ones, then further blocks while some scenario needs them.
 
-What is in a further block depends on the seed alone: it is the block of that number in the plan of a larger fixed
-number. How many there may be is said in blocks.py. Of a run that goes after flips, a further block has the levels that
-follow from the trials there are, in an order that depends on the seed."""
+The cells of a further block depend on the seed alone: it is the block of that number in the plan of a larger fixed
+number. blocks.py bounds the number. Of a run that pursues flips, a further block has the levels that follow from the
+stored trials, in an order that depends on the seed."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ from netdyno.model.trial import Trial
 from netdyno.run.progress import Progress
 
 MOST_TRIES = 40
-"""Of one cell in one block."""
+"""The most tries of one cell in one block."""
 TRIES_ALONE = 8
-"""Of those in succession that were disturbed while nobody else was seen at work: more likely it is the trial's own."""
+"""The most successive tries disturbed without any foreign program at work: the cause is then likely the trial
+itself."""
 BEYOND_BLOCKS = 3
-"""In so many blocks an open loop asks the generator for too much before it is asked no more. Then more than half of its
+"""The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
 trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
 MADE_AGAIN_PER_CELL = 6
-"""Of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a trial of 0.7 s
-alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long at the most."""
+"""The most retries of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a
+trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long
+at the most."""
 
 
 def next_block(
     experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[Kind] = ()
 ) -> tuple[Cell, ...]:
-    """The cells of these scenarios in the block of this number, with the twins of what is run twice; the same seed
-    gives the same order. Pure."""
+    """Return the cells of these scenarios in the block of this number, with the twins of the kinds run `twice`; the
+    same seed gives the same order. Pure."""
     scenarios = tuple(msgspec.structs.replace(scenario, blocks=number) for scenario in still_open)
     if not scenarios:
         return ()
@@ -48,37 +50,36 @@ def next_block(
 
 
 class Schedule:
-    """The cells of a run in their order: what is planned, then further blocks while some scenario wants them. At the
-    end of a block, the trials of it that the machine disturbed are made again, and once more where it does so again."""
+    """The cells of a run in their order: the planned ones, then further blocks while some scenario needs them. At the
+    end of a block, its disturbed trials are retried, and again while they are disturbed."""
 
     def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress, before_s: float = 0.0) -> None:
-        """`run` holds the trials that there are already; they are counted as done. `before_s`: what was spent before
-        the first."""
+        """`run` holds the stored trials; they are counted as done. `before_s`: the seconds spent before the first."""
         self._run = run
         self._before_s = before_s
         self._spent_s = 0.0
         self._trials: dict[tuple[int, int, int], Trial] = {}
         self._last: dict[tuple[int, int], Trial] = {}
-        """Of each place, the last try."""
+        """The last try of each place."""
         self._cells: dict[int, list[Cell]] = {}
-        """By block."""
+        """The cells by block."""
         self._left: Counter[int] = Counter()
-        """Of each block, how many of its cells are still to be tried in this round."""
+        """The cells of each block that are still to be tried in this round."""
         self._made_again: Counter[int] = Counter()
-        """Of each block, how many tries were more than the first."""
+        """The tries of each block beyond the first of a cell."""
         self._progress = progress
         self._plan(planned)
         for trial in run.all_trials:
             if trial.attempt > 1:
-                self._again(self._last[_place(trial)])
+                self._again(self._last[_locate(trial)])
             self.add(trial)
         self._expect(self._below_budget())
 
     def groups(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[tuple[Cell, ...]]:
-        """Every cell that has no trial yet, then those that are to be made again, with the cells that follow and differ
-        only in their contestant. `keep` is given the cells of a further block before the first of them is run, so that
-        they are planned when they begin, and the experiment where they have a level that it had not. A block's trials
-        are judged (`revise`) when its round is over, before the next is asked for."""
+        """Yield every cell without a trial, then those to retry, grouped with the following cells that differ only in
+        their contestant. `keep` gets the cells of a further block before the first of them runs, so that they are
+        planned when they begin, and the experiment where they have a new level. A block's trials are judged (`revise`)
+        when its round is over, before the next is requested."""
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
@@ -91,7 +92,7 @@ class Schedule:
 
     def _of_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
         cells = self._cells[block]
-        for group in divide_into_groups(cell for cell in cells if _place(cell) not in self._last):
+        for group in divide_into_groups(cell for cell in cells if _locate(cell) not in self._last):
             if self._is_past_limit():
                 return
             yield group
@@ -101,18 +102,18 @@ class Schedule:
                 return
             again = again[:room]
             for cell in again:
-                self._again(self._last[_place(cell)])
-            tries = (msgspec.structs.replace(cell, attempt=self._last[_place(cell)].attempt + 1) for cell in again)
+                self._again(self._last[_locate(cell)])
+            tries = (msgspec.structs.replace(cell, attempt=self._last[_locate(cell)].attempt + 1) for cell in again)
             yield from list(divide_into_groups(tries))
 
     def _is_to_be_made_again(self, cell: Cell) -> bool:
-        last = self._last[_place(cell)]
+        last = self._last[_locate(cell)]
         if not outcomes.is_disturbed(last) or last.attempt >= MOST_TRIES:
             return False
         if last.attempt < TRIES_ALONE:
             return True
         latest = range(last.attempt - TRIES_ALONE + 1, last.attempt + 1)
-        return any(outcomes.had_company(self._trials[*_place(cell), attempt]) for attempt in latest)
+        return any(outcomes.had_company(self._trials[*_locate(cell), attempt]) for attempt in latest)
 
     def _again(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1
@@ -120,48 +121,48 @@ class Schedule:
         self._progress.again(disturbed)
 
     def add(self, trial: Trial) -> None:
-        """What came of a try."""
-        self._trials[*_place(trial), trial.attempt] = self._last[_place(trial)] = trial
+        """Record a try."""
+        self._trials[*_locate(trial), trial.attempt] = self._last[_locate(trial)] = trial
         self._left[trial.block] -= 1
         self._spent_s += plan.seconds_of(trial)
         self._progress.add(trial)
 
     def out_of_reach(self, cell: Cell) -> str:
-        """Why nothing is asked of a cell any more; empty while something is. A search's rates are not judged here: it
-        has its own end."""
-        if any(one.slo for one in self._run.experiment.scenarios if one.name == cell.scenario):
+        """Return why a cell is not run any more; empty while it is. A search's rates are not judged here: it has its
+        own end."""
+        if any(scenario.slo for scenario in self._run.experiment.scenarios if scenario.name == cell.scenario):
             return ""
         judged = [
-            one
-            for one in self._last.values()
-            if (one.scenario, one.contestant) == (cell.scenario, cell.contestant)
-            and level_key(one.levels) == level_key(cell.levels)
-            and one.load is not None
-            and not outcomes.disturbances(one)
+            trial
+            for trial in self._last.values()
+            if (trial.scenario, trial.contestant) == (cell.scenario, cell.contestant)
+            and level_key(trial.levels) == level_key(cell.levels)
+            and trial.load is not None
+            and not outcomes.disturbances(trial)
         ]
-        blocks = {one.block for one in judged} - {cell.block}
+        blocks = {trial.block for trial in judged} - {cell.block}
         if len(blocks) < BEYOND_BLOCKS or not all(map(outcomes.is_beyond, judged)):
             return ""
         return f"the generator could not offer the rate in any of {quantities.plural(len(blocks), 'block')}"
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Those that there are."""
+        """The trials so far."""
         return tuple(self._trials.values())
 
     def revise(self, judged: Sequence[Trial]) -> tuple[Trial, ...]:
-        """Trials that were judged later, each in the place of itself: of a block that was cut short and gone on with,
-        for the second time. Returns those that were valid until now and are not any more."""
-        changes = [(self._trials[*_place(trial), trial.attempt], trial) for trial in judged]
+        """Replace trials by themselves as judged later; those of a block that was interrupted and resumed are judged
+        twice. Returns those that were valid until now and are not any more."""
+        changes = [(self._trials[*_locate(trial), trial.attempt], trial) for trial in judged]
         for was, now in changes:
-            self._trials[*_place(now), now.attempt] = now
-            if self._last[_place(now)].attempt == now.attempt:
-                self._last[_place(now)] = now
+            self._trials[*_locate(now), now.attempt] = now
+            if self._last[_locate(now)].attempt == now.attempt:
+                self._last[_locate(now)] = now
                 self._progress.revise(was, now)
         return tuple(now for was, now in changes if was.status == "valid" and now.status != "valid")
 
     def is_over(self, block: int) -> bool:
-        """Whether every cell of a block has its trial, of those that are made again the new one."""
+        """Whether every cell of a block has its trial, and each retried one its new trial."""
         return self._left[block] == 0
 
     def _is_past_limit(self) -> bool:
@@ -174,7 +175,7 @@ class Schedule:
             self._left[cell.block] += 1
 
     def _further(self) -> tuple[Cell, ...]:
-        """The next block; empty where the run has come to its end."""
+        """Return the next block; empty at the end of the run."""
         number = 1 + max(self._cells, default=0)
         if self._run.experiment.flips:
             return self._further_of_flips(number)
@@ -189,16 +190,19 @@ class Schedule:
         return ()
 
     def _further_of_flips(self, number: int) -> tuple[Cell, ...]:
-        """The levels at which flips want to know more, each with both sides."""
+        """Return the levels that flips pursue, each with both sides."""
         from netdyno.analysis.flips.judge import pursued
         from netdyno.analysis.split import part_of
 
         judged = self._judged()
         scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
         parts = {flip.scenario: part_of(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
-        wanted = [(flip, pursued(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
+        pursuits = [(flip, pursued(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
         levels = [
-            (flip, flips.level_at(flip, at)) for flip, pursuit in wanted if pursuit is not None for at in pursuit.wanted
+            (flip, flips.level_at(flip, value))
+            for flip, pursuit in pursuits
+            if pursuit is not None
+            for value in pursuit.wanted
         ]
         cells = flips.block(self._run.experiment, levels, number)
         if not cells or self._is_past_limit() or not self._is_in_time(cells):
@@ -210,36 +214,36 @@ class Schedule:
         return cells
 
     def _judged(self) -> Run:
-        """The run as it is so far, without twins."""
+        """Return the run so far, judged and without twins."""
         run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
         return outcomes.judged(run)
 
     def _open(self) -> list[list[Scenario]]:
-        """What the next block may consist of, the best first: all scenarios that want another for their precision; or
-        where the time that is left is to be used, one of them, first that which has most to gain."""
-        asked = self._below_budget()
-        if not asked or self._is_past_limit():
+        """Return candidates for the next block, the best first: all scenarios that need another for their precision;
+        or, where the rest of the time is to be used, one of them, first the one with most to gain."""
+        open_scenarios = self._below_budget()
+        if not open_scenarios or self._is_past_limit():
             return []
         from netdyno.analysis import (
-            stopping,  # it needs the heavy libraries, and who has a fixed number of blocks does not
+            stopping,  # it needs the heavy libraries, and a fixed number of blocks does not
         )
         from netdyno.analysis.split import part_of
 
         run = self._judged()
         if run.experiment.gate is not None:
-            return [asked] if _gate_is_open(run.experiment.gate, run) else []
+            return [open_scenarios] if _gate_is_open(run.experiment.gate, run) else []
         if run.experiment.advise is not None:
-            return [[one] for one in _contended(run.experiment.advise, run) if one.contestants]
-        parts = [part_of(run, one) for one in asked]
-        precise = [one.scenario for one in parts if one.scenario.precision is not None and stopping.wants_more(one)]
-        timed = [one for one in parts if one.scenario.precision is None]
-        return ([precise] if precise else []) + [[one.scenario] for one in stopping.widest_first(timed)]
+            return [[scenario] for scenario in _find_contended(run.experiment.advise, run) if scenario.contestants]
+        parts = [part_of(run, scenario) for scenario in open_scenarios]
+        precise = [part.scenario for part in parts if part.scenario.precision is not None and stopping.wants_more(part)]
+        timed = [part for part in parts if part.scenario.precision is None]
+        return ([precise] if precise else []) + [[part.scenario] for part in stopping.widest_first(timed)]
 
     def _below_budget(self) -> list[Scenario]:
-        return [one for one in self._run.experiment.scenarios if self._blocks(one) < most(one)]
+        return [scenario for scenario in self._run.experiment.scenarios if self._blocks(scenario) < most(scenario)]
 
     def _blocks(self, scenario: Scenario) -> int:
-        """How many blocks of a scenario are planned."""
+        """Count the planned blocks of a scenario."""
         return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
 
     def _all_cells(self) -> list[Cell]:
@@ -253,34 +257,34 @@ class Schedule:
         return self._before_s + self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
-        """Tell the progress how far the run may go on."""
+        """Update the progress with the most cells and blocks that may come."""
         planned, further, last = self._all_cells(), 0, max(self._cells, default=0)
         precise = [scenario for scenario in still_open if scenario.precision is not None]
         for scenario in precise:
             blocks = self._blocks(scenario)
-            mine = sum(cell.scenario == scenario.name for cell in planned)
-            further += mine // max(blocks, 1) * (most(scenario) - blocks)
+            planned_cells = sum(cell.scenario == scenario.name for cell in planned)
+            further += planned_cells // max(blocks, 1) * (most(scenario) - blocks)
         more = max((most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
 
 
 def _gate_is_open(gate: Gate, run: Run) -> bool:
-    """Whether another block could decide it."""
+    """Whether another block could decide the gate."""
     from netdyno.analysis.gate.judge import judge
     from netdyno.analysis.split import split
 
     return judge(gate, split(run)).may_go_on
 
 
-def _contended(advise: Advise, run: Run) -> list[Scenario]:
-    """Its scenario with those who may still be the one to take."""
+def _find_contended(advise: Advise, run: Run) -> list[Scenario]:
+    """Return its scenario with the contestants that may still be recommended."""
     from netdyno.analysis.advice.judge import going_on
     from netdyno.analysis.split import split
 
-    return [msgspec.structs.replace(one.scenario, contestants=going_on(advise, one)) for one in split(run)]
+    return [msgspec.structs.replace(part.scenario, contestants=going_on(advise, part)) for part in split(run)]
 
 
-def _place(one: Cell | Trial) -> tuple[int, int]:
-    """Where in a run it stands."""
-    return one.block, one.position
+def _locate(item: Cell | Trial) -> tuple[int, int]:
+    """Return the place of a cell or a trial in its run."""
+    return item.block, item.position
