@@ -1,4 +1,4 @@
-"""What a trial has at the most, so that `plausible` can hold its figures against it."""
+"""The limits of a trial, which `plausible` compares its figures with."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
 
 
-def limits(wanted: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
-    """Of a cell, with these cores on this machine, or those of the load on another."""
+def limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
+    """Return the limits of a cell, with these cores on this machine, or with those of the load on another."""
     all_cores = len(os.sched_getaffinity(0))
-    of_load = (len(pinning.generator) or all_cores) * wanted.client_hosts
+    load_cores = (len(pinning.generator) or all_cores) * settings.client_hosts
     return Limits(
         server_cores=server_cores(pinning),
-        generator_cores=of_load,
-        all_cores=all_cores + (of_load if load_elsewhere else 0),
+        generator_cores=load_cores,
+        all_cores=all_cores + (load_cores if load_elsewhere else 0),
         copies_hz=memory_speed.bytes_hz(),
-        rate_hz=rate_hz(wanted) if wanted.is_apart else None,
-        delay_s=wanted.link_delay_s if wanted.is_impaired else 0.0,
-        service_s=service_s(wanted),
+        rate_hz=rate_hz(settings) if settings.is_apart else None,
+        delay_s=settings.link_delay_s if settings.is_impaired else 0.0,
+        service_s=service_s(settings),
     )
 
 
-def service_s(wanted: Settings) -> float:
-    """What a request takes in the server at least: the server's own part and that which the request asks for
+def service_s(settings: Settings) -> float:
+    """Return the least time of a request in the server: the server's own part and the part that the request orders
     (protocol/WIRE.md). The other workloads have none."""
-    return wanted.service_time_in_all_s if wanted.workload in ("rpc", "http") else 0.0
+    return settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0

@@ -29,27 +29,28 @@ from netdyno.model.options import Settings
 from netdyno.trial.setup import Bench
 
 CHECK_CONNECTS_S = 10.0
-"""How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
+"""The limit for the closing check to connect: twice the default of the generator's `--connect-timeout`."""
 
 NEWS_S = 1.0
-"""How long after the load has failed the news may take that its server had ended: another's comes through a program of
-ours (contestants/stand_in.py)."""
+"""The longest delay between the failure of a load and the news that its server had ended: that of a foreign server
+comes through a stand-in (contestants/stand_in.py)."""
 
 NOTHING_MEASURED = 1
-"""How the generator and client contestants end when no reply was right (docs/load.md, protocol/client.md). They write
-their result all the same, and its audits judge the server; without a result, the program itself has failed."""
+"""The exit code of the generator and client contestants when no reply was right (docs/load.md, protocol/client.md).
+They write their result all the same, and its audits judge the server; without a result, the program itself has
+failed."""
 
 NOT_BELIEVED = 3
-"""How the generator ends where an audit of its own has failed (docs/load.md). What that means for the trial, its audits
-say."""
+"""The exit code of the generator where one of its own audits has failed (docs/load.md). The audits then judge the
+trial."""
 
 MOST_RESULT = 64 << 20
-"""Bytes of a result: of a window of an hour it has two million."""
+"""The most bytes of a result: that of a window of an hour has two million."""
 
 
 class Event(msgspec.Struct, frozen=True):
     """A line of --events-fd (protocol/load-result.md). `completed` counts from the start of the window, `sent` from
-    that of the slice; `paused_ns` is how long nothing ran on the witnessed cores within it."""
+    that of the slice; `paused_ns` is the time within it when nothing ran on the witnessed cores."""
 
     event: str
     completed: int = 0
@@ -59,7 +60,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Watch(Protocol):
-    """Who is told as the load announces its window: watch.Watch, but where a trial is not measured."""
+    """The receiver of a load's events: window.Watch in a measured trial, others elsewhere."""
 
     def connected(self) -> None: ...
     def window_start(self) -> None: ...
@@ -70,18 +71,18 @@ class Watch(Protocol):
 
 
 def measure(
-    program: str, command: Sequence[str], wanted: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
+    program: str, command: Sequence[str], settings: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
 ) -> LoadResult:
-    """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
-    or "client NAME". A load without a single right reply is a result too. Raises TrialError when either program
-    fails."""
-    limit_s = connect_limit_s(wanted) + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
+    """Run the load and return its result; `watch` gets the events of its window. `program` is its name in a reason:
+    "generator" or "client NAME". A load without a single right reply is a result too. Raises TrialError when either
+    program fails."""
+    limit_s = connect_limit_s(settings) + settings.warmup_s + settings.duration_s + settings.timeout_s + bench.slack_s
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"), result_file(bench) as result, log.section(program, command) as output:
-        full = [*command, "--json", str(result), "--events-fd", str(writing)]
+        full_command = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
             generator = Process(
-                full,
+                full_command,
                 bench.load_cores,
                 output,
                 name=program,
@@ -98,7 +99,7 @@ def measure(
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
                     load = None
             except TrialError:
-                # Whoever notices first that it is gone, the watch or the generator: why it ended says more.
+                # The watch or the generator may notice the end first; the server's exit says more.
                 if server.wait(time.monotonic() + NEWS_S):
                     raise ended_under_load(server) from None
                 raise
@@ -109,19 +110,19 @@ def measure(
 
 
 def ended_under_load(server: Process) -> ServerError:
-    """Return what is raised of a server that has ended. Reaps it."""
+    """Return the error of a server that has ended. Reaps it."""
     return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}")
 
 
-def connect_limit_s(wanted: Settings) -> float:
-    """Return how long the connections of a cell may take to stand, in seconds."""
-    all_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
-    return wanted.connect_timeout_s + all_s
+def connect_limit_s(settings: Settings) -> float:
+    """Return the time limit for the connections of a cell, in seconds."""
+    all_s = 0.0 if settings.connect_rate == "burst" else settings.connections / float(settings.connect_rate)
+    return settings.connect_timeout_s + all_s
 
 
-def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
-    """Ask the server once more, over fresh connections: the result, or why there is none."""
-    limit_s = CHECK_CONNECTS_S + wanted.timeout_s + bench.slack_s
+def check(command: Sequence[str], settings: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
+    """Check the server once more, over fresh connections; return the result, or why there is none."""
+    limit_s = CHECK_CONNECTS_S + settings.timeout_s + bench.slack_s
     try:
         with (
             result_file(bench) as result,
@@ -137,7 +138,7 @@ def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog)
 
 @contextmanager
 def result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
-    """A file for the result of a program, which is gone afterwards."""
+    """Give a path for the result of a program, and remove the file afterwards."""
     path = bench.folder / "logs" / f"{name}.json"
     try:
         yield path
@@ -148,12 +149,12 @@ def result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
 def _follow(
     generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
 ) -> bool:
-    """Attend to events until the load has ended; False when the server ends before. Raises TrialError when time is up.
-    Reaps neither (pinning.punctual)."""
+    """Handle events until the load has ended; return False when the server ends first. Raises TrialError when time is
+    up. Reaps neither (pinning.punctual)."""
     deadline = time.monotonic() + limit_s
     poll = select.poll()  # lighter than a selector, as this runs within the window
-    for watched in (generator.pidfd, server.pidfd, events.fd):
-        poll.register(watched, select.POLLIN)
+    for descriptor in (generator.pidfd, server.pidfd, events.fd):
+        poll.register(descriptor, select.POLLIN)
     following = True
     while following:
         if time.monotonic() > deadline:
@@ -164,15 +165,15 @@ def _follow(
             return False
         following = generator.pidfd not in ready
         if events.fd in ready:
-            _attend(generator, events, watch, bench)
+            _handle_events(generator, events, watch, bench)
             if events.at_end:
                 poll.unregister(events.fd)
         watch.maybe_take()
-    _attend(generator, events, watch, bench)
+    _handle_events(generator, events, watch, bench)
     return True
 
 
-def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
+def _handle_events(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
     for line in events.read_lines():
         event = read_event(generator, line)
         if event.event == "connected":
@@ -186,7 +187,7 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
 
 
 def read_event(generator: Process, line: str) -> Event:
-    """Return what a line of --events-fd says. Raises TrialError where it is none."""
+    """Decode a line of --events-fd. Raises TrialError where it is no event."""
     try:
         return msgspec.json.decode(line, type=Event)
     except UNREADABLE as error:
@@ -194,8 +195,8 @@ def read_event(generator: Process, line: str) -> Event:
 
 
 def read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
-    """Raises TrialError where the program itself has failed: it wrote no result, or it could open no connection for
-    want of ports, descriptors or a route."""
+    """Read the result of a program. Raises TrialError where the program itself has failed: it wrote no result, or it
+    could open no connection for want of ports, descriptors or a route."""
     generator.expect_success(also={NOT_BELIEVED, NOTHING_MEASURED} if path.exists() else {NOT_BELIEVED})
     try:
         with path.open("rb") as file:

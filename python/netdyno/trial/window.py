@@ -1,4 +1,4 @@
-"""When the server is read: as the generator announces its window, so that both speak of the same second."""
+"""Read the server as the generator announces its window, so that both cover the same time."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
 
 LATE_READING_S = 0.02
-"""How long before the end of the window the threads are read once more (see observe.observation)."""
+"""The time before the end of the window at which the threads are read once more (server_proc.observation)."""
 
 
 REHEARSAL_S = 0.1
-"""How long before the window the server is read for nothing, so that the reading that counts finds its code and the
-kernel's in reach, and takes microseconds where the first would take milliseconds."""
+"""The time before the window at which the server is read as a rehearsal, so that the reading that counts finds its code
+and the kernel's in the caches, and takes microseconds where the first would take milliseconds."""
 
 
 LOOK_EVERY_S = 0.1
-"""How often the cores are read within the window, to end a trial early that is to be made again anyway."""
+"""The interval at which the cores are read within the window, to end a trial early that must be retried anyway."""
 LOOK_SHARE = 0.005
-"""Of a core, what that may take: the CPU time of a process with thousands of threads is read in milliseconds."""
+"""The share of a core for that: to read the CPU time of a process with thousands of threads takes milliseconds."""
 
 Taken = dict[int, server_proc.Snapshot]
-"""By process of the server."""
+"""The snapshot of each process of the server."""
 
 IsLost = Callable[[MachineObservation], bool]
 
 
 class WindowLostError(Exception):
-    """Others took so much of the cores that the trial is to be made again, whatever the rest of its window brings."""
+    """Others took so much of the cores that the trial must be retried, whatever the rest of its window shows."""
 
     def __init__(self, machine: MachineObservation) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Watch:
     def __init__(
         self,
         pid: int,
-        wanted: Settings,
+        settings: Settings,
         counters: Path,
         *,
         datagrams: bool = False,
@@ -58,12 +58,12 @@ class Watch:
         is_new: bool = True,
         is_lost: IsLost = lambda _: False,
     ) -> None:
-        """Of the server `pid`, and of what it has started where it is `with_children`; `counters` is the net folder of
-        its network namespace (proc(5)), and with `datagrams` its sockets are asked as well what they dropped. One that
-        is not `is_new` has served others before, so what it takes when nobody has connected is not known. `is_lost`
-        says of a part of the window whether the trial is lost."""
+        """Watch the server `pid`, and `with_children` its descendants. `counters` is the net folder of its network
+        namespace (proc(5)); with `datagrams` the drops of its sockets are read, too. A server that is not `is_new` has
+        served others before, so its memory without connections is not known. `is_lost` decides by a part of the window
+        whether the trial is lost."""
         self._pid = pid
-        self._wanted = wanted
+        self._wanted = settings
         self._counters = counters
         self._datagrams = datagrams
         self._with_children = with_children
@@ -87,7 +87,7 @@ class Watch:
         self._look_at = float("inf")
 
     def connected(self) -> None:
-        """The load begins within milliseconds, with its warm-up."""
+        """Schedule the rehearsal: the load begins within milliseconds, with its warm-up."""
         self._rehearse_at = time.monotonic() + self._wanted.warmup_s - REHEARSAL_S
 
     def window_start(self) -> None:
@@ -96,19 +96,19 @@ class Watch:
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
         began_s = self._before[self._pid].at_s
-        if sum(len(one.tasks) for one in self._before.values()) > 1:
+        if sum(len(snapshot.tasks) for snapshot in self._before.values()) > 1:
             self._late_at = began_s + self._wanted.duration_s - LATE_READING_S
         self._look_at = began_s + LOOK_EVERY_S
 
     def maybe_take(self) -> None:
-        """What is due now. Raises WindowLostError."""
+        """Take the readings that are due now. Raises WindowLostError."""
         now = time.monotonic()
         if now >= self._look_at:
             began_s = time.process_time()
-            seen = cores.observation(self._machine[0], self._take_machine(), self._cores)
+            observed = cores.observation(self._machine[0], self._take_machine(), self._cores)
             self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
-            if seen is not None and self._is_lost(seen):
-                raise WindowLostError(seen)
+            if observed is not None and self._is_lost(observed):
+                raise WindowLostError(observed)
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
             self._take()
@@ -125,26 +125,26 @@ class Watch:
         self._late_at = self._look_at = float("inf")
 
     def generator_ended(self) -> None:
-        """The window is over at the latest now. A closed loop is answered within microseconds of its end, and the
-        generator may then be gone before it has announced it."""
+        """End the window at the latest now. The last replies of a closed loop come within microseconds of its end, and
+        the generator may exit before it announces that."""
         if self._before is not None and self._after is None:
             self.window_end()
         if self._after is not None:
             self._kernel.append(self.take_kernel())
 
     def next_wait(self, deadline: float) -> float:
-        """Seconds until something is due."""
+        """Return the seconds until something is due."""
         return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
-        """Raises TrialError when the load announced no window."""
+        """Return the server's figures over the window. Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None:
             raise TrialError("the load did not announce its window on --events-fd")
-        stayed = [pid for pid in self._before if pid in self._after]  # what ended on the way took its figures along
-        before, after = _understood(self._before, stayed), _understood(self._after, stayed)
-        late = _understood(self._late, [pid for pid in stayed if pid in self._late]) if self._late else None
-        seen = server_proc.observation(before, late, after, totals, self._pid if self._chosen else 0)
-        return msgspec.structs.replace(seen, rss_ready_bytes=self._rss_ready_bytes)
+        stayed = [pid for pid in self._before if pid in self._after]  # a process that ended on the way lost its figures
+        before, after = _understand(self._before, stayed), _understand(self._after, stayed)
+        late = _understand(self._late, [pid for pid in stayed if pid in self._late]) if self._late else None
+        observed = server_proc.observation(before, late, after, totals, self._pid if self._chosen else 0)
+        return msgspec.structs.replace(observed, rss_ready_bytes=self._rss_ready_bytes)
 
     @property
     def saw_window(self) -> bool:
@@ -152,19 +152,19 @@ class Watch:
         return self._after is not None
 
     def machine(self) -> MachineObservation | None:
-        """Whose the cores were over the window; None where the kernel does not tell, or there was no window."""
+        """Return the use of the cores over the window; None where the kernel does not report it, or there was no
+        window."""
         if not self.saw_window:
             return None
         before, after = self._machine
         return cores.observation(before, after, self._cores)
 
     def kernel(self) -> dict[str, int]:
-        """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where
-        a full accept queue shows; as `drain.<name>` over what came after it, until the load had ended. None where there
-        was no window."""
+        """Return the counters over the window; as `setup.<name>` before it, over connects and warm-up, where a full
+        accept queue shows; as `drain.<name>` after it, until the load had ended. Empty where there was no window."""
         if not self.saw_window:
             return {}
-        at_start, before, after, ended = (taken.counters() for taken in self._kernel)
+        at_start, before, after, ended = (reading.counters() for reading in self._kernel)
         return (
             server_proc.increase(before, after)
             | {f"setup.{name}": value for name, value in server_proc.increase(at_start, before).items()}
@@ -173,7 +173,9 @@ class Watch:
 
     def _take_machine(self) -> cores.Snapshot:
         if self._own is None:
-            self._own = tuple({*cores.own_processes(), *self._pids})  # a server that was there is nobody's child here
+            self._own = tuple(
+                {*cores.own_processes(), *self._pids}
+            )  # a server that was already running is no child of the harness
         return cores.take(self._own)
 
     def take_kernel(self) -> server_proc.Kernel:
@@ -187,19 +189,19 @@ class Watch:
         return server_proc.Kernel(server_proc.take_kernel(self._counters), drops)
 
     def _take(self) -> Taken:
-        """The server now. Which processes and threads it has is asked once, before the window."""
+        """Read the server now. Its processes and threads are listed once, before the window."""
         try:
             if self._chosen is None:
                 self._pids = server_proc.family(self._pid) if self._with_children else (self._pid,)
                 self._chosen = server_proc.choose_threads(self._pid) if len(self._pids) == 1 else ()
-            found = {self._pid: server_proc.take(self._pid, self._chosen)}
+            snapshots = {self._pid: server_proc.take(self._pid, self._chosen)}
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
         for pid in self._pids[1:]:
             with suppress(OSError):  # a child that has ended
-                found[pid] = server_proc.take(pid)
-        return found
+                snapshots[pid] = server_proc.take(pid)
+        return snapshots
 
 
-def _understood(taken: Taken, pids: Sequence[int]) -> server_proc.Reading:
-    return server_proc.together([server_proc.understand(taken[pid]) for pid in pids])
+def _understand(snapshots: Taken, pids: Sequence[int]) -> server_proc.Reading:
+    return server_proc.together([server_proc.understand(snapshots[pid]) for pid in pids])
