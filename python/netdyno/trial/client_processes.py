@@ -1,5 +1,5 @@
-"""Make the load of a client contestant by several processes: `python -m netdyno.trial.client_processes N PROGRAM URL
-[options]`. To whoever starts it, it is one client: it takes the same options, writes the same events and one result.
+"""Run a client contestant as several processes: `python -m netdyno.trial.client_processes N PROGRAM URL [options]`.
+From outside it is one client: it takes the same options, writes the same events and one result.
 
 Each process has its share of the connections. All connections stand before one of them is used; then all processes
 begin at one moment, and so have one window. While that lasts, this program sleeps. When it is killed, they are too."""
@@ -23,26 +23,26 @@ from netdyno.trial.load import NOTHING_MEASURED
 from netdyno.trial.parts import Parts
 
 GO_AHEAD_NS = 100_000_000
-"""How long before the common moment it is told: many times what a process takes to wake up."""
+"""The time from the announcement to the common start: many times the wake-up time of a process."""
 
 
 def command(program: Sequence[str], processes: int) -> list[str]:
-    """Return the words that start a client contestant as so many processes."""
+    """Return the command that starts a client contestant as so many processes."""
     if processes == 1:
         return list(program)
     return [sys.executable, "-P", "-m", __name__, str(processes), *program]
 
 
 class Part:
-    """One process, with the descriptor that its events come from."""
+    """One process, with the descriptor of its events."""
 
-    def __init__(self, words: Sequence[str], result: Path, stack: ExitStack) -> None:
+    def __init__(self, client_words: Sequence[str], result: Path, stack: ExitStack) -> None:
         reading, writing = os.pipe()
         stack.callback(os.close, reading)
         self.result = result
         stack.callback(result.unlink, missing_ok=True)
         self.process = subprocess.Popen(
-            [*words, "--json", str(result), "--events-fd", str(writing)],
+            [*client_words, "--json", str(result), "--events-fd", str(writing)],
             stdin=subprocess.PIPE,
             pass_fds=[writing],
             preexec_fn=partial(die_with, os.getpid()),
@@ -53,7 +53,7 @@ class Part:
         self.events = LineReader(reading, f"process {self.process.pid}")
 
     def go(self, at_ns: int) -> None:
-        """Say when to begin."""
+        """Tell the process when to begin."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(b"go %d\n" % at_ns)
@@ -67,43 +67,43 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("processes", type=int)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--events-fd", type=int, required=True)
-    own, words = parser.parse_known_args(arguments)
+    options, client_words = parser.parse_known_args(arguments)
     with ExitStack() as stack:
         parts = [
             Part(
-                [*words, "--share", f"{number}/{own.processes}", "--await-go"],
-                own.json.with_suffix(f".{number}.json"),
+                [*client_words, "--share", f"{number}/{options.processes}", "--await-go"],
+                options.json.with_suffix(f".{number}.json"),
                 stack,
             )
-            for number in range(1, own.processes + 1)
+            for number in range(1, options.processes + 1)
         ]
-        _follow(parts, own.events_fd)
+        _follow(parts, options.events_fd)
         for number, part in enumerate(parts, 1):
             code = part.process.wait()
             if code not in (0, NOTHING_MEASURED) or not part.result.is_file():
                 print(f"process {number} of {len(parts)} ended with exit code {code}", file=sys.stderr)
                 return 2
-        return _write_result(parts, own.json)
+        return _write_result(parts, options.json)
 
 
 def _follow(parts: Sequence[Part], events_fd: int) -> None:
-    """Pass on what happens, as of one, until no process has anything more to say."""
-    said = Parts(len(parts))
+    """Pass on the events, merged into those of one client, until every process has closed its descriptor."""
+    merged_events = Parts(len(parts))
     poll = select.poll()
     for part in parts:
         poll.register(part.events.fd, select.POLLIN)
-    speaking = {part.events.fd: number for number, part in enumerate(parts)}
+    open_parts = {part.events.fd: number for number, part in enumerate(parts)}
     has_begun = False
-    while speaking:
+    while open_parts:
         for fd, _ in poll.poll():
-            number = speaking[fd]
+            number = open_parts[fd]
             events = parts[number].events
             for line in events.read_lines():
-                os.write(events_fd, said.hear(number, line.encode() + b"\n"))
+                os.write(events_fd, merged_events.hear(number, line.encode() + b"\n"))
             if events.at_end:
                 poll.unregister(fd)
-                del speaking[fd]
-        if said.all_stand and not has_begun:
+                del open_parts[fd]
+        if merged_events.all_stand and not has_begun:
             has_begun = True
             at_ns = time.monotonic_ns() + GO_AHEAD_NS
             for part in parts:
@@ -111,7 +111,7 @@ def _follow(parts: Sequence[Part], events_fd: int) -> None:
 
 
 def _write_result(parts: Sequence[Part], path: Path) -> int:
-    """Write the sum of all results; the exit code that one program would end with."""
+    """Write the sum of all results, and return the exit code of one program with that result."""
     import msgspec
 
     from netdyno.trial.merged import merged_processes  # the window is over: it needs numpy

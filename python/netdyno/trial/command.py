@@ -17,84 +17,93 @@ from netdyno.model.values import CORES
 
 PORTS_OF_AN_ADDRESS = 25_000
 CHECK_DURATION_S = 0.02
-"""Window of the closing check: it only asks whether a fresh connection still gets true answers."""
+"""The window of the closing check: it only shows whether a fresh connection still gets true answers."""
 
 
 def server_command(
     contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS, *, cores: int
 ) -> list[str]:
-    """The server on a free port of an address, over the contestant's transport, with the options of the cell. It has so
-    many cores."""
+    """Return the command of the server on a free port of an address, over the contestant's transport, with the options
+    of the cell and so many cores."""
     listen = listens_at(contestant, address)
-    return _server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
+    return _build_server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
 
 
 def listens_at(contestant: Contestant, address: str) -> str:
-    """The URL at which a contestant is told to listen on an address; of one that stands already, where it was found."""
+    """Return the URL at which a contestant must listen on an address; of a running server, its own."""
     if contestant.own is not None and contestant.own.address:
         return contestant.own.address
     return transports.of(contestant).at(address)
 
 
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
-    """The same server and load as a user would start them: through the one entry. What several hosts or
-    processes made, one does."""
+    """Return the commands of the same server and load for a user, through the entry ./netdyno. One process replaces
+    several hosts or processes."""
     settings = structs.replace(settings, client_hosts=1, client_processes=1)
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
         load = load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
     else:
         load = client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
-    return _server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
+    return _build_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
 def load_command(
     generator: Sequence[str], endpoint: str, settings: Settings, seed: int, *, cores: int = 1
 ) -> list[str]:
-    """The generator with the load of the cell; the files it writes to are the caller's to add. It has so many cores."""
-    asked = settings.generator_threads
-    threads = min(cores, most_generator_threads(settings)) if asked == CORES else asked
+    """Return the command of the generator with the load of the cell and so many cores; the caller adds its output
+    files."""
+    requested = settings.generator_threads
+    threads = min(cores, most_generator_threads(settings)) if requested == CORES else requested
     return [
-        *_common(generator, endpoint, settings),
-        *_audience(settings),
-        *("--arrivals", settings.arrivals, *_pace(settings)),
-        *_anew(settings),
-        *_slow(settings),
-        *_start(settings),
-        *_sources(endpoint, settings),
-        *("--connect-rate", _number(settings.connect_rate), "--threads", str(threads)),
-        *_shared(settings),
-        *_load(endpoint, settings, seed),
+        *_common_words(generator, endpoint, settings),
+        *_audience_words(settings),
+        *("--arrivals", settings.arrivals, *_pace_words(settings)),
+        *_reconnect_words(settings),
+        *_slow_reader_words(settings),
+        *_start_words(settings),
+        *_source_words(endpoint, settings),
+        *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
+        *_share_words(settings),
+        *_load_words(endpoint, settings, seed),
     ]
 
 
 def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """A client contestant with the load of the cell: of the generator's options those that a closed loop has, and a
-    depth where there is one, or an open loop of the load program of others (protocol/client.md)."""
+    """Return the command of a client contestant with the load of the cell: the generator's options of a closed loop,
+    and a depth where there is one, or an open loop for a foreign load program (protocol/client.md)."""
     depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
     open_loop: tuple[str, ...] = ()
     if settings.arrivals != "closed":
-        open_loop = (*_rate(settings), "--connect-rate", _number(settings.connect_rate), *_due(settings))
-    return [*_common(client, endpoint, settings), *open_loop, *_load(endpoint, settings, seed), *depth]
+        open_loop = (
+            *_rate_words(settings),
+            "--connect-rate",
+            _format_number(settings.connect_rate),
+            *_due_words(settings),
+        )
+    return [*_common_words(client, endpoint, settings), *open_loop, *_load_words(endpoint, settings, seed), *depth]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
-    """The closing check: as few fresh connections as the workload allows, one verified message after the other."""
+    """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
+    time."""
     return [
-        *_common(generator, endpoint, settings),
-        *_audience(settings),
+        *_common_words(generator, endpoint, settings),
+        *_audience_words(settings),
         *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 
 
-def _server(program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]) -> list[str]:
+def _build_server(
+    program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]
+) -> list[str]:
     options = all_options(settings.server, added)
     arguments = (argument for name, value in options.items() for argument in (f"--{name}", str(value)))
     return [*program, "--listen", endpoint, "--workload", settings.workload, *arguments]
 
 
-def _common(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+def _common_words(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     return [
         *program,
         endpoint,
@@ -103,12 +112,12 @@ def _common(program: Sequence[str], endpoint: str, settings: Settings) -> list[s
     ]
 
 
-def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """What the generator and a client contestant are both told about the load. Only what says something there: a
-    service time is known for one workload alone, and transports that carry messages know nothing of a stream."""
+def _load_words(endpoint: str, settings: Settings, seed: int) -> list[str]:
+    """Return the options of the load that the generator and a client contestant share, where they apply: only one
+    workload has a service time, and transports of messages have no options of a stream."""
     transport = transports.of_url(endpoint)
-    of_messages = transport is not None and transport.messages
-    stream = () if of_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
+    carries_messages = transport is not None and transport.messages
+    stream = () if carries_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
     service = ("--service-time", format_duration(settings.service_time_s)) if settings.service_time_s > 0 else ()
     if settings.slow_requests > 0:
         slow_time = format_duration(settings.slow_request_time_s)
@@ -122,61 +131,61 @@ def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     ]
 
 
-def _pace(settings: Settings) -> tuple[str, ...]:
-    """How fast the generator sends: at a rate, or as often as it is answered."""
+def _pace_words(settings: Settings) -> tuple[str, ...]:
+    """Return the pace of the generator: a rate, or one request for each reply."""
     # A lookout would take the core on which the server is to run.
     spin = ("--spin", "off") if settings.shares_cores else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     if settings.arrivals != "closed":
-        return *_rate(settings), *spin, *looks, *_due(settings)
+        return *_rate_words(settings), *spin, *looks, *_due_words(settings)
     rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
-    return "--depth", str(settings.depth), *rounds, *looks, *_due(settings)
+    return "--depth", str(settings.depth), *rounds, *looks, *_due_words(settings)
 
 
-def _due(settings: Settings) -> tuple[str, ...]:
+def _due_words(settings: Settings) -> tuple[str, ...]:
     return ("--write-due", settings.write_due) if settings.write_due != "each" else ()
 
 
-def _rate(settings: Settings) -> tuple[str, str]:
+def _rate_words(settings: Settings) -> tuple[str, str]:
     """Return the rate of an open loop."""
     if settings.rate is not None:
-        return "--rate", _number(settings.rate)
+        return "--rate", _format_number(settings.rate)
     assert settings.rate_per_connection is not None, "a scenario with an open loop has a rate (experiment/scenarios.py)"
-    return "--rate", f"{_number(settings.rate_per_connection)}/conn"
+    return "--rate", f"{_format_number(settings.rate_per_connection)}/conn"
 
 
-def _shared(settings: Settings) -> tuple[str, ...]:
-    """The first part; whoever has the others made counts on from there (cluster/loads.py)."""
+def _share_words(settings: Settings) -> tuple[str, ...]:
+    """Return the first share; cluster/loads.py counts on from it for the other hosts."""
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
-def _anew(settings: Settings) -> tuple[str, ...]:
-    most = settings.requests_per_connection
-    return ("--requests-per-connection", str(most)) if most is not None else ()
+def _reconnect_words(settings: Settings) -> tuple[str, ...]:
+    limit = settings.requests_per_connection
+    return ("--requests-per-connection", str(limit)) if limit is not None else ()
 
 
-def _sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
-    """An address has some 28,000 ports to connect from (ip_local_port_range, ip(7)); the loopback has more
-    addresses."""
+def _source_words(endpoint: str, settings: Settings) -> tuple[str, ...]:
+    """Return further source addresses on the loopback: each has some 28,000 ports to connect from (ip_local_port_range,
+    ip(7))."""
     needed = -(-settings.connections // PORTS_OF_AN_ADDRESS)
     if needed == 1 or not endpoint.startswith("tcp://127."):
         return ()
     return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))
 
 
-def _slow(settings: Settings) -> tuple[str, ...]:
+def _slow_reader_words(settings: Settings) -> tuple[str, ...]:
     return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
 
 
-def _start(settings: Settings) -> tuple[str, ...]:
+def _start_words(settings: Settings) -> tuple[str, ...]:
     return ("--start", settings.start) if settings.start != "together" else ()
 
 
-def _audience(settings: Settings) -> tuple[str, ...]:
+def _audience_words(settings: Settings) -> tuple[str, ...]:
     audience = settings.server.get("audience")
     return ("--audience", str(audience)) if audience is not None else ()
 
 
-def _number(value: float | str) -> str:
-    """A rate without a needless fraction: 20000, not 20000.0."""
+def _format_number(value: float | str) -> str:
+    """Format a rate without a needless fraction: 20000, not 20000.0."""
     return value if isinstance(value, str) else f"{value:.12g}"

@@ -1,4 +1,4 @@
-"""What the parts of one load announce, as one program would."""
+"""Merge the events of the parts of one load into those of one program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_END = b'{"event":"window_end"}\n'
 
 
 class Parts:
-    """What the parts of a load say becomes what one would say. Pure."""
+    """The events of a load's parts, merged into those of one program. Pure."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -40,25 +40,25 @@ class Parts:
 
     @property
     def all_sent(self) -> int | None:
-        """Chat: messages of all parts, once each has said what it sent, or has ended."""
+        """Chat: the messages of all parts, once each has reported what it sent, or has ended."""
         known = self._sent.keys() | self._ended
         return sum(self._sent.values()) if self._sent and len(known) == self._count else None
 
     def end(self, part: int) -> None:
-        """It says nothing more."""
+        """Note that a part sends no more events."""
         self._ended.add(part)
 
     def hear(self, part: int, line: bytes) -> bytes:
-        """What there is to be told now, in lines; empty where that is nothing. The window begins with the last part's
-        and ends with the first's, but not before it has begun: a part that stood still may begin when another's is
-        over. Then both are told at once, and the trial's audits see that nothing lies between."""
+        """Take a line of a part; return the lines to pass on now, empty where there are none. The window begins with
+        the last part's and ends with the first's, but not before it has begun: a part that was paused may begin after
+        another's end. Then both are passed on at once, and the trial's audits find an empty window."""
         if self._count == 1:
             return line
         event = msgspec.json.decode(line, type=Event)
         if event.event == "sent":
             self._sent[part] = event.messages
             return b""
-        self._heard[event.event] = heard = self._heard.get(event.event, 0) + 1
+        self._heard[event.event] = count = self._heard.get(event.event, 0) + 1
         if event.event == "progress":
             self._completed[part] = event.completed
             if part > 0:
@@ -68,8 +68,8 @@ class Parts:
             self._established += event.established
             event.established = self._established
         elif event.event == "window_end":
-            return WINDOW_END if heard == 1 and self._begun else b""
-        if event.event != "progress" and heard != self._count:
+            return WINDOW_END if count == 1 and self._begun else b""
+        if event.event != "progress" and count != self._count:
             return b""
         is_over = event.event == "window_start" and self._heard.get("window_end", 0) > 0
         return msgspec.json.encode(event) + b"\n" + (WINDOW_END if is_over else b"")
