@@ -1,4 +1,4 @@
-"""`netdyno aa`: so many A/A comparisons and nothing else, as a run that is stored and reported like any other."""
+"""`netdyno aa`: a number of A/A comparisons and nothing else, as a run that is stored and reported like any other."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
 
 
 def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
-    """Exit code 0; 1 where a ranking would have told more than 5% of them apart, or the alarm is raised, or
-    no comparison had blocks enough to be judged; 128 + signal when interrupted."""
+    """Run the comparisons. Return 0; 1 where a ranking would have found more than 5% of them different, or the alarm is
+    raised, or no comparison had enough blocks to be judged; 128 + signal when interrupted."""
 
-    def adapt(asked: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]) -> Experiment:
-        named, others = ({one.name: one for one in everyone} for everyone in (servers, clients))
-        return spread(of_workload(asked, workload), comparisons, named, others)
+    def adapt(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]) -> Experiment:
+        servers_by_name, clients_by_name = (
+            {contestant.name: contestant for contestant in group} for group in (servers, clients)
+        )
+        return spread(of_workload(experiment, workload), comparisons, servers_by_name, clients_by_name)
 
-    untraced = wishes._replace(trace="never")  # what a message costs the kernel is not the question here
+    untraced = wishes._replace(trace="never")  # the cost of a message in the kernel is not the question here
     done = run_command.carry_out(untraced, argv, adapt)
     control = done.analysis.control if done.analysis else None
     if wishes.as_json:
@@ -41,8 +43,8 @@ def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | N
 
 
 def counts(control: Control) -> dict[str, int]:
-    """What `--json` says of it: of the comparisons, those with blocks enough, and the false differences among these, as
-    a ranking would have said it and without its correction."""
+    """Return the counts for `--json`: the comparisons, those with enough blocks, and the false differences among these,
+    as a ranking reports them and without its correction."""
     return {
         "comparisons": len(control.comparisons),
         "judged": control.single.of,
@@ -51,59 +53,60 @@ def counts(control: Control) -> dict[str, int]:
     }
 
 
-def of_workload(asked: Experiment, workload: str | None) -> Experiment:
-    """The experiment with the scenarios of a workload only. Raises UserError where it has none."""
+def of_workload(experiment: Experiment, workload: str | None) -> Experiment:
+    """Return the experiment with the scenarios of a workload only. Raises UserError where it has none."""
     if workload is None:
-        return asked
-    chosen = tuple(scenario for scenario in asked.scenarios if scenario.workload == workload)
+        return experiment
+    chosen = tuple(scenario for scenario in experiment.scenarios if scenario.workload == workload)
     if not chosen:
-        known = sorted({scenario.workload for scenario in asked.scenarios})
-        raise UserError(f"--workload: {asked.name} has no scenario of {workload!r}{did_you_mean(workload, known)}")
-    return msgspec.structs.replace(asked, scenarios=chosen)
+        known = sorted({scenario.workload for scenario in experiment.scenarios})
+        raise UserError(f"--workload: {experiment.name} has no scenario of {workload!r}{did_you_mean(workload, known)}")
+    return msgspec.structs.replace(experiment, scenarios=chosen)
 
 
 class _Load(NamedTuple):
-    """One load of a scenario, and who can have it."""
+    """One load of a scenario, and the contestants that support it."""
 
     scenario: Scenario
     contestants: tuple[str, ...]
 
 
-def spread(asked: Experiment, comparisons: int, servers: Named, clients: Named) -> Experiment:
-    """The experiment with just so many cells, each of which the A/A control doubles: one load after the other for all
-    contestants, and from the beginning where that is not enough. Every load becomes a scenario of its own, whose
-    ranking is the family that its A/A comparisons are corrected in. Raises UserError where nobody can have any."""
-    loads = [load for load in _loads(asked, servers, clients) if load.contestants]
+def spread(experiment: Experiment, comparisons: int, servers: Named, clients: Named) -> Experiment:
+    """Return the experiment with just so many cells, each of which the A/A control doubles: one load after the other
+    for all contestants, and from the beginning where that is not enough. Every load becomes a separate scenario; its
+    ranking is the family that its A/A comparisons are corrected in. Raises UserError where no contestant supports
+    one."""
+    loads = [load for load in _list_loads(experiment, servers, clients) if load.contestants]
     if not loads:
-        raise UserError(f"none of these contestants can be measured in {asked.name} (see: ./netdyno list servers)")
+        raise UserError(f"none of these contestants can be measured in {experiment.name} (see: ./netdyno list servers)")
     scenarios: list[Scenario] = []
     missing = comparisons
-    for number, load in _again(loads):
+    for number, load in _repeat(loads):
         if missing <= 0:
             break
         name = load.scenario.name if number == 1 else f"{load.scenario.name} ({number})"
         chosen = load.contestants[:missing]
         scenarios.append(msgspec.structs.replace(load.scenario, name=name, contestants=chosen))
         missing -= len(chosen)
-    return msgspec.structs.replace(asked, scenarios=tuple(scenarios))
+    return msgspec.structs.replace(experiment, scenarios=tuple(scenarios))
 
 
-def _again(loads: Sequence[_Load]) -> Iterator[tuple[int, _Load]]:
-    """All of them without end, each with how often it has come by then."""
+def _repeat(loads: Sequence[_Load]) -> Iterator[tuple[int, _Load]]:
+    """Yield all loads without end, each with the number of its round."""
     for number in itertools.count(1):
         for load in loads:
             yield number, load
 
 
-def _loads(asked: Experiment, servers: Named, clients: Mapping[str, Contestant]) -> Iterator[_Load]:
-    for scenario in asked.scenarios:
+def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Contestant]) -> Iterator[_Load]:
+    for scenario in experiment.scenarios:
         several = sum(1 for _ in combinations(scenario)) > 1
         for levels in combinations(scenario):
-            can = tuple(
+            eligible = tuple(
                 name
                 for name in scenario.contestants
                 if not servers[name].manifest.apart and not why_skip(servers[name], scenario, levels, clients)
             )
             name = f"{scenario.name}, {level_label(scenario, levels)}" if several else scenario.name
             factors = {factor: (level,) for factor, level in levels.items()}
-            yield _Load(msgspec.structs.replace(scenario, name=name, factors=factors), can)
+            yield _Load(msgspec.structs.replace(scenario, name=name, factors=factors), eligible)

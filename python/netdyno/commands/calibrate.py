@@ -1,4 +1,4 @@
-"""`netdyno calibrate`: run the cases, show the card."""
+"""`netdyno calibrate`: run the cases and show the card."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from netdyno.machine.process import REALTIME_PRIORITY
 
 
 def run(other: Sequence[str], as_json: bool) -> int:
-    """0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
-    beside = [others.read(option) for option in other]
+    """Calibrate. Return 0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
+    other_results = [others.read(option) for option in other]
     programs = _programs()
     console = Console(stderr=True)
     console.print(f"netdyno: calibrating the load generator, about a minute. {programs.pinning.note}.", soft_wrap=True)
@@ -28,9 +28,9 @@ def run(other: Sequence[str], as_json: bool) -> int:
         CASES, lambda case: attempt(case, programs), lambda text: console.print(f"  {text}", highlight=False)
     )
     if as_json:
-        print(json.dumps(card.as_json(results, beside, programs.pinning.note)))
+        print(json.dumps(card.as_json(results, other_results, programs.pinning.note)))
     else:
-        Console(file=sys.stdout, highlight=False).print(card.render(results, beside, programs.pinning.note))
+        Console(file=sys.stdout, highlight=False).print(card.render(results, other_results, programs.pinning.note))
     return 0 if all(result.passed for result in results) else 1
 
 

@@ -1,4 +1,4 @@
-"""`netdyno test` and `netdyno check`: every runner with its own output, then what each one concluded."""
+"""`netdyno test` and `netdyno check`: every runner with its own output, then a summary."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ AGAINST_ALL = ("--all",)
 """The option of tests/conftest.py with which every conformance test runs against every contestant."""
 _QUICK = ("tests/unit", "tests/project", "tests/contract")
 _OTHER_ENDS = (building.GENERATOR, "threads-global-lock")
-"""What the suites load a server with, and what they let a client load."""
-NOT_INSTALLED = 127  # what a shell says of a command it does not find
+"""The load for servers, and the server for clients, in the suites."""
+NOT_INSTALLED = 127  # a shell's exit code for a command that it does not find
 NOTHING_SELECTED = 5  # pytest's exit code
 GIVEN_WAY = 10  # a niceness, nice(2)
 TESTS_FAILED = {"pytest": 1, "ctest": 8}
-"""Exit codes: the runner did its work, and of its tests some failed."""
+"""The exit codes of a runner that worked, while some of its tests failed."""
 
 
 class Step(NamedTuple):
-    """One runner: what it is called here, the command, and the one that runs those of its tests that failed, alone
-    (none: they have failed)."""
+    """One runner: its name here, its command, and the command that runs its failed tests again, alone (none: there is
+    no second try)."""
 
     name: str
     command: tuple[str, ...]
@@ -54,50 +54,53 @@ class Step(NamedTuple):
 
 
 Stage = tuple[Step, ...]
-"""Steps that run at the same time: they wait more than they work, or work where the others wait."""
+"""Steps that run at the same time: they wait more than they work, or work while the others wait."""
 
 
 def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
-    """Everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one at a
-    time, and before them those that need most of it, a few at a time; which those are is marked in the tests, so that
-    each test is in one of the three steps."""
+    """Return everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one
+    at a time, and before them those that need most of it, a few at a time. Marks in the tests put each into one of the
+    three steps."""
 
     def side_by_side(name: str, machine: str, processes: int) -> Step:
         arguments = ("--machine", machine, *pytest_arguments)
-        return _tried_again(name, arguments, beside=_beside(processes), alone=_beside(1))
+        return _step_with_retry(name, arguments, beside=_in_processes(processes), alone=_in_processes(1))
 
     return [
-        (_cpp_tests(build), _collection(), *_fast_lint()),
-        (side_by_side("Python, conformance and browser tests", "shared", 4 * _cores()), *_slow_lint(root)),
-        (side_by_side("tests of a calm machine", "calm", 2 * _cores()),),
-        (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
+        (_cpp_test_step(build), _collection_step(), *_fast_lint_steps()),
+        (side_by_side("Python, conformance and browser tests", "shared", 4 * _count_cores()), *_slow_lint_steps(root)),
+        (side_by_side("tests of a calm machine", "calm", 2 * _count_cores()),),
+        (_step_with_retry("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
 
 def attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
-    """What `netdyno test --attack` runs: every seed of what else has one."""
+    """Return what `netdyno test --attack` runs: the attacks with all of their seeds."""
     del build, root
-    return [(_pytest("attacks", "tests/attack", "--attack", *_beside(_cores() + 1), *pytest_arguments),)]
+    return [
+        (_pytest_step("attacks", "tests/attack", "--attack", *_in_processes(_count_cores() + 1), *pytest_arguments),)
+    ]
 
 
 def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
-    """What `netdyno test --quick` runs: units, the architecture, lint, and of the contract what is marked quick."""
-    tests = _pytest("quick tests", *_QUICK, "-m", "quick", *_beside(_cores() + 1), *pytest_arguments)
-    return [(_cpp_tests(build), *_fast_lint(), *_slow_lint(root)), (tests,)]
+    """Return what `netdyno test --quick` runs: units, the architecture, lint, and the tests of the contract marked
+    quick."""
+    tests = _pytest_step("quick tests", *_QUICK, "-m", "quick", *_in_processes(_count_cores() + 1), *pytest_arguments)
+    return [(_cpp_test_step(build), *_fast_lint_steps(), *_slow_lint_steps(root)), (tests,)]
 
 
-def _cpp_tests(build: Path) -> Step:
-    """Four times as many at a time as there are cores: most of the time is that of windows which have to pass."""
+def _cpp_test_step(build: Path) -> Step:
+    """Return the C++ tests, four times as many at a time as there are cores: most of their time passes in windows."""
     command = ("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error")
-    return Step("C++ tests", (*command, "--parallel", str(4 * _cores())), (*command, "--rerun-failed"))
+    return Step("C++ tests", (*command, "--parallel", str(4 * _count_cores())), (*command, "--rerun-failed"))
 
 
-def _collection() -> Step:
-    """That all tests can be collected; with that, Python has compiled them, which else every process would do."""
-    return _pytest("collection of the tests", "tests", "--collect-only", "-qq")
+def _collection_step() -> Step:
+    """Return the collection of all tests. It also compiles their Python, which else every process would do."""
+    return _pytest_step("collection of the tests", "tests", "--collect-only", "-qq")
 
 
-def _fast_lint() -> Stage:
+def _fast_lint_steps() -> Stage:
     python = sys.executable
     return (
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
@@ -105,43 +108,46 @@ def _fast_lint() -> Stage:
     )
 
 
-def _slow_lint(root: Path) -> Stage:
+def _slow_lint_steps(root: Path) -> Stage:
     sources = cpp_sources(root)
     formats = (Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)),) if sources else ()
     return (Step("mypy", (sys.executable, "-m", "mypy")), *formats)
 
 
-def _pytest(name: str, *arguments: str) -> Step:
+def _pytest_step(name: str, *arguments: str) -> Step:
     return Step(name, (sys.executable, "-m", "pytest", *arguments))
 
 
-def _tried_again(name: str, arguments: Sequence[str], beside: Sequence[str] = (), alone: Sequence[str] = ()) -> Step:
-    """All tests, and a second try that ends with the first which fails again. `alone`: in one process, but as the first
-    time under pytest-xdist where that was, for it stores who failed by names that have their group at the end."""
-    again = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
-    second = _pytest(name, "tests", *alone, *again, *arguments).command
-    return _pytest(name, "tests", *beside, *arguments)._replace(alone=second)
+def _step_with_retry(
+    name: str, arguments: Sequence[str], beside: Sequence[str] = (), alone: Sequence[str] = ()
+) -> Step:
+    """Return all tests, and a second try that ends with the first test that fails again. `alone`: the options for one
+    process, under pytest-xdist like the first try, because it stores failed tests by names that end with their
+    group."""
+    retry_options = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
+    second = _pytest_step(name, "tests", *alone, *retry_options, *arguments).command
+    return _pytest_step(name, "tests", *beside, *arguments)._replace(alone=second)
 
 
-def _beside(processes: int) -> tuple[str, ...]:
-    """In so many processes: of all tests two of three wait for a window or a server, of the quick ones few. What
-    belongs together (tests/conftest.py) stays in one of them. What is marked long is begun first, the rest in the order
-    of the tree: contestants, which take long, before units, which do not."""
+def _in_processes(processes: int) -> tuple[str, ...]:
+    """Return the options for so many processes: two of three tests wait for a window or a server, few of the quick ones
+    do. Tests of a group (tests/conftest.py) share a process. Tests marked long begin first, the rest in the order of
+    the tree: contestants, which take long, before units, which do not."""
     return "--numprocesses", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
 def cpp_sources(root: Path = ROOT) -> list[str]:
-    """Every C++ file of the project, relative to the repository."""
+    """Return every C++ file of the project, relative to the repository."""
     files = (path for folder in _CPP_FOLDERS for path in (root / folder).rglob("*") if path.suffix in _CPP_SUFFIXES)
     return sorted(str(path.relative_to(root)) for path in files)
 
 
 def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
-    """Run every step, also after one has failed. 0 when all passed, else 1."""
+    """Run every step, even after one has failed. Return 0 when all passed, else 1."""
     planned = (attack_stages if attack else quick_stages if quick else stages)(build, pytest_arguments)
     results: list[tuple[Step, int]] = []
     times: list[tuple[Stage, float]] = []
@@ -156,7 +162,7 @@ def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = Fal
 
 
 def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
-    """Arguments such as -k may leave nothing of one step of pytest; that is no failure where another has something."""
+    """Pass the steps of pytest that arguments such as -k left empty, unless all are empty."""
     empty = {step for step, code in results if "pytest" in step.command and code == NOTHING_SELECTED}
     if all(step in empty for step, _ in results if "pytest" in step.command):
         return list(results)
@@ -165,7 +171,7 @@ def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, i
 
 def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     """Run its steps at the same time. The first writes its output as it comes; that of each other follows in one piece.
-    All give way to the first, whose tests wait for moments."""
+    All have a lower priority than the first, for its tests wait for moments."""
     first, *others = stage
     if others:
         print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
@@ -174,31 +180,31 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
         results = [(first, run_step(first))]
         for step, pending in running:
             code, output = pending.result()
-            print(f"\n== {step.name}: {_shown(step)}\n{output}", end="", flush=True)
+            print(f"\n== {step.name}: {_show_command(step)}\n{output}", end="", flush=True)
             results.append((step, code))
     return results
 
 
 def second_try(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
-    """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has not
-    failed, and its name says so. The suite starts some ten thousand servers, eight side by side on two cores, where
+    """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has
+    passed, and its name says so. The suite starts some ten thousand servers, eight side by side on two cores, where
     a test may fail for a pause that nothing bounds. A fault that shows only beside others may pass; `--attack` looks
     for those and has no second try."""
-    return [_second_try(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
+    return [_try_again(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
 
 
 def _may_pass_alone(step: Step, code: int) -> bool:
     return bool(step.alone) and any(name in step.command and code == TESTS_FAILED[name] for name in TESTS_FAILED)
 
 
-def _second_try(step: Step) -> tuple[Step, int]:
+def _try_again(step: Step) -> tuple[Step, int]:
     code = run_step(Step(f"{step.name}: those that failed, again and alone", step.alone))
     return (step if code else step._replace(name=f"{step.name}; some failed at first, and passed alone"), code)
 
 
 def _output_of(step: Step) -> tuple[int, str]:
     if shutil.which(step.command[0]) is None:
-        return NOT_INSTALLED, _missing(step)
+        return NOT_INSTALLED, _describe_missing(step)
     with subprocess.Popen(
         step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
@@ -208,7 +214,7 @@ def _output_of(step: Step) -> tuple[int, str]:
 
 
 def report(results: Sequence[tuple[Step, int]]) -> int:
-    """Say what every step concluded. 0 when all passed, else 1."""
+    """Print the result of every step. Return 0 when all passed, else 1."""
     print("\n== summary", flush=True)
     for step, code in results:
         print(f"{'passed' if code == 0 else 'FAILED'}  {step.name}{'' if code == 0 else f' (exit code {code})'}")
@@ -216,15 +222,17 @@ def report(results: Sequence[tuple[Step, int]]) -> int:
 
 
 def programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]) -> tuple[str, ...]:
-    """The targets of the build that the suites need for the named contestants, or for all. Pure."""
+    """Return the targets of the build that the suites need for the named contestants, or for all. Pure."""
     if not names:
         return (building.PROGRAMS,)
-    chosen = ((kind, one) for kind, some in everyone.items() for one in some if one.name in names)
-    return (*_OTHER_ENDS, *(target for kind, one in chosen for target in building.target(one, kind)))
+    chosen = (
+        (kind, contestant) for kind, group in everyone.items() for contestant in group if contestant.name in names
+    )
+    return (*_OTHER_ENDS, *(target for kind, contestant in chosen for target in building.target(contestant, kind)))
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
-    """The suites over servers (of streams, and of messages) and over clients, for the named contestants or for all.
+    """Run the suites over servers (of streams, and of messages) and over clients, for the named contestants or for all.
     Returns pytest's exit code."""
     chosen = [argument for name in names for argument in ("--contestant", name)] or AGAINST_ALL
     command = (sys.executable, "-m", "pytest", *_CONFORMANCE, *chosen, *pytest_arguments)
@@ -233,16 +241,16 @@ def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> in
 
 def run_step(step: Step) -> int:
     """Run one step with its output as its own; returns its exit code."""
-    print(f"\n== {step.name}: {_shown(step)}", flush=True)
+    print(f"\n== {step.name}: {_show_command(step)}", flush=True)
     if shutil.which(step.command[0]) is None:
-        print(_missing(step), end="", flush=True)
+        print(_describe_missing(step), end="", flush=True)
         return NOT_INSTALLED
     return subprocess.run(step.command, cwd=ROOT, check=False).returncode
 
 
-def _shown(step: Step) -> str:
+def _show_command(step: Step) -> str:
     return " ".join(step.command)[:200]
 
 
-def _missing(step: Step) -> str:
+def _describe_missing(step: Step) -> str:
     return f"{step.command[0]} is not installed (run ./netdyno, which installs it)\n"

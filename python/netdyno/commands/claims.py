@@ -1,4 +1,4 @@
-"""`netdyno claims`: the verdicts of stored runs side by side, and what they say together."""
+"""`netdyno claims`: the verdicts of stored runs side by side, and the verdict of all of them."""
 
 from __future__ import annotations
 
@@ -20,40 +20,47 @@ from netdyno.store import read
 
 
 def run(names: Sequence[str], results: Path, as_json: bool) -> int:
-    """Raises UserError where a run cannot be read, or makes no claim."""
-    found = across([read.load(read.find(results, name)) for name in names])
-    if not found:
+    """Show the verdicts. Raises UserError where a run cannot be read, or has no claim."""
+    judged_claims = across([read.load(read.find(results, name)) for name in names])
+    if not judged_claims:
         raise UserError(f"the run {names[0]} has no claims (see: netdyno list claims)")
     if as_json:
-        print(json.dumps([_told(one) for one in found], allow_nan=False))
+        print(json.dumps([_encode_claim(claim) for claim in judged_claims], allow_nan=False))
     else:
-        Console().print(render(found))
+        Console().print(render(judged_claims))
     return 0
 
 
-def _told(one: Across) -> dict[str, object]:
-    each = {run_id: {"verdict": judged.verdict, "here": verdicts.here(judged)} for run_id, judged in one.each}
-    return {"id": one.claim.id, "text": one.claim.text, "runs": each, "together": one.together}
+def _encode_claim(across_runs: Across) -> dict[str, object]:
+    run_verdicts = {
+        run_id: {"verdict": judged.verdict, "here": verdicts.here(judged)} for run_id, judged in across_runs.each
+    }
+    return {
+        "id": across_runs.claim.id,
+        "text": across_runs.claim.text,
+        "runs": run_verdicts,
+        "together": across_runs.together,
+    }
 
 
-def render(found: Sequence[Across]) -> Table:
-    """Each claim with the verdict of every run, and where it is about platforms that of all of them."""
+def render(judged_claims: Sequence[Across]) -> Table:
+    """Return each claim with the verdict of every run, and for claims about platforms that of all runs."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("claim", no_wrap=True, style="bold")
     table.add_column("what was found", overflow="fold")
-    for one in found:
-        lines = [Text(one.claim.text)]
-        for run_id, judged in one.each:
+    for across_runs in judged_claims:
+        lines = [Text(across_runs.claim.text)]
+        for run_id, judged in across_runs.each:
             found_here = verdicts.here(judged)
             lines.append(Text(f"{run_id}: {verdicts.word(judged)}; {found_here}", style="dim"))
-        if one.together is not None:
-            lines.append(Text(_of_platforms(one.together, one.platforms), style="bold"))
-        table.add_row(one.claim.id, Text("\n").join(lines))
+        if across_runs.together is not None:
+            lines.append(Text(_describe_together(across_runs.together, across_runs.platforms), style="bold"))
+        table.add_row(across_runs.claim.id, Text("\n").join(lines))
     return table
 
 
-def _of_platforms(together: ClaimVerdict, platforms: int) -> str:
+def _describe_together(together: ClaimVerdict, platforms: int) -> str:
     if platforms < 2:
         return "together: not testable, because all runs were made on one platform; add a run of another"
-    on = quantities.plural(platforms, "platform")
-    return f"together, on {on}: {verdicts.VERDICT_WORDS[together]}"
+    count = quantities.plural(platforms, "platform")
+    return f"together, on {count}: {verdicts.VERDICT_WORDS[together]}"

@@ -1,4 +1,4 @@
-"""`netdyno cluster`: certificates, scheduler, hosts, and what they say of themselves."""
+"""`netdyno cluster`: certificates, the scheduler, the hosts and their status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ PORT = 8786
 
 
 def init(folder: Path, scheduler: str | None, days: int) -> int:
-    """Make the certificates, and say what becomes of them."""
-    at = scheduler or f"tls://{_address()}:{PORT}"
-    authority.init(folder, at, days)
+    """Make the certificates, and print the instructions for them."""
+    url = scheduler or f"tls://{_find_address()}:{PORT}"
+    authority.init(folder, url, days)
     print(f"{folder}: an authority, and certificates for {', '.join(authority.ROLES)}, for {days} days")
     print(
-        f"Give each host ca.pem with the two files of its role, and no host ca-key.pem. The scheduler will be at {at}."
+        f"Give each host ca.pem with the two files of its role, and no host ca-key.pem. The scheduler will be at {url}."
     )
     return 0
 
 
 def schedule(folder: Path) -> int:
-    """Raises UserError."""
+    """Run the scheduler. Raises UserError."""
     engine.need()
     from netdyno.cluster import daemon
 
@@ -47,20 +47,24 @@ def join(folder: Path, scheduler: str, role: Role, address: str | None, port: in
     from netdyno.cluster import daemon
 
     building.make((building.GENERATOR, building.CANARY), build_dir())
-    return daemon.join(folder, scheduler, role, address, port, () if cores is None else cores_of(cores), _findings())
+    return daemon.join(folder, scheduler, role, address, port, () if cores is None else cores_of(cores), _find_faults())
 
 
-def _findings() -> list[str]:
-    """What the doctor would have otherwise on this host."""
+def _find_faults() -> list[str]:
+    """List what the doctor finds wrong with this host."""
     from netdyno.instruments.doctor import examine
     from netdyno.instruments.doctor.system import System
 
-    wanted = ("bad", "could be better")
-    return [f"{one.verdict}: {one.name}: {one.found}" for one in examine(System()) if one.verdict in wanted]
+    verdicts = ("bad", "could be better")
+    return [
+        f"{finding.verdict}: {finding.name}: {finding.found}"
+        for finding in examine(System())
+        if finding.verdict in verdicts
+    ]
 
 
 def status(folder: Path, as_json: bool) -> int:
-    """Raises UserError."""
+    """Print the hosts. Raises UserError."""
     engine.need()
     from netdyno.cluster.control import Control
 
@@ -71,37 +75,37 @@ def status(folder: Path, as_json: bool) -> int:
     elif not hosts:
         print("no host has joined (./netdyno cluster join)")
     else:
-        print(harmless_lines("\n".join(map(_as_text, hosts))))
+        print(harmless_lines("\n".join(map(_host_text, hosts))))
     return 0
 
 
-def _as_text(host: Host) -> str:
-    said = host.description
-    busy = ", at work" if said.is_busy else ""
-    findings = "".join(f"\n  {one}" for one in said.findings)
-    others = "".join(f"\n  {_link_as_text(link)} {other}" for other, link in host.links.items())
+def _host_text(host: Host) -> str:
+    description = host.description
+    busy = ", at work" if description.is_busy else ""
+    findings = "".join(f"\n  {finding}" for finding in description.findings)
+    link_lines = "".join(f"\n  {_link_text(link)} {host_name}" for host_name, link in host.links.items())
     return (
-        f"{said.role} {said.host} at {host.address}{busy}\n"
-        f"  cores {','.join(map(str, said.cores))}, kernel {said.kernel}\n"
-        f"  {_microseconds(host.clock.round_trip_ns)} from here and back; its clock is "
-        f"{host.clock.offset_ns / 1e9:+.6f} s off ours{others}{findings}"
+        f"{description.role} {description.host} at {host.address}{busy}\n"
+        f"  cores {','.join(map(str, description.cores))}, kernel {description.kernel}\n"
+        f"  {_format_us(host.clock.round_trip_ns)} from here and back; its clock is "
+        f"{host.clock.offset_ns / 1e9:+.6f} s off ours{link_lines}{findings}"
     )
 
 
-def _link_as_text(link: Link) -> str:
+def _link_text(link: Link) -> str:
     rate = link.bits_per_second
     carried = "link not filled, as a host is at work" if rate is None else f"{quantities.bits(rate)} come from there"
-    return f"{_microseconds(link.round_trip_ns)} there and back, {carried}:"
+    return f"{_format_us(link.round_trip_ns)} there and back, {carried}:"
 
 
-def _microseconds(nanoseconds: int) -> str:
+def _format_us(nanoseconds: int) -> str:
     return f"{nanoseconds / 1e3:.0f} us"
 
 
 def cores_of(text: str) -> tuple[int, ...]:
-    """Cores as they are written ("0,2-3"). Raises UserError where this process may not use one of them."""
+    """Read a list of cores such as "0,2-3". Raises UserError where this process may not use one of them."""
     usable = os.sched_getaffinity(0)
-    found: set[int] = set()
+    chosen: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not (first.isdecimal() and (last or first).isdecimal()):
@@ -112,15 +116,15 @@ def cores_of(text: str) -> tuple[int, ...]:
         missing = next((core for core in cores if core not in usable), None)
         if missing is not None:
             raise UserError(f"--cores: there is no core {missing} for this process")
-        found.update(cores)
-    return tuple(sorted(found))
+        chosen.update(cores)
+    return tuple(sorted(chosen))
 
 
-def _address() -> str:
-    """That of this machine's default route. Nothing is sent. Raises UserError where it has none."""
+def _find_address() -> str:
+    """Return the address of this machine's default route. Sends nothing. Raises UserError where it has none."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            asked.connect(("192.0.2.1", 9))  # RFC 5737: nobody's
-            return str(asked.getsockname()[0])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # RFC 5737: reserved for documentation
+            return str(probe.getsockname()[0])
     except OSError as error:
         raise UserError("this machine has no route to others: say --scheduler tls://ADDRESS:8786") from error

@@ -1,5 +1,5 @@
-"""`netdyno completion`: what a shell needs to complete its commands and options. Typer answers the shell; its own
-scripts would ask a `netdyno` on the PATH, these ask the one that is being typed."""
+"""`netdyno completion`: the scripts by which a shell completes its commands and options. Typer answers the shell; its
+own scripts would ask a `netdyno` on the PATH, these ask the one that is being typed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 Shell = Literal["bash", "zsh"]
 ASKS = "_NETDYNO_COMPLETE"
-"""Set where a shell asks, to what it asks for."""
+"""The variable of the environment with a shell's request."""
 
 SCRIPTS: dict[Shell, str] = {
     "bash": f"""\
