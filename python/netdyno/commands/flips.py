@@ -1,4 +1,4 @@
-"""`netdyno flips`: along which level of one factor the better of two contestants changes, from a stored run."""
+"""`netdyno flips`: find the level of a factor at which the better of two contestants changes, in a stored run."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ def run(
     *,
     as_json: bool,
 ) -> int:
-    """Exit code 0. Of the flips that the run was made for where nothing is named. Raises UserError where it has no such
-    question."""
+    """Print the flips of two contestants, or, where none is named, those that the run was made for. Return 0. Raises
+    UserError where it has no such question."""
     run = outcomes.judged(read.load(read.find(results, stored)))
     parts = split(run)
     if first is None and second is None and factor is None and metric is None:
-        found = _own(run, parts)
+        findings = _find_own(run, parts)
     elif first is None or second is None or factor is None:
         raise UserError("name two contestants and --along FACTOR, or nothing for the flips that the run was made for")
     else:
-        found = _same(_own(run, parts, needed=False), first, second, factor, metric) or answers(
+        findings = _find_same(_find_own(run, parts, needed=False), first, second, factor, metric) or answers(
             parts, first, second, factor, metric
         )
     if as_json:
-        print(json.dumps([findings_json.flip(one) for one in found], allow_nan=False))
+        print(json.dumps([findings_json.flip(finding) for finding in findings], allow_nan=False))
         return 0
-    for one in found:
-        Console().print(Text(f"{one.question}: {prose.sentence(one)}."), _table(one))
+    for finding in findings:
+        Console().print(Text(f"{finding.question}: {prose.sentence(finding)}."), _build_table(finding))
     return 0
 
 
-def _own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[FlipFound]:
-    """Of those that its experiment asks for."""
+def _find_own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[FlipFound]:
+    """Find the flips that its experiment pursues."""
     if needed and not run.experiment.flips:
         raise UserError(
             f"the run {run.run_id} was made for no flip; name two of its contestants and --along FACTOR, or run an "
@@ -64,43 +64,47 @@ def _own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[FlipFo
     return [judge.pursued(flip, by_name[flip.scenario]) for flip in run.experiment.flips]
 
 
-def _same(own: Sequence[FlipFound], first: str, second: str, factor: str, metric: str | None) -> list[FlipFound]:
-    """Those that say the same as what is asked: the same question has the same answer, however it is asked."""
+def _find_same(
+    own_findings: Sequence[FlipFound], first: str, second: str, factor: str, metric: str | None
+) -> list[FlipFound]:
+    """Return the pursued flips that match the request, so that the same question always has the same answer."""
     return [
-        one
-        for one in own
-        if {one.first, one.second} == {first, second} and one.factor == factor and metric in (None, one.metric)
+        finding
+        for finding in own_findings
+        if {finding.first, finding.second} == {first, second}
+        and finding.factor == factor
+        and metric in (None, finding.metric)
     ]
 
 
 def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric: str | None) -> list[FlipFound]:
-    """Of every question of the run that has several levels of the factor."""
+    """Find the flips in every question of the run that has several levels of the factor."""
     if metric is not None and metric not in METRICS:
         raise UserError(f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}")
-    asked = [part for part in parts if judge.can_be_asked(part.scenario, factor)]
-    if not asked:
+    varied = [part for part in parts if judge.can_be_asked(part.scenario, factor)]
+    if not varied:
         factors = {name: part for part in parts for name in part.scenario.factors}
-        had = sorted(name for name, part in factors.items() if judge.can_be_asked(part.scenario, name))
-        several = ", ".join(had) or "nothing"
+        varied_factors = sorted(name for name, part in factors.items() if judge.can_be_asked(part.scenario, name))
+        names = ", ".join(varied_factors) or "nothing"
         raise UserError(
-            f"no two levels of {factor!r} in this run, and one level cannot show a flip; it has several of {several}"
+            f"no two levels of {factor!r} in this run, and one level cannot show a flip; it has several of {names}"
         )
     for name in (first, second):
-        took_part = sorted({one for part in asked for one in part.contestants})
-        if name not in took_part:
-            raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, took_part)}")
+        measured = sorted({contestant for part in varied for contestant in part.contestants})
+        if name not in measured:
+            raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, measured)}")
     if first == second:
         raise UserError(f"{first!r} twice: a flip is between two")
-    found = [one for part in asked for one in judge.found(part, factor, first, second, metric)]
-    if not found:
+    findings = [finding for part in varied for finding in judge.found(part, factor, first, second, metric)]
+    if not findings:
         raise UserError(f"{first} and {second} have no level of {factor} with a valid trial of each in one block")
-    return found
+    return findings
 
 
-def _table(one: FlipFound) -> Table:
+def _build_table(finding: FlipFound) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for heading in prose.headings(one):
+    for heading in prose.headings(finding):
         table.add_column(heading, justify="left" if heading == "better" else "right")
-    for row in prose.rows(one):
+    for row in prose.rows(finding):
         table.add_row(*row)
     return table

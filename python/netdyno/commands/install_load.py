@@ -1,4 +1,4 @@
-"""`install-load PREFIX`: the load generator alone, from the build that is for other machines (the preset `load`)."""
+"""`install-load PREFIX`: install the load generator alone, from the build for other machines (the preset `load`)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from netdyno.contestants import building
 
 
 def run(prefix: Path) -> int:
-    """Build what is not up to date, and install it without symbols."""
+    """Build the generator if it is not up to date, and install it without symbols."""
     build, prefix = build_dir(), prefix.expanduser().absolute()
     building.make((building.GENERATOR,), build)
     if not generator_path(build).is_file():
         raise UserError(f"the load generator is not built: {generator_path(build)} is missing")
     command = ["cmake", "--install", str(build), "--prefix", str(prefix), "--strip"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
-    if done.returncode:
-        raise UserError(f"cannot install into {prefix}: {' '.join(done.stderr.split())}")
+    if finished.returncode:
+        raise UserError(f"cannot install into {prefix}: {' '.join(finished.stderr.split())}")
     program = prefix / "bin" / building.GENERATOR
     print(harmless(f"{program} ({quantities.memory(program.stat().st_size)})"))
     if str(program.parent) not in os.environ.get("PATH", "").split(os.pathsep):

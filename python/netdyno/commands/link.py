@@ -1,4 +1,4 @@
-"""`netdyno link`: a link between two private networks by hand, for as long as one likes to look at servers over it."""
+"""`netdyno link`: join two private networks by hand, to use servers over the link until it is interrupted."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ from netdyno.model.options import LINK, Settings, settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 PORT = 7000
-"""Of the server in the example that is printed."""
+"""The port of the server in the printed example."""
 
 
 def run(asked: Asked) -> int:
-    """Make it, measure it, say how to get to its ends, and keep it until it is interrupted. Raises UserError."""
-    wanted = _wanted(asked)
-    if wanted.is_impaired:
+    """Make the link, measure it, print how to enter its ends, and keep it until it is interrupted. Raises UserError."""
+    link_settings = _build_settings(asked)
+    if link_settings.is_impaired:
         building.make((building.RELAY,), build_dir())
     with temporary_folder("link") as folder:
         try:
-            with _joined(wanted, TrialLog(folder / "link.log")) as made:
-                measured = _measured(wanted, made)
-                _say_until_interrupted(f"{measured}\n{how_to_enter(Lan(made.server, made.load))}")
-                if made.relay is not None:
-                    print(_carried(made.relay.end()))
+            with _join(link_settings, TrialLog(folder / "link.log")) as link:
+                line = _measure_link(link_settings, link)
+                _show_until_interrupted(f"{line}\n{how_to_enter(Lan(link.server, link.load))}")
+                if link.relay is not None:
+                    print(_describe_totals(link.relay.end()))
         except NotAllowedError as error:
-            raise UserError(f"the link {wanted.link_words} is not available here: {error}") from error
+            raise UserError(f"the link {link_settings.link_words} is not available here: {error}") from error
     return 0
 
 
-def _wanted(asked: Asked) -> Settings:
-    """The link that the options mean: a wan where they ask for what only that has."""
+def _build_settings(asked: Asked) -> Settings:
+    """Return the settings of the link: a wan where an option needs one."""
     fields = {LINK[f"link-{name}"].field: value for name, value in asked.items()}
     scenario = Scenario(name="by hand", workload="echo", **fields)
-    of = terms(settings(scenario, {}))
-    kind: Link = "wan" if of.delay_s or of.loss else "lan"
+    link_terms = terms(settings(scenario, {}))
+    kind: Link = "wan" if link_terms.delay_s or link_terms.loss else "lan"
     return settings(scenario, {"link": kind})
 
 
 @contextmanager
-def _joined(wanted: Settings, log: TrialLog) -> Iterator[Wan]:
-    if not wanted.is_impaired:
-        with lan.joined(rate_hz(wanted)) as ends:
+def _join(link_settings: Settings, log: TrialLog) -> Iterator[Wan]:
+    if not link_settings.is_impaired:
+        with lan.joined(rate_hz(link_settings)) as ends:
             yield Wan(*ends, relay=None)
     else:
-        with wan.joined(terms(wanted), log, UNPINNED) as made:
-            yield made
+        with wan.joined(terms(link_settings), log, UNPINNED) as link:
+            yield link
 
 
-def _measured(wanted: Settings, made: Wan) -> str:
-    """What it gives, and what is wrong with that."""
-    of = terms(wanted)
-    if not wanted.is_impaired:
-        return f"{wanted.link_words}: {link_check.in_words(link_check.measure(made, of))}"
-    line, fault = link_check.judge(wanted.link_words, of, partial(link_check.measure, made, of))
+def _measure_link(link_settings: Settings, link: Wan) -> str:
+    """Measure the link and describe it; print a fault to stderr."""
+    link_terms = terms(link_settings)
+    if not link_settings.is_impaired:
+        return f"{link_settings.link_words}: {link_check.in_words(link_check.measure(link, link_terms))}"
+    line, fault = link_check.judge(link_settings.link_words, link_terms, partial(link_check.measure, link, link_terms))
     if fault:
         print(f"netdyno: {fault}", file=sys.stderr)
     return line
 
 
 def how_to_enter(ends: Lan) -> str:
-    """What stands before a command at either end, with an example. Pure."""
+    """Return the prefix of a command at either end, with an example. Pure."""
     server, load = (shlex.join(end.enter) for end in ends)
     where = f"tcp://{SERVER_ADDRESS}:{PORT}"
     return (
@@ -92,8 +92,8 @@ def how_to_enter(ends: Lan) -> str:
     )
 
 
-def _say_until_interrupted(text: str) -> None:
-    """From its first line on, an interruption is the end that was meant."""
+def _show_until_interrupted(text: str) -> None:
+    """Print the text and wait; from then on, an interruption is the normal end."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -109,11 +109,11 @@ def _say_until_interrupted(text: str) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _carried(totals: RelayTotals) -> str:
-    """What the relay says at its end, for people."""
+def _describe_totals(totals: RelayTotals) -> str:
+    """Describe the totals of the relay."""
     ways = ((totals.b_to_a, "to the server"), (totals.a_to_b, "to the load"))
     carried = "; ".join(
-        f"{quantities.plural(one.frames_out, 'frame')} {where}, {one.lost} lost, {one.queue_full} dropped by the rate"
-        for one, where in ways
+        f"{quantities.plural(way.frames_out, 'frame')} {where}, {way.lost} lost, {way.queue_full} dropped by the rate"
+        for way, where in ways
     )
     return f"carried {carried}; 99% left within {quantities.duration(totals.late_ns.p99)} of their time"

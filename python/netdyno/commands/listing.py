@@ -1,4 +1,4 @@
-"""What there is: the tables of `netdyno list`, each a list of flat objects that print as a table or as JSON."""
+"""The tables of `netdyno list`, each a list of flat objects that print as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Row = dict[str, object]
 
 
 def servers() -> list[Row]:
-    """Every server contestant, available or not."""
-    return _contestants("server")
+    """List every server contestant, available or not."""
+    return _list_contestants("server")
 
 
 def clients() -> list[Row]:
-    """Every client contestant, available or not."""
-    return _contestants("client")
+    """List every client contestant, available or not."""
+    return _list_contestants("client")
 
 
-def _contestants(kind: Kind) -> list[Row]:
+def _list_contestants(kind: Kind) -> list[Row]:
     return [
         {
             "name": contestant.name,
@@ -51,19 +51,25 @@ def _contestants(kind: Kind) -> list[Row]:
 
 
 def code() -> list[Row]:
-    """How much code each contestant is, and what they share."""
+    """List the size of each contestant's code, and of the shared code."""
     rows: list[Row] = []
     everyone = codesize.describe(discover(), discover(kind="client"))
     for about in everyone:
         size = msgspec.structs.asdict(about.code) if about.code else {}
         rows.append(
-            {"name": about.name, "kind": about.kind, **size, **_family(about, everyone), "why_not": about.why_no_code}
+            {
+                "name": about.name,
+                "kind": about.kind,
+                **size,
+                **_measure_family(about, everyone),
+                "why_not": about.why_no_code,
+            }
         )
     return rows
 
 
-def _family(about: About, everyone: Sequence[About]) -> Row:
-    """What counts with it, and how much it is together."""
+def _measure_family(about: About, everyone: Sequence[About]) -> Row:
+    """Return the family of a contestant, and the size of its code with it."""
     size = codesize.with_family(about, everyone)
     if about.kind == "shared" or size is None:
         return {}
@@ -71,7 +77,7 @@ def _family(about: About, everyone: Sequence[About]) -> Row:
 
 
 def workloads() -> list[Row]:
-    """Every workload that some server speaks, and who does."""
+    """List every workload with the servers that speak it."""
     speakers: dict[str, list[str]] = {}
     for contestant in discover():
         for workload in contestant.manifest.workloads:
@@ -80,39 +86,39 @@ def workloads() -> list[Row]:
 
 
 def experiments() -> list[Row]:
-    """Every experiment of the repository; one that cannot be read says why."""
+    """List every experiment of the repository; one that cannot be read has the reason."""
     folder = experiment.experiments_dir()
     rows: list[Row] = []
     for name in experiment.names(folder):
         try:
-            found = experiment.load(folder / f"{name}.toml")
+            loaded = experiment.load(folder / f"{name}.toml")
         except UserError as error:
             rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
             continue
-        scenarios = [scenario.name for scenario in found.scenarios]
+        scenarios = [scenario.name for scenario in loaded.scenarios]
         sizes = experiment.sizes(folder / f"{name}.toml")
         rows.append(
-            {"name": name, "question": found.question, "sizes": sizes, "blocks": found.blocks, "scenarios": scenarios}
+            {"name": name, "question": loaded.question, "sizes": sizes, "blocks": loaded.blocks, "scenarios": scenarios}
         )
     return rows
 
 
 def claims() -> list[Row]:
-    """Every claim that an experiment of the repository tests; one that cannot be read says why."""
+    """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
     folder = experiment.experiments_dir()
     rows: list[Row] = []
     for name in experiment.names(folder):
         try:
-            found = experiment.load(folder / f"{name}.toml")
+            loaded = experiment.load(folder / f"{name}.toml")
         except UserError as error:
             rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
             continue
-        if not found.parts:  # else they are the parts' claims
-            rows += [_claim(name, one) for one in found.claims]
+        if not loaded.parts:  # else they are the parts' claims
+            rows += [_claim_row(name, claim) for claim in loaded.claims]
     return rows
 
 
-def _claim(experiment_name: str, claim: Claim) -> Row:
+def _claim_row(experiment_name: str, claim: Claim) -> Row:
     tests = [f"{test.__struct_config__.tag} of {test.metric}" for test in claim.tests]
     return {
         "id": claim.id,
@@ -127,7 +133,7 @@ def _claim(experiment_name: str, claim: Claim) -> Row:
 
 
 def runs(results: Path = ROOT / "results") -> list[Row]:
-    """Every stored run, oldest first; one that cannot be read says why."""
+    """List every stored run, oldest first; one that cannot be read has the reason."""
     rows: list[Row] = []
     for run_id in read.run_ids(results):
         try:
@@ -151,11 +157,12 @@ _HIDDEN = ("summary", "caveats", "clients", "tests", "published")
 
 
 def as_text(what: str, rows: list[Row]) -> str:
-    """The rows as an aligned table for a terminal or a pipe; what a terminal has no room for is in the JSON."""
+    """Format the rows as an aligned table for a terminal or a pipe. The columns that do not fit are in the JSON
+    only."""
     if not rows:
         return f"no {what} yet"
     columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in _HIDDEN]
-    lines = [[harmless(_cell(row.get(key))) for key in columns] for row in rows]
+    lines = [[harmless(_format_cell(row.get(key))) for key in columns] for row in rows]
     used = [index for index in range(len(columns)) if any(line[index] for line in lines)]
     table = [[columns[index].replace("_", " ") for index in used], *([line[index] for index in used] for line in lines)]
     widths = [max(len(line[column]) for line in table) for column in range(len(used))]
@@ -164,7 +171,7 @@ def as_text(what: str, rows: list[Row]) -> str:
     )
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

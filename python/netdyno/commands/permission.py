@@ -1,4 +1,4 @@
-"""What a stored run would start or load is the user's to say: its file may be anybody's."""
+"""Ask the user before a stored run starts or loads anything of its own: its file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Given(NamedTuple):
 
 
 def ask(run: Run, given: Given, again: Sequence[str]) -> None:
-    """Raise UserError unless the user wants just what the run would start and load beside the servers of this
-    repository: given again word for word, or, on a terminal, answered with yes. `again` is the command line so far,
-    to which what is missing is added."""
+    """Raise UserError unless the user allows what the run would start and load beside the servers of this repository:
+    either all of it is named again word for word, or a question on a terminal is answered with yes. `again` is the
+    command line so far, to which a message adds the missing options."""
     stored = own_servers(run)
     if given.commands or given.addresses:
-        _check(stored, given)
+        _check_given(stored, given)
         return
     if not stored:
         return
@@ -39,41 +39,45 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
             f"To allow it, name it: {shlex.join([*again, *words(stored)])}"
         )
     print(f"To go on with {harmless(run.run_id)}, what its file says is started or loaded:", file=sys.stderr)
-    for one in stored:
-        print(f"  {harmless(f'{one.name}: {shlex.join(words([one]))}')}", file=sys.stderr)
+    for server in stored:
+        print(f"  {harmless(f'{server.name}: {shlex.join(words([server]))}')}", file=sys.stderr)
     print("Do you want that? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was started")
 
 
 def own_servers(run: Run) -> tuple[About, ...]:
-    """The servers of a stored run that are of no folder of this repository, and that some scenario names."""
+    """Return the servers of a stored run that some scenario names and that are in no folder of this repository."""
     named = {name for scenario in run.experiment.scenarios for name in scenario.contestants}
-    return tuple(one for one in run.about if one.own is not None and one.name in named)
+    return tuple(about for about in run.about if about.own is not None and about.name in named)
 
 
 def resume_line(run: Run) -> str:
-    """The command line that goes on with a run, wherever it is given."""
+    """Return the command line that resumes a run from any folder."""
     where = ("--cluster", "DIR") if OF_CLUSTER in run.environment else ()
     return shlex.join(["./netdyno", "resume", run.run_id, *where, *words(own_servers(run))])
 
 
 def words(servers: Sequence[About]) -> list[str]:
-    """The options that name these servers again. That one beyond the loopback may be loaded is not said for the
-    user."""
-    return [word for one in servers if one.own is not None for word in _option(one.own)]
+    """Return the options that name these servers again. The permission to load beyond the loopback is the user's to
+    add."""
+    return [word for server in servers if server.own is not None for word in _option_words(server.own)]
 
 
-def _option(server: Own) -> tuple[str, str]:
+def _option_words(server: Own) -> tuple[str, str]:
     return ("--address", server.address) if server.address else ("--server", server.command)
 
 
-def _check(stored: Sequence[About], given: Given) -> None:
-    """Raise UserError where what is given is not just what the run has."""
-    has = {_option(one.own) for one in stored if one.own is not None}
-    named = {("--server", line) for line in given.commands}
-    named |= {_option(own.at(address, "", may_be_loaded=given.may_be_loaded)) for address in given.addresses}
-    for option, text in sorted(has - named):
+def _check_given(stored: Sequence[About], given: Given) -> None:
+    """Raise UserError where the named servers are not exactly those of the run."""
+    stored_options = {_option_words(server.own) for server in stored if server.own is not None}
+    given_options = {("--server", line) for line in given.commands}
+    given_options |= {
+        _option_words(own.at(address, "", may_be_loaded=given.may_be_loaded)) for address in given.addresses
+    }
+    for option, text in sorted(stored_options - given_options):
         raise UserError(f"the run has this server, too, and it is not named: {shlex.join([option, text])}")
-    for option, text in sorted(named - has):
-        raise UserError(f"{option} {text!r}: the run has no such server{did_you_mean(text, [one for _, one in has])}")
+    for option, text in sorted(given_options - stored_options):
+        raise UserError(
+            f"{option} {text!r}: the run has no such server{did_you_mean(text, [url for _, url in stored_options])}"
+        )
