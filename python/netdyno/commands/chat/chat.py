@@ -1,7 +1,7 @@
 """`netdyno chat URL`: a person in the room of a server that speaks the workload `chat` (protocol/WIRE.md).
 
-Exit codes: 0 after /quit, Ctrl-D or the end of stdin; 1 when the server cannot be reached or goes away; 2 for words
-that cannot be meant; 128 + signal after Ctrl-C or a signal."""
+Exit codes: 0 after /quit, Ctrl-D or the end of stdin; 1 when the server cannot be reached or goes away; 2 for a wrong
+URL or name; 128 + signal after Ctrl-C or a signal."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ LONGEST_NAME = 40
 LONGEST_SENT = 1 << 20
 """The servers' default --max-frame."""
 LONGEST_RECEIVED = 64 << 20
-"""More than this announced is taken for another protocol, not for a message."""
+"""A longer announced message means another protocol."""
 
 COMMANDS = ("/quit", "/help")
 HELP = "what you type goes to all clients; /quit, Ctrl-D or Ctrl-C leaves; //text sends /text"
 
 
 class ChatError(Exception):
-    """The conversation cannot begin or go on, through no fault of the user's words; the text is the line shown."""
+    """The conversation cannot begin or go on, through no fault of the user's input; the text is the line shown."""
 
 
 def run(url: str, name: str | None) -> int:
-    """Take part in a chat until it ends; the exit code. Raises UserError for a URL or a name that cannot be meant."""
+    """Take part in a chat until it ends; return the exit code. Raises UserError for a wrong URL or name."""
     place = parse_tcp_url(url)
-    called = _checked_name(name if name is not None else _login_name())
+    checked_name = _check_name(name if name is not None else _login_name())
     try:
-        return asyncio.run(_take_part(place, called))
+        return asyncio.run(_take_part(place, checked_name))
     except ChatError as error:
         print(f"netdyno: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our lines has had enough (`| head`). Python would complain once more when it flushes at the end.
+        # The reader of our lines has gone (`| head`). Python would fail once more when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
 
@@ -61,7 +61,7 @@ def _login_name() -> str:
         return f"user-{os.getuid()}"
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not name.strip() or name != harmless(name) or len(name) > LONGEST_NAME:
         raise UserError(f"--name: {name!r} must be 1 to {LONGEST_NAME} visible characters")
     return name
@@ -77,12 +77,12 @@ async def _take_part(place: TcpUrl, name: str) -> int:
 
 
 async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connected to the first address of the host that answers. Raises ChatError."""
+    """Connect to the first address of the host that answers. Raises ChatError."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            found = await loop.run_in_executor(None, addresses.resolve, place.host, place.port)
-            return await _first_of([one.host for one in found], place)
+            resolved = await loop.run_in_executor(None, addresses.resolve, place.host, place.port)
+            return await _connect_to_first([address.host for address in resolved], place)
     except socket.gaierror as error:
         raise ChatError(f"{place}: the host is not known: {error.strerror}") from error
     except UnicodeError as error:  # what getaddrinfo raises for a label that is empty or too long (RFC 1035, 2.3.4)
@@ -91,7 +91,7 @@ async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamW
         raise ChatError(f"{place}: no answer within {CONNECT_TIMEOUT_S:g} s") from error
 
 
-async def _first_of(hosts: list[str], place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect_to_first(hosts: list[str], place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     why = "no address"
     for host in hosts:
         try:
@@ -104,7 +104,7 @@ async def _first_of(hosts: list[str], place: TcpUrl) -> tuple[asyncio.StreamRead
 
 
 class Chat:
-    """One conversation: what is typed goes out, what comes is shown, until either side has had enough."""
+    """One conversation: typed lines are sent, received messages are shown, until either side ends it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, screen: Screen, name: str) -> None:
         self._reader = reader
@@ -115,11 +115,11 @@ class Chat:
         self._tally_due: asyncio.TimerHandle | None = None
 
     async def run(self, place: TcpUrl) -> int:
-        """Until the person leaves (0), a signal ends it (128 + signal), or the server is gone (ChatError)."""
+        """Chat until the person leaves (0), a signal ends it (128 + signal), or the server is gone (ChatError)."""
         self._screen.note(f"you are {self._name} at {place}; {HELP}")
         listening = asyncio.create_task(self._listen())
         typing = asyncio.create_task(self._type())
-        ended_by = _signals()
+        ended_by = _watch_signals()
         try:
             watched: set[asyncio.Future[Any]] = {listening, typing, ended_by}
             await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -134,13 +134,13 @@ class Chat:
         except InterruptedByKeyError:
             return 128 + signal.SIGINT
         finally:
-            await _cancelled(typing, listening)
+            await _cancel(typing, listening)
             self._flush_tally()
 
     # --- the room ---------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Show what comes until the server ends the stream between two messages; ChatError when it ends otherwise."""
+        """Show messages until the server ends the stream between two of them; ChatError when it ends otherwise."""
         while (body := await self._next_message()) is not None:
             if self._tally.takes(body):
                 self._tally_due = self._tally_due or asyncio.get_running_loop().call_later(
@@ -171,7 +171,7 @@ class Chat:
     # --- the person -------------------------------------------------------------------------------------------------
 
     async def _type(self) -> None:
-        """Send what is typed until the person leaves."""
+        """Send typed lines until the person leaves."""
         async with aclosing(self._screen.lines()) as lines:
             async for line in lines:
                 if line.startswith(b"/") and not line.startswith(b"//"):
@@ -181,14 +181,14 @@ class Chat:
                     await self._send(text)
 
     def _obey(self, command: str) -> bool:
-        """Carry out a command; whether it ends the conversation."""
+        """Carry out a command; return whether it ends the conversation."""
         if command == "/quit":
             return True
         if command == "/help":
             self._screen.note(HELP)
         else:
-            said = harmless(command[:LONGEST_NAME])
-            self._screen.note(f"there is no command '{said}'{did_you_mean(said, COMMANDS)}")
+            shown_command = harmless(command[:LONGEST_NAME])
+            self._screen.note(f"there is no command '{shown_command}'{did_you_mean(shown_command, COMMANDS)}")
         return False
 
     async def _send(self, text: bytes) -> None:
@@ -197,7 +197,7 @@ class Chat:
             self._screen.note(f"not sent: a message has at most {LONGEST_SENT} bytes, and this one has {len(body)}")
             return
         self._writer.write(wire.frame(body))
-        # A connection that is gone is what the listening side finds and says.
+        # The listening side reports a lost connection.
         with suppress(ConnectionError):
             await self._writer.drain()
 
@@ -209,22 +209,22 @@ class Chat:
             await asyncio.wait_for(listening, LEAVE_TIMEOUT_S)
 
 
-def _signals() -> asyncio.Future[int]:
-    """Done with the number of the first signal that asks this program to end, so that the terminal is left in order."""
+def _watch_signals() -> asyncio.Future[int]:
+    """Return a future of the first signal that ends this program, so that the terminal is left in order."""
     loop = asyncio.get_running_loop()
-    asked: asyncio.Future[int] = loop.create_future()
+    ended_by: asyncio.Future[int] = loop.create_future()
 
-    def ask(number: int) -> None:
-        if not asked.done():
-            asked.set_result(number)
+    def end(number: int) -> None:
+        if not ended_by.done():
+            ended_by.set_result(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, ask, number)
-    return asked
+        loop.add_signal_handler(number, end, number)
+    return ended_by
 
 
-async def _cancelled(*tasks: asyncio.Task[None]) -> None:
-    """All of them are over. What they had to say is either said already or of no interest any more."""
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they are over. Their results are either reported already or no longer needed."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

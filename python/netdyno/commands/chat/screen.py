@@ -1,4 +1,4 @@
-"""Where a chat is typed and shown: a terminal with a person before it, or a pair of pipes."""
+"""The input and output of a chat: a terminal with a person before it, or a pair of pipes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ PROMPT = "> "
 
 
 class InterruptedByKeyError(Exception):
-    """Ctrl-C at the prompt, where the terminal makes no signal of it."""
+    """Ctrl-C at the prompt, which the terminal does not turn into a signal."""
 
 
 class Screen(Protocol):
-    """What the conversation needs of either. One thread, the event loop's."""
+    """The interface of both to the conversation. One thread, the event loop's."""
 
     def lines(self) -> AsyncGenerator[bytes, None]:
-        """What is typed, line by line without the newline, until there is no more."""
+        """Yield typed lines without the newline, until there are no more."""
         ...
 
     def show(self, line: str) -> None:
-        """A message of the room. The text must be harmless already."""
+        """Show a message of the room. The text must be harmless already."""
         ...
 
     def note(self, line: str) -> None:
-        """A word of this program's own."""
+        """Show a notice of this program."""
         ...
 
 
 def open_screen() -> Screen:
-    """The terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
+    """Open the terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show every letter gets its escape
             stream.reconfigure(errors="backslashreplace")
@@ -55,7 +55,7 @@ class Terminal:
         self._session: PromptSession[str] = PromptSession(output=output, interrupt_exception=InterruptedByKeyError)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
-        """Ends with Ctrl-D on an empty line; Ctrl-C raises InterruptedByKeyError."""
+        """Yield lines until Ctrl-D on an empty line; Ctrl-C raises InterruptedByKeyError."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         with patch_stdout():
@@ -74,10 +74,10 @@ class Terminal:
 
 
 class Pipes:
-    """Lines in, lines out; what is no message goes to stderr."""
+    """Lines in, lines out; notices go to stderr."""
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
-        """Until the end of stdin; what stands after the last newline is a line too."""
+        """Yield lines until the end of stdin; the rest after the last newline is a line too."""
         begun = b""
         while data := await _read(sys.stdin.fileno()):
             *whole, begun = (begun + data).split(b"\n")
@@ -94,12 +94,12 @@ class Pipes:
 
 
 async def _read(fd: int) -> bytes:
-    """What there is on a descriptor, as soon as there is something; empty at its end."""
+    """Read a descriptor as soon as it has data; empty at its end."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
         loop.add_reader(fd, ready.set)
-    except PermissionError:  # epoll_ctl(2): EPERM, a regular file or /dev/null, which never makes anybody wait
+    except PermissionError:  # epoll_ctl(2): EPERM, a regular file or /dev/null, which never blocks
         return os.read(fd, 65536)
     try:
         await ready.wait()

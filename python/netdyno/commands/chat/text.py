@@ -1,7 +1,7 @@
-"""What a message of a chat looks like to a person. Pure: bytes in, one harmless line out.
+"""Format a message of a chat for a person. Pure: bytes in, one harmless line out.
 
-Nobody vouches for a message, so nothing of it may reach a terminal but characters that can be seen: no escape sequence,
-no newline (which would let one sender write lines in another's name), nothing that turns the direction of writing."""
+A message is not trusted, so only visible characters of it may reach a terminal: no escape sequence, no newline (which
+would let one sender write lines in another's name), nothing that turns the direction of writing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from netdyno.base.escape import harmless
 from netdyno.protocol import wire
 
 LONGEST_SHOWN = 2000
-"""Characters of a message that are shown, before what cannot be seen becomes escapes."""
+"""The characters of a message that are shown, before invisible ones become escapes."""
 
 
 def shown(body: bytes) -> str:
-    """One line for a message. Bytes that are no UTF-8 are shown as \\xff, and a long message by its beginning."""
+    """Format a message as one line. Bytes that are no UTF-8 are shown as \\xff, and a long message by its beginning."""
     text = harmless(body[: 4 * LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
     if len(text) <= LONGEST_SHOWN and len(body) <= 4 * LONGEST_SHOWN:
         return text
@@ -27,13 +27,13 @@ class LoadTally:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing has come."""
+        """Start an empty tally."""
         self._messages = 0
         self._bytes = 0
         self._clients: set[int] = set()
 
     def takes(self, body: bytes) -> bool:
-        """Count the message if it is one of the generator's; says whether it was."""
+        """Count the message if it is one of the generator's; return whether it was."""
         try:
             client, _ = wire.read_stamp(body)
         except wire.MalformedError:
@@ -44,7 +44,7 @@ class LoadTally:
         return True
 
     def take_line(self) -> str | None:
-        """What has come since the last call, as one line; None when nothing has."""
+        """Describe the messages since the last call in one line; None when there were none."""
         if not self._messages:
             return None
         line = f"[load generator: messages {self._messages}, bytes {self._bytes}, clients {len(self._clients)}]"
