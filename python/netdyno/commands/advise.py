@@ -253,8 +253,8 @@ def _measure_beside(
         chosen = _choose_what_fits(requested, ranked, left_s)
         if chosen is None:
             return no_time
-        factors, (first, *others) = chosen
-        text = workload.toml_along(requested, factors, (first, *others), left_s)
+        factors, (first, *rivals) = chosen
+        text = workload.toml_along(requested, factors, (first, *rivals), left_s)
         done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
@@ -263,7 +263,7 @@ def _measure_beside(
         return Beside()
     stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
     to_keep = workload.advise_of(requested)
-    return Beside([along(part, to_keep, first, others) for part in split(outcomes.judged(stored_run))], folder)
+    return Beside([along(part, to_keep, first, rivals) for part in split(outcomes.judged(stored_run))], folder)
 
 
 def _choose_what_fits(
@@ -306,11 +306,11 @@ def words(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str
 
 
 def _describe_cores(requested: Workload) -> list[str]:
-    here = pinning.server_cores(pinning.choose())
-    expected = requested.get("cores", here)
-    if expected == here:
+    local_cores = pinning.server_cores(pinning.choose())
+    expected = requested.get("cores", local_cores)
+    if expected == local_cores:
         return []
-    cores = quantities.plural(here, "core")
+    cores = quantities.plural(local_cores, "core")
     return [f"Here the server has {cores}, and yours will have {expected}: the effect of that was not measured."]
 
 

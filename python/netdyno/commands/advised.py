@@ -77,15 +77,15 @@ class _Covering(NamedTuple):
     beside: bool
 
 
-def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
+def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
     """Return the newest run that covers the workload. One of half and double comes last, for it has fewer contestants
     and blocks. `refused` gets a line with the reason for each run that covers it and cannot be used."""
     for candidate in sorted(
-        _find_covering(asked, results), key=lambda candidate: (not candidate.exactly, candidate.beside)
+        _find_covering(request, results), key=lambda candidate: (not candidate.exactly, candidate.beside)
     ):
-        why = _why_not(candidate.environment, asked)
+        why = _why_not(candidate.environment, request)
         run = None if why else read.load(candidate.path)
-        answer = run and _answer_from(run, candidate.path, asked)
+        answer = run and _answer_from(run, candidate.path, request)
         if isinstance(answer, Stored):
             return answer
         if len(refused) < MOST_REFUSED:
@@ -94,11 +94,11 @@ def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
     return None
 
 
-def _find_covering(asked: Asked, results: Path) -> Iterator[_Covering]:
+def _find_covering(request: Asked, results: Path) -> Iterator[_Covering]:
     """Find the runs that cover the workload, the newest first."""
     for path, stored, environment in _read_stored(results):
-        exactly = any(covered.exactly(stored, asked.scenario, asked.cores))
-        if exactly or any(covered.around(stored, asked.scenario, asked.cores)):
+        exactly = any(covered.exactly(stored, request.scenario, request.cores))
+        if exactly or any(covered.around(stored, request.scenario, request.cores)):
             yield _Covering(path, environment, exactly, stored.name == workload.BESIDE)
 
 
@@ -114,15 +114,15 @@ def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]
             yield path, stored, environment
 
 
-def half_and_double(asked: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
+def half_and_double(request: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
     """Return what the newest complete run of half and double says of the recommended contestant, and its folder."""
     for path, stored, environment in _read_stored(results):
-        others = [name for name in asked.names if name != first and _has_all(stored, (first, name))]
-        if not others or not _is_along(stored, asked) or _why_not(environment, asked):
+        rivals = [name for name in request.names if name != first and _has_all(stored, (first, name))]
+        if not rivals or not _is_along(stored, request) or _why_not(environment, request):
             continue
         run = read.load(path)
         if run.finished_at is not None:
-            return [along(part, asked.advise, first, others) for part in split(outcomes.judged(run))], path.parent
+            return [along(part, request.advise, first, rivals) for part in split(outcomes.judged(run))], path.parent
     return None
 
 
@@ -130,30 +130,30 @@ def _has_all(stored: Experiment, names: Collection[str]) -> bool:
     return all(name in scenario.contestants for scenario in stored.scenarios for name in names)
 
 
-def _is_along(stored: Experiment, asked: Asked) -> bool:
+def _is_along(stored: Experiment, request: Asked) -> bool:
     """Whether it is half and double of the workload, ranked by the same metric, with messages enough for its
     objective."""
     if stored.name != workload.BESIDE:
         return False
-    matching = {place.scenario for place in covered.exactly(stored, asked.scenario, asked.cores)}
+    matching = {place.scenario for place in covered.exactly(stored, request.scenario, request.cores)}
     return all(
         scenario.name in matching
         and len(scenario.factors) == 1
-        and scenario.metric == asked.scenario.metric
-        and not any(_too_few(stored, Place(scenario.name, levels), asked) for levels in combinations(scenario))
+        and scenario.metric == request.scenario.metric
+        and not any(_too_few(stored, Place(scenario.name, levels), request) for levels in combinations(scenario))
         for scenario in stored.scenarios
     )
 
 
-def _why_not(environment: Environment, asked: Asked) -> str:
+def _why_not(environment: Environment, request: Asked) -> str:
     """Describe the differences that forbid its use; empty where there are none."""
-    differ = [change for change in differences.decisive(environment, asked.here) if change.key not in NOT_COMPARED]
-    differ += _compare_programs(environment, asked)
+    differ = [change for change in differences.decisive(environment, request.here) if change.key not in NOT_COMPARED]
+    differ += _compare_programs(environment, request)
     return "; ".join(changes.said(change) for change in differ[:2])
 
 
-def _compare_programs(environment: Environment, asked: Asked) -> list[Change]:
-    was, now = (_digests(environment) for environment in (environment, asked.here))
+def _compare_programs(environment: Environment, request: Asked) -> list[Change]:
+    was, now = (_digests(environment) for environment in (environment, request.here))
     return [
         Change(f"the program {name}", was[name], now[name]) for name in now if name in was and was[name] != now[name]
     ]
@@ -164,16 +164,16 @@ def _digests(environment: Environment) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines) if isinstance(lines, list) else {}
 
 
-def _answer_from(run: Run, path: Path, asked: Asked) -> Stored | str:
+def _answer_from(run: Run, path: Path, request: Asked) -> Stored | str:
     """Return the answer of a run, or why it has none."""
     why: list[str] = []
-    for place in covered.exactly(run.experiment, asked.scenario, asked.cores):
-        advice = _decide(run, place, asked)
+    for place in covered.exactly(run.experiment, request.scenario, request.cores):
+        advice = _decide(run, place, request)
         if isinstance(advice, Advice):
-            return Stored(run, path, advice, *_find_neighbours(run, asked, place.scenario))
+            return Stored(run, path, advice, *_find_neighbours(run, request, place.scenario))
         why.append(advice)
-    for neighbours in covered.around(run.experiment, asked.scenario, asked.cores):
-        both = [_decide(run, place, asked) for place in (neighbours.below, neighbours.above)]
+    for neighbours in covered.around(run.experiment, request.scenario, request.cores):
+        both = [_decide(run, place, request) for place in (neighbours.below, neighbours.above)]
         ends = [advice for advice in both if isinstance(advice, Advice)]
         if len(ends) < len(both):
             why += [advice for advice in both if isinstance(advice, str)]
@@ -188,13 +188,13 @@ def _answer_from(run: Run, path: Path, asked: Asked) -> Stored | str:
     return why[0]
 
 
-def _decide(run: Run, place: Place, asked: Asked) -> Advice | str:
+def _decide(run: Run, place: Place, request: Asked) -> Advice | str:
     """Return the advice at a place. One that more time may change counts only if it had as much time as there is
     now."""
-    advice = _judge_place(run, place, asked)
+    advice = _judge_place(run, place, request)
     if isinstance(advice, str) or not advice.may_tell_more:
         return advice
-    had_s, has_s = _had_s(run, place), asked.experiment.time_budget_s or 0.0
+    had_s, has_s = _had_s(run, place), request.experiment.time_budget_s or 0.0
     if has_s <= had_s:
         return advice
     return f"its answer is not settled, and this run has {format_clock(has_s)} where that run had {format_clock(had_s)}"
@@ -210,37 +210,37 @@ def _had_s(run: Run, place: Place) -> float:
     )
 
 
-def _judge_place(run: Run, place: Place, asked: Asked) -> Advice | str:
-    missing = sorted(set(asked.names) - covered.trials_of(run, place))
+def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
+    missing = sorted(set(request.names) - covered.trials_of(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
-    if few := _too_few(run.experiment, place, asked):
+    if few := _too_few(run.experiment, place, request):
         return few
-    advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
+    advice = of_run(covered.alone(run, place, request.scenario, request.advise, request.names))
     if advice is None or not advice.take:
         return "it has no valid trial of this workload"
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
 
 
-def _too_few(stored: Experiment, place: Place, asked: Asked) -> str:
+def _too_few(stored: Experiment, place: Place, request: Asked) -> str:
     """Explain that its windows are too short for the objective; empty where they are not."""
-    if not asked.advise.slo:
+    if not request.advise.slo:
         return ""
-    goal = objective.parse(asked.advise.slo, "objective")
+    goal = objective.parse(request.advise.slo, "objective")
     enough = covered.heard(stored, place) >= goal.least_messages()
     return "" if enough else f"its windows have too few messages for {goal.text}"
 
 
-def _find_neighbours(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
+def _find_neighbours(run: Run, request: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
     """Find the nearest measured values on both sides."""
     neighbours: list[Near] = []
     values: dict[str, float] = {}
-    for (name, option), places in covered.beside(run.experiment, asked.scenario, asked.cores).items():
+    for (name, option), places in covered.beside(run.experiment, request.scenario, request.cores).items():
         if name != scenario:
             continue
-        value = covered.value_of(asked.scenario, option, asked.cores)
+        value = covered.value_of(request.scenario, option, request.cores)
         for level in covered.nearest(places, value):
-            if level is not None and isinstance(advice := _judge_place(run, places[level], asked), Advice):
+            if level is not None and isinstance(advice := _judge_place(run, places[level], request), Advice):
                 neighbours.append(Near(option, level, advice.take))
                 values[option] = value
     return tuple(neighbours), values

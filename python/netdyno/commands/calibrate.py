@@ -18,9 +18,9 @@ from netdyno.machine import pinning
 from netdyno.machine.process import REALTIME_PRIORITY
 
 
-def run(other: Sequence[str], as_json: bool) -> int:
+def run(other_outputs: Sequence[str], as_json: bool) -> int:
     """Calibrate. Return 0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
-    other_results = [others.read(option) for option in other]
+    other_results = [others.read(option) for option in other_outputs]
     programs = _programs()
     console = Console(stderr=True)
     console.print(f"netdyno: calibrating the load generator, about a minute. {programs.pinning.note}.", soft_wrap=True)

@@ -132,8 +132,10 @@ def run(
     from netdyno.commands import run as run_command
 
     names = tuple(contestant or ())
-    own = run_command.OwnServers(tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load)
-    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own)
+    own_servers = run_command.OwnServers(
+        tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load
+    )
+    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own_servers)
     return run_command.run(wishes._replace(profile=draw_profile, cluster=cluster), sys.argv)
 
 
@@ -279,8 +281,8 @@ def profile(
     """Draw where a server spends its time, or where two differ: what they compute, and what they wait for."""
     from netdyno.commands import profile as command
 
-    named, own = tuple(servers or ()), tuple(server or ())
-    return command.run(command.Wishes(named, own, tuple(name or ()), asked, results, as_json))
+    named, own_commands = tuple(servers or ()), tuple(server or ())
+    return command.run(command.Wishes(named, own_commands, tuple(name or ()), asked, results, as_json))
 
 
 @app.command()

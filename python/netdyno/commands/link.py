@@ -32,9 +32,9 @@ PORT = 7000
 """The port of the server in the printed example."""
 
 
-def run(asked: Asked) -> int:
+def run(options: Asked) -> int:
     """Make the link, measure it, print how to enter its ends, and keep it until it is interrupted. Raises UserError."""
-    link_settings = _build_settings(asked)
+    link_settings = _build_settings(options)
     if link_settings.is_impaired:
         building.make((building.RELAY,), build_dir())
     with temporary_folder("link") as folder:
@@ -49,9 +49,9 @@ def run(asked: Asked) -> int:
     return 0
 
 
-def _build_settings(asked: Asked) -> Settings:
+def _build_settings(options: Asked) -> Settings:
     """Return the settings of the link: a wan where an option needs one."""
-    fields = {LINK[f"link-{name}"].field: value for name, value in asked.items()}
+    fields = {LINK[f"link-{name}"].field: value for name, value in options.items()}
     scenario = Scenario(name="by hand", workload="echo", **fields)
     link_terms = terms(settings(scenario, {}))
     kind: Link = "wan" if link_terms.delay_s or link_terms.loss else "lan"

@@ -69,7 +69,7 @@ def found_words(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     """Say which programs take the cores, how to end that, and what the run does until then."""
     outcome = "were disturbed" if foreign_load == "count" else "were lost"
     named = neighbour.named_programs(busy)
-    shares = f" ({', '.join(f'{one.name} {one.cores:.1f}' for one in named)})" if len(named) > 1 else ""
+    shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
     advice = "end it, or stop here (Ctrl-C) and run again when it has ended" if named else "run again when that is over"
     return (
         f"Other programs use this machine: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}{shares}, of "

@@ -1,4 +1,4 @@
-"""One trial: a fresh server, a generator against it, what the kernel saw meanwhile, and a verdict.
+"""One trial: a fresh server, a generator against it, the kernel's readings meanwhile, and a verdict.
 
 Every failure is a result with its reason and its log; only an interruption by the user leaves this module."""
 
@@ -37,7 +37,7 @@ from netdyno.trial.setup import Bench, key
 from netdyno.trial.window import Watch, WindowLostError
 
 LINGER = "50ms"
-"""How long the load keeps its connections after the last answer: a server with a thread for each is then read
+"""The time that the load keeps its connections after the last reply: a server with a thread for each is then read
 while they are all there."""
 
 
@@ -45,9 +45,9 @@ FOUND_THERE = "an already running server keeps its own cores"
 LONGEST_LOG_NAME = 200
 """Characters, without those of each program's part (NAME_MAX, limits.h); place and block distinguish logs."""
 LEFT_BEHIND = "left_behind"
-"""In the line of totals of a server's stand-in: the programs that it had to end."""
+"""The key in the totals of a server's stand-in for the number of programs that it had to end."""
 CLOSING_S = 0.2
-"""How long a server may close none of the connections that the load has left, before the closing check."""
+"""The time in which a server may close none of the load's connections before the closing check runs all the same."""
 
 
 class Measured(NamedTuple):

@@ -356,7 +356,7 @@ class Stand:
         return msgspec.structs.replace(trial, slices=tuple(self.slices))
 
     def _audit_backlog(self) -> tuple[Audit, ...]:
-        """Nothing for a closed loop, which has no queue beyond what is in flight."""
+        """Audit the backlog of an open loop; a closed loop has no queue beyond the requests in flight."""
         settings, readings = self.prepared.wanted, self._read_in_kept()
         if settings.arrivals == "closed" or not readings:
             return ()
@@ -449,21 +449,21 @@ class Turns:
         self.kept = 0
         self.dropped = 0
         self.seconds = 0.0
-        """Of all slices, kept or not."""
+        """The length of all slices, kept or not."""
         self.machine: MachineObservation | None = None
-        """Over the turns that were kept."""
+        """The observation over the turns that were kept."""
         self.seen: MachineObservation | None = None
-        """Over the last turn."""
+        """The observation over the last turn."""
 
     def take_all(self) -> None:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
-        own = cpu_share.own_processes()
+        own_processes = cpu_share.own_processes()
         with punctual(self._bench.pinning.harness, realtime=False):
             for turn, order in enumerate(self._orders()):
                 if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
                     return
-                self._take(turn, order, own)
+                self._take(turn, order, own_processes)
 
     def _orders(self) -> Iterator[Sequence[Stand]]:
         """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
@@ -474,16 +474,16 @@ class Turns:
             yield order
             yield order[::-1]
 
-    def _take(self, turn: int, order: Sequence[Stand], own: Sequence[int]) -> None:
-        before = cpu_share.take(own)
+    def _take(self, turn: int, order: Sequence[Stand], own_processes: Sequence[int]) -> None:
+        before = cpu_share.take(own_processes)
         complete = True
         standing = [stand for stand in order if stand.takes_turns]
-        foreign = ForeignPrograms(own, self._bench.pinning.server or self._cores)
+        foreign = ForeignPrograms(own_processes, self._bench.pinning.server or self._cores)
         for place, stand in enumerate(standing):
             beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
                 complete = self._take_undisturbed(stand, turn, place, beside, foreign) and complete
-        self.seen = cpu_share.observation(before, cpu_share.take(own), self._cores)
+        self.seen = cpu_share.observation(before, cpu_share.take(own_processes), self._cores)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.takes_turns:
@@ -517,9 +517,9 @@ class Turns:
             return False
         return not turn_audits.is_free(foreign_s, slice_s, server_cores(self._bench.pinning))
 
-    def audit_machine(self, seen: MachineObservation | None) -> tuple[Audit, ...]:
+    def audit_machine(self, observed: MachineObservation | None) -> tuple[Audit, ...]:
         """Judge whether others left the cores to these contestants."""
-        return audits.foreign_load(seen, self._bench.foreign_load, beside=self._bench.neighbour)
+        return audits.foreign_load(observed, self._bench.foreign_load, beside=self._bench.neighbour)
 
     def audit(self) -> Audit:
         """Judge whether enough turns were left to the contestants."""
