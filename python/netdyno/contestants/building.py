@@ -1,7 +1,7 @@
 """Makes the programs that a command is about to start, and no others, in the build that ./netdyno has configured.
 
-Only who has read an experiment knows its programs, so they are built here and not by the entry script. Its lock is
-taken here as well: there is one set-up or build at a time in a tree."""
+A command knows its programs only once it has read the experiment, so they are built here and not by the entry script.
+The script's lock is taken here as well: a tree has one set-up or build at a time."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from netdyno.model.contestant import Contestant
 
 GENERATOR, CANARY, RELAY = "netdyno-load", "netdyno-canary", "netdyno-link"
 LAUNCHER = "netdyno-launch"
-"""What reads the options of servers that are not written in C++."""
+"""The program that reads the options of servers that are not written in C++."""
 PROGRAMS = "netdyno_programs"
-"""All that can be measured or measures."""
+"""All programs that measure or can be measured."""
 EVERYTHING = "all"
 
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?!Re-)")
-"""Ninja's steps, but for those in which CMake looks for new files and is run again."""
+"""Ninja's steps, without those in which CMake looks for new files and is run again."""
 _NAMED = 8
 """More programs than this are only counted."""
 _TAIL = 15
@@ -40,14 +40,14 @@ _FROM_FAILURE = 40
 
 
 def is_made_on_demand(build: Path) -> bool:
-    """Whether what is missing in this build, or older than its sources, is made before it is started. Programs that
-    $NETDYNO_BUILD names are taken as they are."""
+    """Whether a program that is missing in this build, or older than its sources, is made before it is started. The
+    programs of $NETDYNO_BUILD are taken as they are."""
     return not os.environ.get("NETDYNO_BUILD") and (build / "build.ninja").is_file()
 
 
 def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
-    """What CMake makes for a contestant (cmake/Contestants.cmake): its program, where that is built, and the launcher
-    that it is started by."""
+    """Return CMake's targets for a contestant (cmake/Contestants.cmake): its program, where that is built, and the
+    launcher that starts it."""
     manifest = contestant.manifest
     launcher = (LAUNCHER,) if kind == "server" and contestant.own is None and manifest.is_launched else ()
     program = contestant.name if kind == "server" else f"{kind}-{contestant.name}"
@@ -55,17 +55,17 @@ def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
 
 
 def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
-    """Bring these up to date; with nothing to do, that is one call of Ninja, and nothing is said. Raises UserError
+    """Bring these up to date; with nothing to do, that is one call of Ninja, and nothing is printed. Raises UserError
     where the build fails."""
-    wanted = sorted(set(targets))
-    if not wanted or not is_made_on_demand(build):
+    names = sorted(set(targets))
+    if not names or not is_made_on_demand(build):
         return
     log = root / ".netdyno" / "logs" / f"build-{build.name}.log"
-    with _alone(root / ".netdyno") as lock, log.open("wb") as written:
-        screen = Screen(sys.stderr, wanted, log)
-        command = ["cmake", "--build", str(build), "--target", *wanted]
+    with _hold_lock(root / ".netdyno") as lock, log.open("wb") as output:
+        screen = Screen(sys.stderr, names, log)
+        command = ["cmake", "--build", str(build), "--target", *names]
         try:
-            status = _run(command, root, lock, written, screen)
+            status = _run_logged(command, root, lock, output, screen)
         except OSError as error:
             raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
         if status:
@@ -76,9 +76,9 @@ def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
 
 
 @contextmanager
-def _alone(state: Path) -> Iterator[int]:
-    """The lock of ./netdyno, as a descriptor. Compilers inherit it, so that it holds until the last of an interrupted
-    call's has ended."""
+def _hold_lock(state: Path) -> Iterator[int]:
+    """Hold the lock of ./netdyno; yields its descriptor. Compilers inherit it, so after an interrupted call it is held
+    until the last of them has ended."""
     try:
         (state / "logs").mkdir(parents=True, exist_ok=True)
         lock = os.open(state / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -89,25 +89,28 @@ def _alone(state: Path) -> Iterator[int]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock_path = shlex.quote(str(state / "lock"))
-            _say(f"another netdyno is setting up or building here; waiting for it (which: fuser -v {lock_path})")
+            _print_message(
+                f"another netdyno is setting up or building here; waiting for it (which: fuser -v {lock_path})"
+            )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock
     finally:
         os.close(lock)
 
 
-def _run(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: Screen) -> int:
-    """Its exit code; what it says goes to the log and, line by line, to the screen, which is asked once a second."""
+def _run_logged(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: Screen) -> int:
+    """Run a command and return its exit code. Its output goes to the log and, line by line, to the screen, which ticks
+    after each second of silence."""
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(lock,)
     ) as process:
         assert process.stdout is not None
-        said, rest = process.stdout.fileno(), b""
+        output, rest = process.stdout.fileno(), b""
         while True:
-            if not select.select([said], [], [], 1.0)[0]:
+            if not select.select([output], [], [], 1.0)[0]:
                 screen.tick()
                 continue
-            piece = os.read(said, 1 << 16)
+            piece = os.read(output, 1 << 16)
             if not piece:
                 return process.wait()
             log.write(piece)
@@ -120,8 +123,8 @@ def _run(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: 
 
 
 class Pace:
-    """When a step that takes its time says how far it is, where nothing can be drawn in place: not before ten seconds,
-    then with every tenth, and at least twice a minute. Pure; set-up.sh keeps the same one."""
+    """The moments at which a slow step prints its progress where nothing can be drawn in place: not before ten seconds,
+    then with every tenth, and at least twice a minute. Pure; set-up.sh keeps the same pace."""
 
     FIRST_S = 10.0
     EVERY_S = 30.0
@@ -132,7 +135,7 @@ class Pace:
         self._said_share = 0.0
 
     def is_due(self, passed_s: float, share: float) -> bool:
-        """Whether to say it now; who says so counts as having said it."""
+        """Whether to print the progress now; True counts as printed."""
         if passed_s < self.FIRST_S:
             return False
         if (
@@ -155,7 +158,7 @@ class _Step(NamedTuple):
 
 
 class Screen:
-    """What a person sees of a build: on a terminal its last line, drawn in place, else a line now and then."""
+    """The progress of a build for a person: on a terminal its last line, drawn in place, else a line now and then."""
 
     def __init__(
         self, stream: IO[str], targets: Sequence[str], log: Path, clock: Callable[[], float] = time.monotonic
@@ -169,21 +172,21 @@ class Screen:
         self._lines: list[str] = []
 
     def line(self, text: str) -> None:
-        """Ninja's next line."""
+        """Show Ninja's next line."""
         self._lines.append(text)
-        found = _STEP.match(text)
-        if found is None:
+        step = _STEP.match(text)
+        if step is None:
             return
-        begins = self._step is None
-        self._step = _Step(int(found[1]), int(found[2]))
-        if begins:
+        is_first = self._step is None
+        self._step = _Step(int(step[1]), int(step[2]))
+        if is_first:
             self._say(
                 f"building {named(self._targets)} with CMake and Ninja, {quantities.plural(self._step.total, 'step')}"
             )
         self._show(text)
 
     def tick(self) -> None:
-        """Ninja has said nothing for a second."""
+        """Show the progress: Ninja has printed nothing for a second."""
         if self._step is not None:
             self._show(self._lines[-1])
 
@@ -200,10 +203,10 @@ class Screen:
             self._say(f"built in {format_clock(self._passed_s)} (log: {self._log})")
 
     def failed(self) -> None:
-        """What the compiler said first, for that is what the rest comes from."""
+        """Print the compiler's first failure: the others follow from it."""
         self._clear()
-        at = next((number for number, text in enumerate(self._lines) if text.startswith("FAILED:")), None)
-        shown = self._lines[-_TAIL:] if at is None else self._lines[at : at + _FROM_FAILURE]
+        failed_at = next((number for number, text in enumerate(self._lines) if text.startswith("FAILED:")), None)
+        shown = self._lines[-_TAIL:] if failed_at is None else self._lines[failed_at : failed_at + _FROM_FAILURE]
         print(f"--- from {self._log}", *shown, "---", sep="\n", file=self._stream, flush=True)
 
     @property
@@ -216,11 +219,11 @@ class Screen:
 
     def _say(self, text: str) -> None:
         self._clear()
-        _say(text, self._stream)
+        _print_message(text, self._stream)
 
 
 def named(targets: Sequence[str]) -> str:
-    """What is built, in words. Pure."""
+    """Describe in words what is built. Pure."""
     if EVERYTHING in targets:
         return "everything"
     if PROGRAMS in targets:
@@ -228,6 +231,6 @@ def named(targets: Sequence[str]) -> str:
     return quantities.listed(targets) if len(targets) <= _NAMED else f"{len(targets)} programs"
 
 
-def _say(text: str, stream: IO[str] | None = None) -> None:
-    """As the entry script says it: on stderr, for stdout belongs to the command."""
+def _print_message(text: str, stream: IO[str] | None = None) -> None:
+    """Print on stderr as the entry script does, for stdout belongs to the command."""
     print(f"netdyno: {text}", file=stream or sys.stderr, flush=True)

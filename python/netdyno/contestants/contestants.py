@@ -1,5 +1,5 @@
-"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. The world is closed: every folder
-is found, and either can be started or says why not. Nothing is registered anywhere else."""
+"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. Every folder is found, and either
+can be started or has a reason why not. Nothing is registered anywhere else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from netdyno.model.contestant import Contestant, Manifest, behind_launcher, laun
 from netdyno.model.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
-# Asked once: for the types of its fields, msgspec evaluates every annotation.
+# Computed once: for the types of its fields, msgspec evaluates every annotation.
 _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
 
@@ -59,7 +59,7 @@ def _check_transports(path: Path, manifest: Manifest) -> None:
 
 
 def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
-    """Name the key first, and for a wrong word the nearest right one."""
+    """Describe a validation error: the key first, and for a wrong word the nearest right one."""
     text = str(error)
     if "`$." not in text:
         return text
@@ -133,13 +133,13 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
 
 
 def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
-    """Where the build says why it skipped a contestant; the file exists only then (cmake/Contestants.cmake)."""
+    """The file with the build's reason for skipping a contestant; it exists only then (cmake/Contestants.cmake)."""
     return build / "skipped" / f"{kind}s" / f"{name}.txt"
 
 
 def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
-    """The build's own reason where it skipped the contestant, what the kernel lacks for it, or that the program is not
-    there, unless it `is_to_come`."""
+    """The reason why a contestant cannot be started, or "": the build's own where it skipped it, what the kernel lacks,
+    or a missing program, unless it `is_to_come`."""
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
     if why_not := kernel.why_not(manifest.needs) or programs.why_not(manifest.needs):
@@ -162,19 +162,19 @@ def by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server")
 
 
 def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[Contestant, ...]:
-    """Those whose name matches one of the globs, in name order; one that is unsafe or unranked only where it is
-    named in full. A pattern that matches nobody is a UserError."""
+    """The contestants whose name matches one of the globs, in name order; an unsafe or unranked one only where it is
+    named in full. A pattern without a match is a UserError."""
     chosen: dict[str, Contestant] = {}
     for pattern in patterns:
-        matching = [c for c in contestants if _matches(c, pattern)]
+        matching = [contestant for contestant in contestants if _matches(contestant, pattern)]
         if not matching:
-            names = [c.name for c in contestants]
-            apart = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-            if apart:
-                what = "unsafe or not ranked"
-                raise UserError(f"{pattern!r} matches only what is {what}; name it in full: {', '.join(apart)}")
+            names = [contestant.name for contestant in contestants]
+            excluded = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+            if excluded:
+                reason = "unsafe or not ranked"
+                raise UserError(f"{pattern!r} matches only what is {reason}; name it in full: {', '.join(excluded)}")
             raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names)}")
-        chosen.update((c.name, c) for c in matching)
+        chosen.update((contestant.name, contestant) for contestant in matching)
     return tuple(chosen[name] for name in sorted(chosen))
 
 
@@ -184,9 +184,9 @@ def _matches(contestant: Contestant, pattern: str) -> bool:
 
 
 def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
-    """A contestant as it can be started, once CMake has made what it makes (building.make): the others' build steps are
-    run here, with what the build lets compilers have of the environment. One that fails makes it unavailable, with the
-    last line it said as the reason."""
+    """Return a contestant ready to be started, after CMake has built its part (building.make): a build step of any
+    other kind is run here, with the environment that the build gives to compilers. A failing step makes it unavailable,
+    with its last line of output as the reason."""
     if not contestant.available:
         return contestant
     where = build if build is not None else build_dir()
@@ -216,7 +216,7 @@ def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None
 
 
 def _build_environment(build: Path) -> dict[str, str]:
-    """As cmake/Environment.cmake has left it in the cache; in a build that is none of its own the least there is."""
+    """The environment that cmake/Environment.cmake has left in the cache; in a foreign build the least there is."""
     cache = build / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8", errors="replace") if cache.is_file() else ""
     stated = re.search(r"^NETDYNO_BUILD_ENVIRONMENT:\w+=(.*)$", text, re.MULTILINE)
