@@ -1,1 +1,1 @@
-"""Who can be measured, what a new contestant starts from, and how much code each is."""
+"""The programs that can be measured, the start of a new contestant, and the amount of code of each."""

@@ -1,4 +1,5 @@
-"""What lizard counts in source files, remembered between runs: reading all of them takes half a second of CPU."""
+"""Counts source files with lizard and remembers the counts between runs: reading all files takes half a second of
+CPU."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT
 
 REMEMBERED = ROOT / ".netdyno" / "counted.json"
-"""Beside what set-up remembers; it can be deleted at any time."""
+"""Beside the memory of set-up; it can be deleted at any time."""
 
 
 class CodeError(Exception):
-    """A source file that cannot be counted; the text says which and why."""
+    """A source file that cannot be counted; the text names it and the reason."""
 
 
 class Counted(msgspec.Struct, frozen=True, array_like=True):
-    """Of one source file: when it was changed last (ns), its bytes, its lines without blanks and comments, and the
-    cyclomatic complexity of each of its functions."""
+    """The counts of one source file: when it was changed last (ns), its bytes, its lines without blanks and comments,
+    and the cyclomatic complexity of each of its functions."""
 
     changed_ns: int
     size: int
@@ -34,7 +35,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Memory(msgspec.Struct):
-    """`counted_by`: the version of lizard; another may count otherwise. `files`: by path."""
+    """`counted_by`: the version of lizard; another may count differently. `files`: by path."""
 
     counted_by: str
     files: dict[str, Counted] = msgspec.field(default_factory=dict)
@@ -52,8 +53,8 @@ def count(files: Iterable[Path]) -> list[Counted]:
 
 
 def remember() -> None:
-    """Keep for other processes what was counted, without files that are gone. Where it cannot be written, all is
-    counted again the next time."""
+    """Keep the counts for other processes, without files that are gone. Where they cannot be written, all is counted
+    again the next time."""
     memory = _recall()
     memory.files = {path: counted for path, counted in memory.files.items() if Path(path).exists()}
     content = msgspec.json.encode(memory)
@@ -65,25 +66,25 @@ def remember() -> None:
 
 def _count(path: Path, memory: _Memory) -> Counted:
     try:
-        now = path.stat()
+        status = path.stat()
         counted = memory.files.get(str(path))
-        if counted is not None and (counted.changed_ns, counted.size) == (now.st_mtime_ns, now.st_size):
+        if counted is not None and (counted.changed_ns, counted.size) == (status.st_mtime_ns, status.st_size):
             return counted
         # by name, because most commands start without it, and it has no types
         lizard = importlib.import_module("lizard")
-        read = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
+        analysis = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
         # lizard has no error of its own: on what it cannot read its states run into one of these
         raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
-    functions: Iterable[_Function] = read.function_list
+    functions: Iterable[_Function] = analysis.function_list
     complexities = tuple(function.cyclomatic_complexity for function in functions)
-    counted = memory.files[str(path)] = Counted(now.st_mtime_ns, now.st_size, read.nloc, complexities)
+    counted = memory.files[str(path)] = Counted(status.st_mtime_ns, status.st_size, analysis.nloc, complexities)
     return counted
 
 
 @functools.cache
 def _recall() -> _Memory:
-    """What was remembered; nothing where that cannot be read, or another lizard counted it."""
+    """Read the remembered counts; none where they cannot be read, or another version of lizard made them."""
     fresh = _Memory(version("lizard"))
     with suppress(OSError, msgspec.DecodeError):
         memory = msgspec.json.decode(REMEMBERED.read_bytes(), type=_Memory)

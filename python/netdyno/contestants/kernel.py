@@ -1,5 +1,5 @@
-"""What a contestant needs of the kernel, by the name of the need in its manifest. A build cannot know it: the machine
-that measures may be another, or a container that forbids it."""
+"""The needs of a contestant that the kernel must meet, by their names in its manifest. A build cannot know whether it
+does: the machine that measures may be another, or a container that forbids it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _IO_URING_SETUP = 425
-"""Of every architecture that has had it from its beginning (asm-generic/unistd.h), Alpha alone left out."""
+"""The system call's number on every architecture that has had it from its beginning (asm-generic/unistd.h), without
+Alpha."""
 _PARAMS = struct.Struct("=QI108x")
 """struct io_uring_params (linux/io_uring.h): the sizes of its queues, and its flags."""
 _SINGLE_ISSUER, _DEFER_TASKRUN = 1 << 12, 1 << 13
@@ -21,14 +22,15 @@ _DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
 
 
 def why_not(needs: Iterable[str]) -> str:
-    """What the kernel lacks or forbids of these needs, and the way to get it; empty where it has all of them."""
-    asked = {"uring": _why_no_uring}
-    return " ".join(reason for need in needs if need in asked and (reason := asked[need]()))
+    """Return which of these needs the kernel lacks or forbids, and the way to get it; empty where it meets all of
+    them."""
+    checks = {"uring": _why_no_uring}
+    return " ".join(reason for need in needs if need in checks and (reason := checks[need]()))
 
 
 @functools.cache
 def _why_no_uring() -> str:
-    """Asks the kernel for what the servers ask it for (servers/_shared/uring/ring.cpp)."""
+    """Ask the kernel for the ring that the servers ask it for (servers/_shared/uring/ring.cpp)."""
     libc = ctypes.CDLL(None, use_errno=True)
     params = ctypes.create_string_buffer(_PARAMS.pack(0, _SINGLE_ISSUER | _DEFER_TASKRUN))
     fd: int = libc.syscall(_IO_URING_SETUP, 1, params)
@@ -39,7 +41,7 @@ def _why_no_uring() -> str:
 
 
 def why_no_uring(error: int, kernel: str, setting: str) -> str:
-    """What io_uring_setup(2) means by an errno; `setting` is kernel.io_uring_disabled. Pure."""
+    """Explain an errno of io_uring_setup(2); `setting` is kernel.io_uring_disabled. Pure."""
     if error == errno.EINVAL:
         return f"io_uring with deferred task work takes Linux 6.1 or newer, and this is {kernel}"
     if error not in (errno.EPERM, errno.EACCES, errno.ENOSYS):

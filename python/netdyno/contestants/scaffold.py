@@ -1,4 +1,4 @@
-"""`netdyno new server NAME --from MODEL`: a new contestant begins as a copy of one that works."""
+"""`netdyno new server NAME --from MODEL`: a new contestant begins as a copy of a working one."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def new_server(name: str, model: str, root: Path = ROOT) -> Path:
 
 
 def _rename(path: Path, model: str, name: str) -> bytes:
-    """Both spellings: as a name, and as an identifier. A program in Rust has its name in Cargo.toml alone, and may be
-    called like a crate that it uses."""
+    """Return the file's content with both spellings replaced: as a name, and as an identifier. A program in Rust has
+    its name in Cargo.toml alone, and may be called like a crate that it uses."""
     content = path.read_bytes()
     if path.suffix == ".rs":
         return content

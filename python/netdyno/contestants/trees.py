@@ -1,4 +1,4 @@
-"""A repository as it was and as it is: each commit in a git worktree of its own, built there, put away after use."""
+"""Commits of a repository, each checked out into a git worktree of its own, built there, and removed after use."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TAIL = 15
 
 @contextmanager
 def checked_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
-    """A folder for each, for as long as it is needed, and not longer where SIGTERM ends the program. Raises UserError
-    where one is no commit."""
+    """Check out each commit into a folder that exists within the context, also where SIGTERM ends the program. Raises
+    UserError for a ref that is no commit."""
     commits = [_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
     if _git(repository, "status", "--porcelain", "--untracked-files=no"):
         print("netdyno: what is not committed in your repository is not in this comparison", file=sys.stderr)
-    with _ended_by_sigterm(), temporary_folder("gate") as place:
-        folders = tuple(place / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
+    with _ended_by_sigterm(), temporary_folder("gate") as folder_of_trees:
+        folders = tuple(folder_of_trees / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
         try:
             for folder, commit in zip(folders, commits, strict=True):
                 _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)
@@ -45,7 +45,7 @@ def checked_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, .
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Within it, SIGTERM leaves through what cleans up, as Ctrl-C does; a run within it has a handler of its own."""
+    """Within it, SIGTERM leaves through the clean-up, as Ctrl-C does; a run within it has a handler of its own."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -58,44 +58,44 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def _git(repository: Path, *words: str, what: str = "") -> str:
-    """What it says. Raises UserError where it refuses."""
+    """Run git and return its output. Raises UserError where it fails."""
     try:
-        done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)
     except OSError as error:
         raise UserError(f"git cannot be started: {error.strerror}") from error
-    if done.returncode:
-        told = done.stderr.strip().splitlines()
-        reason = told[-1] if told else f"{what!r} is no commit"
+    if process.returncode:
+        lines = process.stderr.strip().splitlines()
+        reason = lines[-1] if lines else f"{what!r} is no commit"
         raise UserError(f"git in {repository}: {reason}")
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def build(tree: Path, command: str) -> None:
-    """Run a shell's command there. Raises UserError with the end of what it said where it fails."""
-    _run(["sh", "-c", command], tree)
+    """Run a shell command in a tree. Raises UserError with the end of its output where it fails."""
+    _run_build(["sh", "-c", command], tree)
 
 
 def contestant(tree: Path, name: str) -> Contestant:
-    """A server of this project as that tree has it, built and ready to be started. Raises UserError where it has none
-    of that name, or it cannot be built."""
-    place = tree / "build" / _PRESET
-    found = contestants.by_name(contestants.discover(tree, place), name)
-    if targets := building.target(found, "server"):
-        _run(["cmake", "--preset", _PRESET], tree)
-        _run(["cmake", "--build", str(place), "--target", *targets], tree)
-        found = contestants.by_name(contestants.discover(tree, place), name)
-    return contestants.prepare(found, tree, place)
+    """Return a server of this project as that tree has it, built and ready to be started. Raises UserError where the
+    tree has none of that name, or it cannot be built."""
+    build_folder = tree / "build" / _PRESET
+    server = contestants.by_name(contestants.discover(tree, build_folder), name)
+    if targets := building.target(server, "server"):
+        _run_build(["cmake", "--preset", _PRESET], tree)
+        _run_build(["cmake", "--build", str(build_folder), "--target", *targets], tree)
+        server = contestants.by_name(contestants.discover(tree, build_folder), name)
+    return contestants.prepare(server, tree, build_folder)
 
 
-def renamed(found: Contestant, name: str) -> Contestant:
-    """The same under another name, as a program that nobody needs to build."""
-    manifest = msgspec.structs.replace(found.manifest, kind="command", run=found.command, build=())
-    return msgspec.structs.replace(found, name=name, manifest=manifest)
+def renamed(server: Contestant, name: str) -> Contestant:
+    """Return the same server under another name, as a program that needs no build."""
+    manifest = msgspec.structs.replace(server.manifest, kind="command", run=server.command, build=())
+    return msgspec.structs.replace(server, name=name, manifest=manifest)
 
 
-def _run(command: Sequence[str], tree: Path) -> None:
-    """In a process group of its own: a build that is interrupted ends with all that it started. A signal that comes
-    while it is being started waits until there is somebody who ends it."""
+def _run_build(command: Sequence[str], tree: Path) -> None:
+    """Run a build in a process group of its own: when it is interrupted, all that it started ends. A signal that comes
+    while it is being started waits until the group can be ended."""
     with held_signals.hold() as held:
         try:
             build = subprocess.Popen(
@@ -113,11 +113,11 @@ def _run(command: Sequence[str], tree: Path) -> None:
         with build:
             try:
                 held.release()
-                said, _ = build.communicate()
+                output, _ = build.communicate()
             except BaseException:
                 with suppress(ProcessLookupError):
                     os.killpg(build.pid, signal.SIGKILL)
                 raise
     if build.returncode:
-        print(*said.splitlines()[-_TAIL:], sep="\n", file=sys.stderr)
+        print(*output.splitlines()[-_TAIL:], sep="\n", file=sys.stderr)
         raise UserError(f"the build failed in {tree.name} (exit code {build.returncode}): {' '.join(command)}")
