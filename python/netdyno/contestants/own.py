@@ -24,41 +24,41 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
-    """Each by the names in their order; who has none is called as its program, or as its address. Raises UserError
-    where a command or an address cannot be meant, or a name cannot be had."""
+    """Make contestants of the user's servers, with the given names in their order; one without is called as its
+    program, or as its address. Raises UserError for an impossible command or address, or a name that cannot be used."""
     if len(names) > len(servers):
         raise UserError(f"--as {names[len(servers)]!r}: there is no --server or --address for this name")
-    found: list[Contestant] = []
+    contestants: list[Contestant] = []
     for number, own in enumerate(servers):
-        used = {*taken, *(one.name for one in found)}
-        name = names[number] if number < len(names) else _free(_short(own), used)
+        used = {*taken, *(server.name for server in contestants)}
+        name = names[number] if number < len(names) else _find_free_name(_make_short_name(own), used)
         if not NAME.fullmatch(name):
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
         if name in used:
             raise UserError(f"--as {name!r}: there is a server of that name already")
-        found.append(contestant(name, own))
-    return tuple(found)
+        contestants.append(contestant(name, own))
+    return tuple(contestants)
 
 
 def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
-    """The server at tcp://HOST:PORT, by the number that its host has now: of several the first where it accepts
-    connections. Raises UserError where that is no such address, or not on this machine's loopback and nobody said that
-    it may be loaded."""
+    """The server at tcp://HOST:PORT, by the number that its host has now: of several, the first that accepts
+    connections. Raises UserError where that is no such address, or is not on this machine's loopback and
+    `may_be_loaded` is false."""
     host, port = stand_in.place(address)
     if not address.lower().startswith("tcp://") or not host or not 0 < port < 2**16:
         raise UserError(f"--address {address!r}: write tcp://HOST:PORT, such as tcp://127.0.0.1:9000")
     try:
-        found = [ipaddress.ip_address(one.host) for one in addresses.resolve(host, port)]
+        hosts = [ipaddress.ip_address(resolved.host) for resolved in addresses.resolve(host, port)]
     except UnicodeError as error:  # no name that DNS could hold, such as a..b
         raise UserError(f"--address {address!r}: {host} is no name of a host") from error
     except OSError as error:
         raise UserError(f"--address {address!r}: {host} has no address: {error.strerror}") from error
-    if not all(numeric.is_loopback for numeric in found) and not may_be_loaded:
+    if not all(numeric.is_loopback for numeric in hosts) and not may_be_loaded:
         raise UserError(
             f"--address {address!r} is not on the loopback: a run is a load test of that server and of the "
             f"network to it. If you are allowed to do that, add --yes-i-may-load-it"
         )
-    numeric = next((numeric for numeric in found if stand_in.accepts(str(numeric), port)), found[0])
+    numeric = next((numeric for numeric in hosts if stand_in.accepts(str(numeric), port)), hosts[0])
     return Own(
         command="",
         workload=workload,
@@ -67,9 +67,9 @@ def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
 
 
 def contestant(name: str, own: Own) -> Contestant:
-    """The server as any other; the program that the harness starts for it stands in for what it lacks of the
+    """The server as any other contestant; the program that the harness starts for it stands in for what it lacks of the
     contract."""
-    words = (stand_in.AT, own.address) if own.address else tuple(_words(own.command))
+    words = (stand_in.AT, own.address) if own.address else tuple(_split_words(own.command))
     manifest = Manifest(
         kind="command",
         model="your own",
@@ -92,24 +92,28 @@ def _why_not(own: Own, program: str) -> str:
 
 
 def _of_address(address: str) -> tuple[str, ...]:
-    found_there = (
+    state_caveat = (
         "It was neither started nor stopped by the run: each trial found it as the trial before had left it, on its "
         "own cores, and its peak memory is that of its whole life."
     )
-    untold = "It gets none of the experiment's options, and its own counters are not read."
+    options_caveat = "It gets none of the experiment's options, and its own counters are not read."
     if ipaddress.ip_address(stand_in.place(address)[0]).is_loopback:
-        return found_there, untold
-    return found_there, untold, "It is not on the loopback; the user of this run confirmed that it may be loaded."
+        return state_caveat, options_caveat
+    return (
+        state_caveat,
+        options_caveat,
+        "It is not on the loopback; the user of this run confirmed that it may be loaded.",
+    )
 
 
 def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:
-    """Those that a stored run was made with; who starts one has asked the user."""
-    return tuple(contestant(one.name, one.own) for one in about if one.own is not None)
+    """The user's servers of a stored run. To start one, ask the user first."""
+    return tuple(contestant(description.name, description.own) for description in about if description.own is not None)
 
 
 def check_stored(server: Own) -> None:
-    """Raise ValueError for a server that nobody can have been given: its command line is no words, or its address is
-    none. Pure."""
+    """Raise ValueError for a server that no user can have given: its command line is no words, or its address is none.
+    Pure."""
     if not server.address:
         shlex.split(server.command)
         return
@@ -119,13 +123,13 @@ def check_stored(server: Own) -> None:
         raise ValueError(f"{server.address!r} is no address of a server")
 
 
-def _short(own: Own) -> str:
+def _make_short_name(own: Own) -> str:
     if own.address:
         return own.address.removeprefix("tcp://").translate({ord("["): None, ord("]"): None, ord(":"): "-"}).lstrip("-")
-    return re.sub(r"[^\w.-]", "-", Path(_words(own.command)[0]).name)
+    return re.sub(r"[^\w.-]", "-", Path(_split_words(own.command)[0]).name)
 
 
-def _words(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     try:
         words = shlex.split(line.encode().decode())
     except UnicodeEncodeError as error:  # it could not be stored
@@ -137,7 +141,7 @@ def _words(line: str) -> list[str]:
     return words
 
 
-def _free(name: str, used: Collection[str]) -> str:
-    """The name, or the first with a number that nobody has."""
+def _find_free_name(name: str, used: Collection[str]) -> str:
+    """Return the name, or the first free name with a number."""
     numbered = (name if number == 1 else f"{name}-{number}" for number in range(1, len(used) + 2))
-    return next(one for one in numbered if one not in used)
+    return next(candidate for candidate in numbered if candidate not in used)
