@@ -1,12 +1,12 @@
 """Starts a server that knows nothing of netdyno, and stands in for what it lacks of a contestant's contract
-(protocol/WIRE.md): it finds a port, says when the server accepts, and ends it on SIGTERM. A program of its own, which
-imports the standard library only.
+(protocol/WIRE.md): it finds a port, reports when the server accepts, and ends it on SIGTERM. A program of its own,
+which imports the standard library only.
 
     stand_in.py COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
     stand_in.py --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
 
-`{port}` and `{address}` in a word of the command stand for where it is to listen. The options are not passed on. With
-`--at` the server stands already: it is looked for, and neither started nor ended."""
+`{port}` and `{address}` in a word of the command stand for the place where it is to listen. The options are not passed
+on. With `--at` the server runs already: it is looked for, and neither started nor ended."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from types import FrameType
 from typing import NamedTuple
 
 LOOK_EVERY_S = 0.01
-"""Nobody is told that another's socket has begun to listen, so it is asked so often."""
+"""Nothing notifies a process that another's socket has begun to listen, so it is polled this often."""
 NOT_READY_S = 9.0
-"""After so long it is said where the server was looked for: a second before the harness gives it up."""
+"""After this time it prints where it looked for the server: a second before the harness gives it up."""
 PATIENCE_S = 4.0
-"""How long the server may take to end: a second less than the harness waits."""
+"""The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
 _LISTENS = "0A"
 """A state of /proc/net/tcp (proc_pid_net(5)): TCP_LISTEN of the kernel's tcp_states.h."""
@@ -48,30 +48,30 @@ class Asked(NamedTuple):
 
 
 def parse(words: Sequence[str]) -> Asked:
-    """Of the command line: the harness's options begin with the last --listen."""
-    at = len(words) - 1 - list(reversed(words)).index("--listen")
-    return Asked(tuple(words[:at]), place(words[at + 1])[0])
+    """Parse the command line: the harness's options begin with the last --listen."""
+    listen_index = len(words) - 1 - list(reversed(words)).index("--listen")
+    return Asked(tuple(words[:listen_index]), place(words[listen_index + 1])[0])
 
 
 def place(url: str) -> tuple[str, int]:
-    """Address and port of tcp://ADDRESS:PORT; the port is 0 where it says none. Pure."""
+    """Return address and port of tcp://ADDRESS:PORT; the port is 0 where none is given. Pure."""
     host, _, port = url.partition("://")[2].rpartition(":")
     return host.strip("[]"), int(port) if port.isdecimal() else 0
 
 
 def places(address: str) -> tuple[str, ...]:
-    """Where a server may listen that was told an address, and only a port where its command has no place for the
-    address: localhost is ::1, too. Pure."""
+    """The addresses at which a server may listen that got this one, or only a port where its command has no place for
+    the address: localhost is ::1, too. Pure."""
     return (address, "::1") if address == "127.0.0.1" else (address,)
 
 
 def free_port(address: str) -> int:
-    """One that nobody listens at, wherever the server may. Somebody may take it before the server does; then the server
-    says so and ends."""
+    """Find a port that no socket listens at, at any address that the server may use. Another program may take it before
+    the server does; then the server prints so and ends."""
     while True:
-        with socket.create_server((address, 0), family=_family(address)) as found:
-            port: int = found.getsockname()[1]
-            if all(_is_free(other, port) for other in places(address)[1:]):
+        with socket.create_server((address, 0), family=_family(address)) as listener:
+            port: int = listener.getsockname()[1]
+            if all(_is_free(candidate, port) for candidate in places(address)[1:]):
                 return port
 
 
@@ -92,7 +92,7 @@ def url_of(address: str, port: int) -> str:
 
 
 def filled(command: Sequence[str], address: str, port: int) -> list[str]:
-    """The words of the command with their places filled in. Pure."""
+    """Fill in the places in the words of the command. Pure."""
     return [word.replace("{port}", str(port)).replace("{address}", address) for word in command]
 
 
@@ -105,158 +105,164 @@ def accepts(address: str, port: int) -> bool:
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """The server, which dies with this process; its output goes to where ours complains. Raises OSError."""
+    """Start the server, which dies with this process; its output goes to our stderr. Raises OSError."""
     parent = os.getpid()
 
-    def die_with_us() -> None:
+    def die_with_parent() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
 
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=die_with_us)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=die_with_parent)
 
 
 def end_all() -> int:
-    """Whatever the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER, prctl(2)). How many
-    there were."""
+    """Kill all processes that the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER,
+    prctl(2)). Returns their number."""
     ended = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
-    while left := children.read_text().split():
-        for pid in map(int, left):
+    while pids := children.read_text().split():
+        for pid in map(int, pids):
             os.kill(pid, signal.SIGKILL)
             ended += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
     return ended
 
 
 def end_of(server: subprocess.Popen[bytes]) -> int:
-    """As a shell says it."""
+    """The exit code as a shell gives it."""
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
-def wait(pid: int, woken: int, at_most_s: float | None = None) -> None:
-    """Until the server ends or a signal comes, without a single turn in between: a window may be open."""
-    ended = os.pidfd_open(pid)
+def wait(pid: int, wakeup_fd: int, at_most_s: float | None = None) -> None:
+    """Wait until the server ends or a signal comes, without a single wake-up in between: a window may be open."""
+    pidfd = os.pidfd_open(pid)
     poll = select.poll()
-    for descriptor in (ended, woken):
+    for descriptor in (pidfd, wakeup_fd):
         poll.register(descriptor, select.POLLIN)
     poll.poll(None if at_most_s is None else 1000 * at_most_s)
-    os.close(ended)
+    os.close(pidfd)
 
 
 def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
-    """The inodes of those who listen there, or everywhere, by the text of /proc/net/tcp or tcp6. Pure."""
-    wanted = {address, f"::ffff:{address}", "0.0.0.0", "::"}
+    """Yield the inodes of the sockets that listen there, or at every address, by the text of /proc/net/tcp or tcp6.
+    Pure."""
+    addresses = {address, f"::ffff:{address}", "0.0.0.0", "::"}
     for line in table.splitlines()[1:]:
         _, local, _, state, *fields = line.split()
         host, _, number = local.partition(":")
         if state != _LISTENS or int(number, 16) != port:
             continue
-        words = bytes.fromhex(host)  # each four bytes as this processor, which is a little-endian one, holds them
-        packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
-        if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in wanted:
+        packed_words = bytes.fromhex(
+            host
+        )  # each four bytes as this processor, which is a little-endian one, holds them
+        packed = b"".join(packed_words[start : start + 4][::-1] for start in range(0, len(packed_words), 4))
+        if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in addresses:
             yield fields[5]
 
 
 def holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, int]:
-    """The processes that have one of these sockets open, as far as their descriptors may be read, and their parents."""
-    wanted = {f"socket:[{inode}]" for inode in inodes}
-    found = {}
+    """Return the processes that have one of these sockets open, as far as their descriptors may be read, with their
+    parents."""
+    links = {f"socket:[{inode}]" for inode in inodes}
+    parents = {}
     for process in proc.glob("[0-9]*"):
         with suppress(OSError):  # another user's, or just gone
-            if any(_opened(descriptor) in wanted for descriptor in (process / "fd").iterdir()):
-                found[int(process.name)] = parent(int(process.name), proc)
-    return found
+            if any(_read_link(descriptor) in links for descriptor in (process / "fd").iterdir()):
+                parents[int(process.name)] = parent(int(process.name), proc)
+    return parents
 
 
-def _opened(descriptor: Path) -> str:
-    """Empty where it has just been closed, as that of whoever asked last whether somebody accepts."""
+def _read_link(descriptor: Path) -> str:
+    """Return the target of a descriptor's link; empty where it has just been closed, as by a process that tried to
+    connect."""
     with suppress(OSError):
         return str(descriptor.readlink())
     return ""
 
 
 def parent(pid: int, proc: Path = Path("/proc")) -> int:
-    """0 where it has none here. Raises OSError when the process is gone."""
+    """The parent of a process, 0 where it has none here. Raises OSError when the process is gone."""
     return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def ancestors(pid: int) -> Iterator[int]:
-    """Who started it, who started that, and so on."""
+    """Yield its parent, the parent of that, and so on."""
     while pid := parent(pid):
         yield pid
 
 
 def process_at(address: str, port: int) -> int | None:
-    """The process that listens there, the first of a family that shares the socket. None where there is none that may
-    be read, as on another machine, or several that are not of one family. Who started us is not taken for it, for the
-    load is of that family too: an init that listens for its services, or a server that starts its own load test."""
+    """Find the process that listens there, the first of a family that shares the socket. None where there is none that
+    may be read, as on another machine, or several that are not of one family. Our own ancestors are not taken for it,
+    for the load is of that family too: an init that listens for its services, or a server that starts its own load
+    test."""
     tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
     inodes = {inode for table in tables if table.exists() for inode in sockets_at(table.read_text(), address, port)}
-    found = holders(inodes)
+    parents = holders(inodes)
     for pid in ancestors(os.getpid()):
-        found.pop(pid, None)
-    first = [pid for pid, parent in found.items() if parent not in found]
+        parents.pop(pid, None)
+    first = [pid for pid, parent in parents.items() if parent not in parents]
     return first[0] if len(first) == 1 else None
 
 
 def stand_beside(url: str) -> int:
-    """Says where the server is, and ends when it is told to; the server does not. Where its process is not known, the
-    ready line has ours in its place and says so."""
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    """Report where the server is, and end on SIGTERM; the server goes on. Where its process is not known, the ready
+    line has ours in its place and says so."""
+    end_signals = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
     if not accepts(*place(url)):
         sys.exit(f"no server accepts connections at {url}")
     pid = process_at(*place(url))
-    known = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
-    print(json.dumps({"ready": True, "endpoint": url, **known}), flush=True)
-    signal.sigwait(ends)
+    server_fields = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
+    print(json.dumps({"ready": True, "endpoint": url, **server_fields}), flush=True)
+    signal.sigwait(end_signals)
     print("{}", flush=True)
     return 0
 
 
 def main() -> int:
-    asked = parse(sys.argv[1:])
-    if asked.command[0] == AT:
-        return stand_beside(asked.command[1])
+    request = parse(sys.argv[1:])
+    if request.command[0] == AT:
+        return stand_beside(request.command[1])
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        return serve(asked)
+        return serve(request)
     finally:
         end_all()
 
 
-def serve(asked: Asked) -> int:
-    """The exit code: 0 where it was told to end, else what the server ended with."""
-    port = free_port(asked.address)
-    told_to_end: list[int] = []
+def serve(request: Asked) -> int:
+    """Serve until SIGTERM or the server's end. Returns the exit code: 0 after the signal, else the server's."""
+    port = free_port(request.address)
+    signals: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
-        told_to_end.append(number)
+        signals.append(number)
 
-    woken, wakes = os.pipe()
-    os.set_blocking(wakes, False)
-    signal.set_wakeup_fd(wakes)
+    wakeup_fd, wakeup_writer = os.pipe()
+    os.set_blocking(wakeup_writer, False)
+    signal.set_wakeup_fd(wakeup_writer)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     try:
-        server = start(filled(asked.command, asked.address, port))
+        server = start(filled(request.command, request.address, port))
     except OSError as error:
-        sys.exit(f"{asked.command[0]} cannot be started: {error.strerror}")
-    may_listen = places(asked.address)
+        sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
+    may_listen = places(request.address)
     complain_at = time.monotonic() + NOT_READY_S
-    while not (listens := next((place for place in may_listen if accepts(place, port)), None)):
+    while not (listening_at := next((place for place in may_listen if accepts(place, port)), None)):
         if server.poll() is not None:
             return end_of(server) or 1
-        if told_to_end:
+        if signals:
             return 1
         if time.monotonic() > complain_at:
             complain_at = float("inf")
-            looked_at = " or ".join(url_of(place, port) for place in may_listen)
-            print(f"it accepts no connection at {looked_at}", file=sys.stderr)
-        wait(server.pid, woken, LOOK_EVERY_S)
-    print(json.dumps({"ready": True, "endpoint": url_of(listens, port), "pid": server.pid}), flush=True)
-    wait(server.pid, woken)
-    if not told_to_end:
+            urls = " or ".join(url_of(place, port) for place in may_listen)
+            print(f"it accepts no connection at {urls}", file=sys.stderr)
+        wait(server.pid, wakeup_fd, LOOK_EVERY_S)
+    print(json.dumps({"ready": True, "endpoint": url_of(listening_at, port), "pid": server.pid}), flush=True)
+    wait(server.pid, wakeup_fd)
+    if not signals:
         server.wait()
         return end_of(server) or 1
     server.terminate()
