@@ -15,44 +15,50 @@ from netdyno.instruments.calibrate.running import Attempt, Result
 from netdyno.instruments.calibrate.scores import Score
 
 WORTH_TELLING_NS = 1_000_000
-"""Of a pause of the machine."""
+"""The least length of a pause of the machine that is reported."""
 
 
 def render(results: Sequence[Result], others: Sequence[Other], note: str) -> RenderableType:
-    """Each property with its truth, what was read, how far off that is, and the verdict; others beside it."""
+    """Show each property with its truth, the reading, its error, and the verdict; other generators beside it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
     # With a least width instead, Rich makes room in this column first, then gives it back and cuts off the last ones.
     table.add_column("property", overflow="fold", width=22 if others else None)
     for heading in ("truth", "netdyno", "error", "service"):
         table.add_column(heading, justify="right", overflow="fold")
     table.add_column("")
-    for other in others:
-        table.add_column(other.name, justify="right", overflow="fold")
+    for generator in others:
+        table.add_column(generator.name, justify="right", overflow="fold")
     for result in results:
-        _add(table, result, others)
-    parts: list[RenderableType] = [table, Text(), *_repeated(results), Text(_explained(), style="dim"), Text(note)]
-    parts += [*_stood_still(results), _summary(results)]
+        _add_rows(table, result, others)
+    parts: list[RenderableType] = [
+        table,
+        Text(),
+        *_list_repeated(results),
+        Text(_explain_columns(), style="dim"),
+        Text(note),
+    ]
+    parts += [*_describe_pauses(results), _summarise(results)]
     return Group(*parts)
 
 
-def _add(table: Table, result: Result, others: Sequence[Other]) -> None:
+def _add_rows(table: Table, result: Result, others: Sequence[Other]) -> None:
     table.add_row(Text(result.case, style="bold"))
     last = result.attempts[-1]
     if last.failure:
-        table.add_row(Text(f"  {last.failure}", style="red"), "", "", "", "", _verdict(False))
+        table.add_row(Text(f"  {last.failure}", style="red"), "", "", "", "", _format_verdict(False))
     for score in last.scores:
-        beside = [_beside(other, f"{result.case}: {score.name}", score) for other in others]
+        cells = [_format_other(generator, f"{result.case}: {score.name}", score) for generator in others]
         table.add_row(
-            f"  {score.name}", _truth(score), _value(score, score.measured), error(score), _service(score),
-            _verdict(score.passed) if score.judged else "", *beside,
+            f"  {score.name}", _format_truth(score), _format_value(score, score.measured), error(score),
+            _format_service(score), _format_verdict(score.passed) if score.judged else "", *cells,
         )  # fmt: skip
 
 
-def _verdict(passed: bool) -> Text:
+def _format_verdict(passed: bool) -> Text:
     return Text("ok", style="green") if passed else Text("FAILS", style="bold red")
 
 
-def _value(score: Score, value: float) -> str:
+def _format_value(score: Score, value: float) -> str:
     match score.unit:
         case "ns":
             return quantities.duration(value)
@@ -66,15 +72,15 @@ def _value(score: Score, value: float) -> str:
             return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def _truth(score: Score) -> str:
+def _format_truth(score: Score) -> str:
     if score.rule == "part":
-        return "" if score.most is None else f"0 to {_value(score, score.most)}"
+        return "" if score.most is None else f"0 to {_format_value(score, score.most)}"
     sign = {"at most": "≤ ", "at least": "≥ "}.get(score.rule, "")
-    return f"{sign}{_value(score, score.truth)}"
+    return f"{sign}{_format_value(score, score.truth)}"
 
 
 def error(score: Score) -> str:
-    """In per cent of the truth, or in messages; of what is long beside it, the time as well."""
+    """Format the error in per cent of the truth, or in messages; for a delay that is only stated, also as a time."""
     off = score.error
     if off is None:
         return ""
@@ -85,56 +91,56 @@ def error(score: Score) -> str:
     return f"{off:+,.0f}" if score.rule == "exactly" else f"{100 * off:+.2f}%"
 
 
-def _service(score: Score) -> str:
+def _format_service(score: Score) -> str:
     return quantities.duration(score.service) if score.service is not None else ""
 
 
-def _beside(other: Other, name: str, own: Score) -> Text:
-    """What the other read of the same property, with its own truth where its window was another."""
-    score = next((one for one in other.scores if one.name == name), None)
+def _format_other(generator: Other, name: str, own: Score) -> Text:
+    """Format the other generator's reading of the same property, with its own truth where its window differed."""
+    score = next((candidate for candidate in generator.scores if candidate.name == name), None)
     if score is None:
         return Text("")
-    truth = "" if abs(score.truth - own.truth) <= 0.005 * own.truth else f" of {_value(score, score.truth)}"
+    truth = "" if abs(score.truth - own.truth) <= 0.005 * own.truth else f" of {_format_value(score, score.truth)}"
     style = "" if score.passed else "red"
-    return Text(f"{_value(score, score.measured)}{truth} ({error(score)})", style=style)
+    return Text(f"{_format_value(score, score.measured)}{truth} ({error(score)})", style=style)
 
 
-def _repeated(results: Sequence[Result]) -> list[Text]:
-    """Every attempt that did not pass and was followed by another."""
+def _list_repeated(results: Sequence[Result]) -> list[Text]:
+    """List every attempt that did not pass and was followed by another."""
     return [
-        Text(f"{result.case}, attempt {number} of {len(result.attempts)}: {_failed(attempt)}", style="yellow")
+        Text(f"{result.case}, attempt {number} of {len(result.attempts)}: {_describe_failed(attempt)}", style="yellow")
         for result in results
         for number, attempt in enumerate(result.attempts[:-1], 1)
     ]
 
 
-def _failed(attempt: Attempt) -> str:
+def _describe_failed(attempt: Attempt) -> str:
     if attempt.failure:
         return attempt.failure
     return "; ".join(
-        f"{score.name} {_value(score, score.measured)} for {_truth(score)}"
+        f"{score.name} {_format_value(score, score.measured)} for {_format_truth(score)}"
         for score in attempt.scores
         if not score.passed
     )
 
 
-def _stood_still(results: Sequence[Result]) -> list[Text]:
-    """What the machine did to both sides in the attempts that count, where it did something."""
+def _describe_pauses(results: Sequence[Result]) -> list[Text]:
+    """Describe the long pauses of the machine in the attempts that count."""
     pauses = [pause for result in results for pause in result.attempts[-1].pauses if pause.ns >= WORTH_TELLING_NS]
-    told = []
+    places = []
     for core in sorted({pause.core for pause in pauses}):
         lengths = [pause.ns for pause in pauses if pause.core == core]
         times = quantities.plural(len(lengths), "time")
-        told.append(f"{times} on the core of the {core}, for up to {quantities.duration(max(lengths))}")
-    if not told:
+        places.append(f"{times} on the core of the {core}, for up to {quantities.duration(max(lengths))}")
+    if not places:
         return []
     text = (
-        f"The machine let nothing run for {quantities.duration(WORTH_TELLING_NS)} or more: {quantities.listed(told)}."
+        f"The machine let nothing run for {quantities.duration(WORTH_TELLING_NS)} or more: {quantities.listed(places)}."
     )
     return [Text(text, style="yellow")]
 
 
-def _explained() -> str:
+def _explain_columns() -> str:
     return (
         "truth: what the server did to the same messages, including the pauses of the machine, which a perfect "
         "client measures, too; or S - (1-q)T for a stall of S in a window of T. Times are within 2%, rates "
@@ -146,18 +152,18 @@ def _explained() -> str:
     )
 
 
-def _summary(results: Sequence[Result]) -> Text:
+def _summarise(results: Sequence[Result]) -> Text:
     failed = [result.case for result in results if not result.passed]
-    again = sum(len(result.attempts) > 1 for result in results)
+    retried = sum(len(result.attempts) > 1 for result in results)
     if failed:
         text = f"{quantities.plural(len(failed), 'case')} of {len(results)} failed: {quantities.listed(failed)}"
         return Text(text, style="bold red")
-    repeats = f", {again} of them not at the first attempt" if again else ""
+    repeats = f", {retried} of them not at the first attempt" if retried else ""
     return Text(f"all {len(results)} cases passed{repeats}", style="bold green")
 
 
 def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) -> dict[str, object]:
-    """The same with every attempt. Times in ns."""
+    """The card with every attempt, for programs. Times in ns."""
     return {
         "passed": all(result.passed for result in results),
         "pinning": pinning,
@@ -171,7 +177,7 @@ def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) ->
                         "failure": attempt.failure,
                         "scores": [_score_json(score) for score in attempt.scores],
                         "pauses": [
-                            {"core": one.core, "began_ns": one.began_ns, "ns": one.ns} for one in attempt.pauses
+                            {"core": pause.core, "began_ns": pause.began_ns, "ns": pause.ns} for pause in attempt.pauses
                         ],
                     }
                     for attempt in result.attempts
@@ -179,7 +185,10 @@ def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) ->
             }
             for result in results
         ],
-        "others": [{"name": one.name, "scores": [_score_json(score) for score in one.scores]} for one in others],
+        "others": [
+            {"name": generator.name, "scores": [_score_json(score) for score in generator.scores]}
+            for generator in others
+        ],
     }
 
 

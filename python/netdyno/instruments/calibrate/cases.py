@@ -1,6 +1,6 @@
-"""The cases of the card: a programme for the server, a load, and what a right generator reads. Data and pure
-functions. Server and generator count the same messages: a load has no warm-up, or the server leaves out as many
-answers as it has."""
+"""The cases of the card: a programme for the server, a load, and the readings of a right generator. Data and pure
+functions. Server and generator count the same messages: a load has no warm-up, or the server leaves out as many answers
+as it has."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STALLED_PERCENTILES = ("p90", "p99", "p99.9")
 RATE_BOUND = 0.01
 SUMS = 50_000
 KEPT_SHORT_DELAY = 0.1
-"""A delay of 50 us is kept by a server that asks the clock all the while; 5 us are some of its loop's turns."""
+"""A server that asks the clock all the while keeps a delay of 50 us; 5 us are some of its loop's turns."""
 WAY_NS = 40_000
-"""What the kernel may take to carry a message over, there and back, at the median: it does so within the two calls of
-send. On a virtual machine whose cores were wanted by four programs each it was 15 to 25 us."""
+"""The time that the kernel may take to carry a message there and back, at the median: it does so within the two calls
+of send. On a virtual machine whose cores were each shared by four programs it was 15 to 25 us."""
 GRID_BOUND = 0.1
-"""How far from its place an arrival of constant gaps may be at the 99th percentile, in gaps."""
+"""The largest distance of an arrival of constant gaps from its place at the 99th percentile, in gaps."""
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,23 @@ class Case:
 
 
 def response_percentiles(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """Against what the server really did to the same messages, and what the machine did to both programs meanwhile.
-    That the server kept its programme is scored first, as everything else stands on it."""
-    programmed, did = _values(done.delay_programmed_ns), _values(done.delay_actual_ns)
+    """Score the response times against what the server really did to the same messages, and what the machine did to
+    both programs meanwhile. The server's own punctuality is scored first, as everything else stands on it."""
+    programmed, actual = _decode_values(done.delay_programmed_ns), _decode_values(done.delay_actual_ns)
     begin, end = load.plan.warmup_s * 1e9, (load.plan.warmup_s + load.plan.duration_s) * 1e9
-    due = np.linspace(begin, end, len(did), endpoint=False, dtype=np.float64)
+    due = np.linspace(begin, end, len(actual), endpoint=False, dtype=np.float64)
     generator, server = done.paused("generator"), done.paused("server")
     kept = truths.at_rank(truths.held_up(due + programmed, server) - due, QUANTILES["p99"])
-    right = truths.readings(due, did, generator, server)
+    expected = truths.readings(due, actual, generator, server)
     read = load.latency.response_ns
     return (
         within("server kept its programme, p99", kept, at(done.delay_actual_ns, "p99")),
-        *(within(name, truths.at_rank(right, QUANTILES[name]), at(read, name)) for name in ("p50", "p99", "p99.9")),
+        *(within(name, truths.at_rank(expected, QUANTILES[name]), at(read, name)) for name in ("p50", "p99", "p99.9")),
     )
 
 
-def _values(distribution: Distribution) -> Floats:
-    """What was recorded, in an order that has nothing to do with time."""
+def _decode_values(distribution: Distribution) -> Floats:
+    """The recorded values, in an order that has nothing to do with time."""
     if not distribution.count:
         return np.empty(0)
     recorded = hdr.decode(distribution.histogram)
@@ -72,30 +72,31 @@ def _values(distribution: Distribution) -> Floats:
 
 
 def accounted(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """A delay that is not long beside the way. What is read above it is stated; what can be held to a bound is what is
-    left of it when all that was measured on the way is taken off: the generator's two lags and the server's own wait to
-    read. Who reads too much without a lag that says so leaves too much, and who reads too little less than nothing."""
+    """Score a delay that is not long beside the way. The reading above it is stated; held to a bound is the rest of the
+    reading after all that was measured on the way is taken off: the generator's two lags and the server's own wait to
+    read. A generator that reads too much without a lag that shows it leaves too much, and one that reads too little
+    leaves less than nothing."""
     programmed, delay = at(done.delay_programmed_ns, "p50"), at(done.delay_actual_ns, "p50")
     read = at(load.latency.response_ns, "p50")
     kept = within("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
     reading = Score(
         name="p50", unit="ns", rule="stated", truth=delay, measured=read, service=at(load.latency.service_ns, "p50")
     )
-    lags = _lags_within(load)
+    lags = _find_lags(load)
     if not (lags and done.read_lag_ns and done.read_lag_ns.count):
         return (kept, reading)  # this kernel does not tell when messages arrive
     on_the_way = (*lags, done.read_lag_ns, done.delay_actual_ns)
     return (
         kept,
         reading,
-        part("- send and receive lag", delay, _median_of_sum(*lags)),
+        part("- send and receive lag", delay, _estimate_median_of_sum(*lags)),
         part("- the server's wake-up", delay, at(done.read_lag_ns, "p50")),
-        part("- the rest, the kernel's", delay, read - _median_of_sum(*on_the_way), most=WAY_NS),
+        part("- the rest, the kernel's", delay, read - _estimate_median_of_sum(*on_the_way), most=WAY_NS),
     )
 
 
-def _lags_within(load: LoadResult) -> tuple[Distribution, ...]:
-    """The generator's lags that its response times hold; none where one of them is not known."""
+def _find_lags(load: LoadResult) -> tuple[Distribution, ...]:
+    """The generator's lags that its response times contain; none where one of them is not known."""
     if load.latency.clock == "kernel":
         return (load.send_lag_ns,)
     if load.receive_lag_ns is None or not load.receive_lag_ns.count:
@@ -103,24 +104,24 @@ def _lags_within(load: LoadResult) -> tuple[Distribution, ...]:
     return (load.send_lag_ns, load.receive_lag_ns)
 
 
-def _median_of_sum(*distributions: Distribution) -> float:
-    """Of times that have nothing to do with each other."""
+def _estimate_median_of_sum(*distributions: Distribution) -> float:
+    """Estimate the median of a sum of independent times."""
     random = np.random.default_rng(1)
-    drawn = [random.choice(_values(each), SUMS) for each in distributions]
+    drawn = [random.choice(_decode_values(distribution), SUMS) for distribution in distributions]
     return truths.at_rank(np.sum(drawn, axis=0), 0.5)
 
 
 def stalled(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """All messages stood still: S - (1-q)T at three percentiles."""
-    return _stalled(load, done, STALLED_PERCENTILES, 1.0)
+    """Score a stall of all messages: S - (1-q)T at three percentiles."""
+    return _score_stall(load, done, STALLED_PERCENTILES, 1.0)
 
 
 def stalled_connection(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """One connection of all: the others' messages are in the distribution, too."""
-    return _stalled(load, done, ("p99", "p99.9"), 1 / load.plan.connections)
+    """Score a stall of one connection: the others' messages are in the distribution, too."""
+    return _score_stall(load, done, ("p99", "p99.9"), 1 / load.plan.connections)
 
 
-def _stalled(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: float) -> tuple[Score, ...]:
+def _score_stall(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: float) -> tuple[Score, ...]:
     if not done.stalls:
         return (exactly("stalls carried out", 1, 0),)
     stall_ns, window_ns = done.stalls[0].actual_ns, load.plan.duration_s * 1e9
@@ -136,37 +137,39 @@ def _stalled(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: 
 
 
 def hidden(load: LoadResult, _: Done) -> tuple[Score, ...]:
-    """A closed loop is asked for nothing but that it is labelled so: what it reads stands beside the open loop's."""
+    """Score a closed loop, which must only be labelled so: its reading stands beside the open loop's."""
     closed = int(load.plan.arrivals == "closed")
     return (exactly("labelled as closed", 1, closed, service=at(load.latency.service_ns, "p99")),)
 
 
 def counted(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
-    found = load.messages
-    refused = any(audit.name == "verification" and not audit.passed for audit in load.audits)
+    """Score the counts. A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
+    messages = load.messages
+    is_invalid = any(audit.name == "verification" and not audit.passed for audit in load.audits)
     return (
-        exactly("lost (with corrupted)", done.lost + done.corrupted, found.lost),
-        exactly("duplicated", done.duplicated, found.duplicated),
-        exactly("corrupted", done.corrupted, found.corrupt),
-        exactly("sent", done.arrived, found.sent),
-        exactly("the trial is invalid", 1, int(refused)),
+        exactly("lost (with corrupted)", done.lost + done.corrupted, messages.lost),
+        exactly("duplicated", done.duplicated, messages.duplicated),
+        exactly("corrupted", done.corrupted, messages.corrupt),
+        exactly("sent", done.arrived, messages.sent),
+        exactly("the trial is invalid", 1, int(is_invalid)),
     )
 
 
 def rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """The rate at which messages came to the server, and the one that the generator says it had."""
-    asked = load.plan.rate_hz or 0.0
-    arrived = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
-    said = load.requests.sent / load.plan.duration_s
+    """Score the rate at which messages came to the server, and the rate that the generator reports."""
+    requested_hz = load.plan.rate_hz or 0.0
+    arrived_hz = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
+    reported_hz = load.requests.sent / load.plan.duration_s
     return (
-        Score(name="arrived", unit="hz", rule="within", truth=asked, measured=arrived, bound=RATE_BOUND),
-        Score(name="said to be sent", unit="hz", rule="within", truth=arrived, measured=said, bound=RATE_BOUND),
+        Score(name="arrived", unit="hz", rule="within", truth=requested_hz, measured=arrived_hz, bound=RATE_BOUND),
+        Score(
+            name="said to be sent", unit="hz", rule="within", truth=arrived_hz, measured=reported_hz, bound=RATE_BOUND
+        ),
     )
 
 
 def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """Exponential gaps: Anderson-Darling with the asked rate, at the 1% level."""
+    """Score exponential gaps: Anderson-Darling with the requested rate, at the 1% level."""
     statistic = truths.exponential_gaps(done.arrivals_ns, load.plan.rate_hz or 0.0)
     return (
         Score(
@@ -176,10 +179,11 @@ def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
 
 
 def constant(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """Equal gaps: on the grid, and told apart from exponential ones, so that the test of those is seen to refuse."""
-    asked = load.plan.rate_hz or 0.0
-    off = truths.off_the_grid(done.arrivals_ns, asked, 0.99, done.paused("generator"), done.paused("server"))
-    statistic = truths.exponential_gaps(done.arrivals_ns, asked)
+    """Score equal gaps: on the grid, and different from exponential ones, so that the test of those is seen to
+    refuse."""
+    requested_hz = load.plan.rate_hz or 0.0
+    off = truths.off_the_grid(done.arrivals_ns, requested_hz, 0.99, done.paused("generator"), done.paused("server"))
+    statistic = truths.exponential_gaps(done.arrivals_ns, requested_hz)
     critical = truths.AD_CRITICAL
     return (
         Score(name="off the grid, p99, in gaps", unit="share", rule="at most", truth=GRID_BOUND, measured=off),
@@ -187,22 +191,23 @@ def constant(load: LoadResult, done: Done) -> tuple[Score, ...]:
     )
 
 
-def _open(connections: int, rate_hz: int, duration: str, *more: str) -> tuple[str, ...]:
+def _make_open_load(connections: int, rate_hz: int, duration: str, *more: str) -> tuple[str, ...]:
     return ("-c", str(connections), "--rate", str(rate_hz), "--duration", duration, *more)
 
 
-def _delayed(name: str, about: str, delay: str) -> Case:
-    """1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly any answer
-    is held back by an earlier one."""
+def _make_delayed_case(name: str, about: str, delay: str) -> Case:
+    """A case of 1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly
+    any answer is held back by an earlier one."""
     server = ("--delay", delay, "--warm-up", "500")
-    return Case(name, about, server, _open(400, 1000, "4s"), response_percentiles, warmup="500ms")
+    return Case(name, about, server, _make_open_load(400, 1000, "4s"), response_percentiles, warmup="500ms")
 
 
-def _short(name: str, delay: str) -> Case:
-    """700 messages a second, 350 of them before the window: at none of the delays does one come when another is due."""
+def _make_short_case(name: str, delay: str) -> Case:
+    """A case of 700 messages a second, 350 of them before the window: at none of the delays does one come when another
+    is due."""
     server = ("--delay", f"constant:{delay}", "--warm-up", "350", "--arrival-times")
     about = f"every answer after {delay}, and what comes on top of it"
-    return Case(name, about, server, _open(20, 700, "2s"), accounted, warmup="500ms")
+    return Case(name, about, server, _make_open_load(20, 700, "2s"), accounted, warmup="500ms")
 
 
 # A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
@@ -216,19 +221,21 @@ _FAULTS = ("--lose", "97", "--corrupt", "83", "--duplicate", "89")
 _DELAYS = Path(__file__).with_name("delays.txt")
 
 CASES = (
-    _delayed("constant 200 ms", "every answer after 200 ms", "constant:200ms"),
-    _delayed("bimodal 10, 100 ms", "98.5% after 10 ms, the others after 100 ms", "bimodal:10ms,100ms,0.985"),
-    _delayed("exponential 20 ms", "exponentially distributed delays with a mean of 20 ms", "exponential:20ms"),
-    _delayed("from a file", "delays of 20, 60 and 150 ms as a file lists them", f"file:{_DELAYS}"),
-    _short("constant 1 ms", "1ms"),
-    _short("constant 200 µs", "200us"),
-    _short("constant 50 µs", "50us"),
-    Case("stall", "the server stops for 1 s of 4 s", _STALL, _open(10, 1000, _WINDOW), stalled),
+    _make_delayed_case("constant 200 ms", "every answer after 200 ms", "constant:200ms"),
+    _make_delayed_case("bimodal 10, 100 ms", "98.5% after 10 ms, the others after 100 ms", "bimodal:10ms,100ms,0.985"),
+    _make_delayed_case(
+        "exponential 20 ms", "exponentially distributed delays with a mean of 20 ms", "exponential:20ms"
+    ),
+    _make_delayed_case("from a file", "delays of 20, 60 and 150 ms as a file lists them", f"file:{_DELAYS}"),
+    _make_short_case("constant 1 ms", "1ms"),
+    _make_short_case("constant 200 µs", "200us"),
+    _make_short_case("constant 50 µs", "50us"),
+    Case("stall", "the server stops for 1 s of 4 s", _STALL, _make_open_load(10, 1000, _WINDOW), stalled),
     Case(
         "stall, full sockets",
         "the same with messages of 256 KiB through socket buffers of 64 KiB",
         (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
-        _open(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
+        _make_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
         stalled,
     ),
     Case(
@@ -242,38 +249,38 @@ CASES = (
         "stall, one connection",
         "one of 10 connections stops for 1 s",
         _STALL_OF_ONE,
-        _open(10, 1000, _WINDOW),
+        _make_open_load(10, 1000, _WINDOW),
         stalled_connection,
     ),
     Case(
         "faults",
         "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
         _FAULTS,
-        _open(20, 2000, "2s", "--timeout", "1s"),
+        _make_open_load(20, 2000, "2s", "--timeout", "1s"),
         counted,
     ),
     Case(
         "faults, UDP",
         "the same with datagrams",
         _FAULTS,
-        _open(20, 2000, "2s", "--timeout", "1s"),
+        _make_open_load(20, 2000, "2s", "--timeout", "1s"),
         counted,
         program="calibration-udp",
         workload="echo",
     ),
-    Case("rate", "5000 messages a second", (), _open(20, 5000, "2s"), rate),
+    Case("rate", "5000 messages a second", (), _make_open_load(20, 5000, "2s"), rate),
     Case(
         "Poisson arrivals",
         "250 messages a second at random times",
         ("--record-arrivals", "1000"),
-        _open(100, 250, _WINDOW, "--arrivals", "poisson"),
+        _make_open_load(100, 250, _WINDOW, "--arrivals", "poisson"),
         poisson,
     ),
     Case(
         "constant arrivals",
         "100 messages a second at equal gaps",
         ("--record-arrivals", "1000"),
-        _open(100, 100, _WINDOW),
+        _make_open_load(100, 100, _WINDOW),
         constant,
     ),
 )

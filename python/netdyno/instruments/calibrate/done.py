@@ -1,4 +1,4 @@
-"""What the calibration server says it did (servers/calibration/README.md)."""
+"""The report of the calibration server on what it did (servers/calibration/README.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from netdyno.model.load_result import Distribution
 
 
 class StallDone(Frozen):
-    """`began_ns` after the first request."""
+    """A stall; `began_ns` after the first request."""
 
     programmed_ns: int
     actual_ns: int
@@ -16,7 +16,7 @@ class StallDone(Frozen):
 
 
 class Pause(Frozen):
-    """The machine let nothing run on a core, which has the name that the server was told. `began_ns` after the first
+    """The machine let nothing run on a core, which has the name given to the server. `began_ns` after the first
     request."""
 
     core: str
@@ -25,9 +25,9 @@ class Pause(Frozen):
 
 
 class Done(Frozen):
-    """Counts over the server's life. `arrivals_ns`: the first of them, as many as were asked for. `look_ns`: how often
-    the witnesses of pauses looked. `read_lag_ns`: from the kernel's arrival of a request to when it counts as read,
-    where the server was told to ask."""
+    """Counts over the server's life. `arrivals_ns`: the first arrivals, as many as requested. `look_ns`: the interval
+    at which the witnesses of pauses looked. `read_lag_ns`: from the kernel's arrival of a request to when it counts as
+    read, where the server was to measure it."""
 
     arrived: int
     arrivals_span_ns: int
@@ -44,7 +44,8 @@ class Done(Frozen):
     read_lag_ns: Distribution | None = None
 
     def paused(self, core: str) -> tuple[tuple[float, float], ...]:
-        """From when to when nothing ran on a core, in ns. A pause may have begun right after the look before it."""
+        """The intervals in which nothing ran on a core, in ns. A pause may have begun right after the look before
+        it."""
         return tuple(
             (float(pause.began_ns - self.look_ns), float(pause.began_ns + pause.ns))
             for pause in self.pauses
