@@ -152,9 +152,8 @@ def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
         host, _, number = local.partition(":")
         if state != _LISTENS or int(number, 16) != port:
             continue
-        packed_words = bytes.fromhex(
-            host
-        )  # each four bytes as this processor, which is a little-endian one, holds them
+        # Each four bytes stand in the order of this processor, which is a little-endian one.
+        packed_words = bytes.fromhex(host)
         packed = b"".join(packed_words[start : start + 4][::-1] for start in range(0, len(packed_words), 4))
         if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in addresses:
             yield fields[5]
@@ -206,7 +205,7 @@ def process_at(address: str, port: int) -> int | None:
 
 
 def stand_beside(url: str) -> int:
-    """Report where the server is, and end on SIGTERM; the server goes on. Where its process is not known, the ready
+    """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
     line has ours in its place and says so."""
     end_signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
@@ -232,7 +231,7 @@ def main() -> int:
 
 
 def serve(request: Asked) -> int:
-    """Serve until SIGTERM or the server's end. Returns the exit code: 0 after the signal, else the server's."""
+    """Serve until a signal or the server's end. Returns the exit code: 0 after the signal, else the server's."""
     port = free_port(request.address)
     signals: list[int] = []
 
