@@ -22,16 +22,16 @@ from netdyno.trial.load import NOT_BELIEVED
 from netdyno.trial.trial import Ready
 
 ATTEMPTS = 3
-"""A machine that did something else meanwhile is no fault of the generator. Each attempt is shown."""
+"""A fault of a machine that did something else meanwhile is none of the generator. Each attempt is shown."""
 ABOVE_OTHER_RUNS = 10
 """Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
 REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""
 PATIENCE_S = 30.0
-_Said = TypeVar("_Said")
+_Message = TypeVar("_Said")
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One trial of a case: its scores, or why there are none; and when the machine stood still meanwhile."""
+    """One trial of a case: its scores, or the reason why there are none; and the pauses of the machine meanwhile."""
 
     scores: tuple[Score, ...]
     failure: str = ""
@@ -67,7 +67,7 @@ class Programs:
 def run_all(
     cases: Sequence[Case], attempt: Callable[[Case], Attempt], progress: Callable[[str], None]
 ) -> tuple[Result, ...]:
-    """Every case once, and again where it did not pass, at most ATTEMPTS times."""
+    """Run every case once, and again where it did not pass, at most ATTEMPTS times."""
     results = []
     for number, case in enumerate(cases, 1):
         progress(f"{number} of {len(cases)}: {case.name}")
@@ -89,8 +89,8 @@ def attempt(case: Case, programs: Programs) -> Attempt:
 
 
 def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
-    """What the generator read and what the server did. Raises TrialError where either cannot be had."""
-    with temporary_folder("calibrate") as folder, _output(folder, "server") as said:
+    """Run a case; returns the generator's result and the server's report. Raises TrialError where one is missing."""
+    with temporary_folder("calibrate") as folder, _open_log(folder, "server") as log:
         command = (
             *programs.servers[case.program],
             *("--workload", case.workload, *case.server),
@@ -101,24 +101,24 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
         with Process(
             command,
             programs.pinning.server,
-            said,
+            log,
             name="calibration server",
             talks=True,
             realtime=realtime,
             priority=programs.priority,
         ) as server:
             lines = server.lines()
-            endpoint = _line(server, lines, Ready).endpoint
+            endpoint = _read_line(server, lines, Ready).endpoint
             load = _load(case, endpoint, programs, folder)
             server.terminate()
-            done = _line(server, lines, _Totals).calibration
+            done = _read_line(server, lines, _Totals).calibration
             server.expect_end(time.monotonic(), PATIENCE_S)
     return load, done
 
 
 def _witnesses(pinning: Pinning) -> tuple[str, ...]:
-    """What makes the server tell when the machine let nothing run on a core of either side. Only at real-time priority:
-    a witness that has to wait for the generator would excuse what the generator is to answer for."""
+    """The options by which the server records when the machine let nothing run on a core of either side. Only at
+    real-time priority: a witness that has to wait for the generator would excuse the generator's own faults."""
     if not pinning.realtime:
         return ()
     sides = {"generator": pinning.generator, "server": pinning.server}
@@ -126,18 +126,18 @@ def _witnesses(pinning: Pinning) -> tuple[str, ...]:
 
 
 class _Totals(msgspec.Struct, frozen=True):
-    """Of the line of totals, what is this server's own."""
+    """The calibration server's own part of the line of totals."""
 
     calibration: Done
 
 
 @contextmanager
-def _output(folder: Path, name: str) -> Iterator[IO[bytes]]:
+def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
     with (folder / f"{name}.log").open("wb") as file:
         yield file
 
 
-def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
+def _read_line(server: Process, lines: LineReader, kind: type[_Message]) -> _Message:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
         raise TrialError(f"the {server.name} said nothing{server.last_words()}")
@@ -149,12 +149,12 @@ def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
 
 def _load(case: Case, endpoint: str, programs: Programs, folder: Path) -> LoadResult:
     result = folder / "result.json"
-    asked = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
+    options = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
     pinning = programs.pinning
     with (
-        _output(folder, "generator") as output,
+        _open_log(folder, "generator") as output,
         Process(
-            (*programs.generator, endpoint, *asked),
+            (*programs.generator, endpoint, *options),
             pinning.generator,
             output,
             name="generator",

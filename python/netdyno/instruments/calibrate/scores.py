@@ -14,14 +14,14 @@ Rule = Literal["within", "exactly", "at most", "at least", "stated", "part"]
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 WITHIN = 0.02
-"""How far a time may be from its truth."""
+"""The largest relative error of a time."""
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
     """`truth` is what `measured` is held against, by `rule`: within a relative `bound`, exactly, or as a limit. `error`
-    is relative to the truth (absolute for counts; None where the truth is a limit). What is "stated" is not judged. A
-    "part" is one of the error of a reading of `truth`, and its `error` is its share of that; with a `most` it lies
-    between 0 and that. `service` is what a clock that starts at the actual send reads beside it, in ns."""
+    is relative to the truth (absolute for counts; None where the truth is a limit). A "stated" score is not judged. A
+    "part" is one part of the error of a reading of `truth`, and its `error` is its share of that; with a `most` it lies
+    between 0 and that. `service` is the reading of a clock that starts at the actual send, in ns."""
 
     name: str
     unit: Unit
@@ -34,7 +34,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judged(self) -> bool:
-        """There is a bound."""
+        """Whether there is a bound."""
         return self.rule != "stated" and (self.rule != "part" or self.most is not None)
 
     @property
@@ -74,15 +74,15 @@ def at(distribution: Distribution, name: str) -> float:
 
 
 def within(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
-    """A time."""
+    """The score of a time."""
     return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
 
 
-def part(name: str, of: float, measured: float, most: float | None = None) -> Score:
-    """Of the error of a time."""
-    return Score(name=name, unit="ns", rule="part", truth=of, measured=measured, most=most)
+def part(name: str, delay: float, measured: float, most: float | None = None) -> Score:
+    """The score of a part of the error of a time."""
+    return Score(name=name, unit="ns", rule="part", truth=delay, measured=measured, most=most)
 
 
 def exactly(name: str, truth: int, measured: int, service: float | None = None) -> Score:
-    """A count."""
+    """The score of a count."""
     return Score(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)

@@ -1,4 +1,4 @@
-"""What a right generator must read. Pure functions; times in nanoseconds, shares from 0 to 1."""
+"""The readings of a right generator. Pure functions; times in nanoseconds, shares from 0 to 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 AD_CRITICAL = 3.857
-"""Of A² at the 1% level, where the distribution is wholly known ("case 0"; D'Agostino & Stephens, Goodness-of-Fit
+"""A² at the 1% level, where the distribution is wholly known ("case 0"; D'Agostino & Stephens, Goodness-of-Fit
 Techniques, 1986, table 4.2). It is as good as independent of the sample's size from 5 on."""
 
 
@@ -22,7 +22,7 @@ def stall_percentile(stall_ns: float, window_ns: float, quantile: float, share: 
 
 
 def held_up(due_ns: Floats, pauses_ns: Sequence[tuple[float, float]]) -> Floats:
-    """When what is due at these moments happens at the earliest, on a core where nothing ran from here to there."""
+    """The earliest moments of events that are due at these, on a core where nothing ran during the pauses."""
     if not pauses_ns:
         return due_ns
     begins, ends = np.array(sorted(pauses_ns)).T
@@ -36,10 +36,10 @@ def readings(
     generator: Sequence[tuple[float, float]],
     server: Sequence[tuple[float, float]],
 ) -> Floats:
-    """The response times that a client without any fault reads, of messages that are due at these moments and answered
-    after these delays, on a machine that held up the client's core and the server's. A message goes out late where it
-    is due in a pause of the client's core, it is read late in one of the server's, and its answer in one of the
-    client's; that it is answered late is in the delays already, which are what the server did."""
+    """The response times that a faultless client reads, of messages that are due at these moments and answered after
+    these delays, on a machine that held up the client's core and the server's. A message goes out late where it is due
+    in a pause of the client's core, it is read late in one of the server's, and its answer in one of the client's; late
+    answers are in the delays already, which are the server's actual ones."""
     reached = held_up(held_up(due_ns, generator), server)
     return held_up(reached + delays_ns, generator) - due_ns
 
@@ -61,7 +61,7 @@ def anderson_darling(uniform: Floats) -> float:
 def exponential_gaps(arrivals_ns: Sequence[int], rate_hz: float) -> float:
     """A² of the gaps between arrivals against the exponential distribution of that rate: its form and its mean."""
     gaps = np.diff(np.asarray(arrivals_ns, dtype=np.float64))
-    # Two that were read by one look at the clock have no gap; 1 ns is what the clock can tell.
+    # Two arrivals that were read by one look at the clock have no gap; 1 ns is the clock's resolution.
     uniform = -np.expm1(-np.maximum(gaps, 1.0) * rate_hz / 1e9)
     return anderson_darling(np.clip(uniform, None, 1 - 2**-53))
 
@@ -73,12 +73,12 @@ def off_the_grid(
     generator: Sequence[tuple[float, float]] = (),
     server: Sequence[tuple[float, float]] = (),
 ) -> float:
-    """How far arrivals lie at a quantile from where a client without fault has them, in gaps: on a grid of equal gaps,
-    but for those that are due in a pause of either core. The rate is that of the grid, so a drift shows; where the grid
-    begins is the arrivals' median."""
+    """The distance of arrivals, at a quantile and in gaps, from where a faultless client has them: on a grid of equal
+    gaps, except those that are due in a pause of either core. The grid has the given rate, so a drift shows; its start
+    is the arrivals' median."""
     arrivals = np.asarray(arrivals_ns, dtype=np.float64)
     gap_ns = 1e9 / rate_hz
     steps = np.arange(len(arrivals)) * gap_ns
     due = steps + np.median(arrivals - steps)
-    right = held_up(held_up(due, generator), server)
-    return float(np.quantile(np.abs(arrivals - right), share)) / gap_ns
+    expected = held_up(held_up(due, generator), server)
+    return float(np.quantile(np.abs(arrivals - expected), share)) / gap_ns
