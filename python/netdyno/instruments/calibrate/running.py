@@ -27,7 +27,7 @@ ABOVE_OTHER_RUNS = 10
 """Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
 REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""
 PATIENCE_S = 30.0
-_Message = TypeVar("_Said")
+_Said = TypeVar("_Said")
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started, on which cores and at which priority: the servers by their names."""
+    """The programs that are started, their cores and their priority; the servers by name."""
 
     servers: Mapping[str, tuple[str, ...]]
     generator: tuple[str, ...]
@@ -137,7 +137,7 @@ def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _read_line(server: Process, lines: LineReader, kind: type[_Message]) -> _Message:
+def _read_line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
         raise TrialError(f"the {server.name} said nothing{server.last_words()}")
