@@ -1,6 +1,6 @@
-"""What this machine does to figures, and what would make them better: `netdyno doctor`. docs/doctor.md is its manual.
+"""`netdyno doctor`: the effects of this machine on figures, and how to reduce them. docs/doctor.md is its manual.
 
-A check is a function in a module of `checks/`; it is found there, and nothing else has to be edited but the manual."""
+A check is a function in a module of `checks/`; it is found there, and only the manual has to be edited as well."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from netdyno.instruments.doctor.system import System
 
 
 def examine(system: System) -> list[Finding]:
-    """Every check of this system, the worst first."""
-    found = [one.examine(system) for one in all_checks()]
-    return sorted(found, key=lambda finding: VERDICTS.index(finding.verdict))
+    """Run every check on this system; returns the findings, the worst first."""
+    findings = [check.examine(system) for check in all_checks()]
+    return sorted(findings, key=lambda finding: VERDICTS.index(finding.verdict))

@@ -1,4 +1,4 @@
-"""What a check says, and how checks are found."""
+"""The findings of checks, and the registry of checks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from netdyno.instruments.doctor.system import System
 from netdyno.model.base import Frozen
 
 Verdict = Literal["bad", "could be better", "unknown", "good"]
-"""The worst first. `unknown`: the system does not tell, or has no such thing."""
+"""The worst first. `unknown`: the system does not report it, or has no such thing."""
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class Finding(Frozen):
-    """`effect`: what it does to which figures. `fix`: the command or the setting, empty where nothing is wanted;
+    """`effect`: what it does to which figures. `fix`: the command or the setting, empty where none is needed;
     `needs_root` is that of the fix."""
 
     name: str
@@ -28,7 +28,7 @@ class Finding(Frozen):
 
 
 class Opinion(NamedTuple):
-    """What a check makes of a system; its name and its effect are the check's own."""
+    """The judgement of a check on a system; the name and the effect belong to the check."""
 
     found: str
     verdict: Verdict
@@ -45,16 +45,16 @@ class Check(NamedTuple):
     judge: Judge
 
     def examine(self, system: System) -> Finding:
-        """Ask it. A fix is told only where something could be better."""
+        """Run the check. The finding has a fix only where something could be better."""
         opinion = self.judge(system)
-        wanted = bool(opinion.fix) and opinion.verdict != "good"
+        has_fix = bool(opinion.fix) and opinion.verdict != "good"
         return Finding(
             name=self.name,
             found=opinion.found,
             verdict=opinion.verdict,
             effect=self.effect,
-            fix=opinion.fix if wanted else "",
-            needs_root=wanted and opinion.needs_root,
+            fix=opinion.fix if has_fix else "",
+            needs_root=has_fix and opinion.needs_root,
         )
 
 
@@ -72,8 +72,8 @@ def check(name: str, effect: str) -> Callable[[Judge], Judge]:
 
 
 def all_checks() -> tuple[Check, ...]:
-    """Those of every module in checks/, by module and in the order in which they stand there."""
+    """The checks of every module in checks/, by module and in the order in which they stand there."""
     package = importlib.import_module("netdyno.instruments.doctor.checks")
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         importlib.import_module(f"{package.__name__}.{module.name}")
     return tuple(_CHECKS.values())

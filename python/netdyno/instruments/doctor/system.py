@@ -1,4 +1,4 @@
-"""The system as checks see it: its files, its limits, and what it lets one do. Tests make up others."""
+"""The system as checks see it: its files, its limits, and its rights. Tests replace it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netdyno.machine.links.namespace import NotAllowedError, private_namespace
 from netdyno.model.observation import Pinning
 
 WATCHED_S = 0.5
-"""How long the machine is watched for steal, other load and interrupts."""
+"""The time over which the machine is watched for steal, other load and interrupts."""
 _ROOTS_TOOLS = "/usr/sbin:/sbin"
 
 
@@ -29,10 +29,10 @@ class Moment(NamedTuple):
 
 
 class System:
-    """The one that this process runs on."""
+    """The system that this process runs on."""
 
     def text(self, path: str) -> str:
-        """A small file, stripped; empty where it is missing or not for us to read."""
+        """Read a small file, stripped; empty where it is missing or may not be read."""
         try:
             return Path(path).read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -44,17 +44,17 @@ class System:
 
     @cached_property
     def cores(self) -> frozenset[int]:
-        """Those that this process may use."""
+        """The cores that this process may use."""
         return frozenset(os.sched_getaffinity(0))
 
     @cached_property
     def pinning(self) -> Pinning:
-        """How trials would use them."""
+        """The cores as trials would use them."""
         return pinning.choose()
 
     @cached_property
     def watched(self) -> tuple[Moment, Moment]:
-        """The machine at both ends of WATCHED_S, in which this process rests."""
+        """The machine at both ends of WATCHED_S, during which this process rests."""
         own = machine.own_processes()
         before = self._moment(own)
         time.sleep(WATCHED_S)
@@ -74,7 +74,7 @@ class System:
         return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_ROOTS_TOOLS}") is not None
 
     def why_no_namespace(self) -> str:
-        """Make a private network namespace; empty where that goes well."""
+        """Make a private network namespace; empty where that succeeds."""
         try:
             with private_namespace():
                 return ""
@@ -82,7 +82,7 @@ class System:
             return str(error)
 
     def why_no_lan(self) -> str:
-        """Make the link `lan` with a rate; empty where that goes well."""
+        """Make the link `lan` with a rate; empty where that succeeds."""
         try:
             with lan.joined(rate_hz=10**9):
                 return ""
@@ -90,8 +90,8 @@ class System:
             return str(error)
 
     def why_no_netem(self) -> str:
-        """Delay and lose on the loopback of a private network; empty where that goes well. Raises NotAllowedError
-        where no such network can be had."""
+        """Delay and lose on the loopback of a private network; empty where that succeeds. Raises NotAllowedError where
+        no such network can be made."""
         return wan.way().why
 
     def _moment(self, own: tuple[int, ...]) -> Moment:

@@ -1,1 +1,1 @@
-"""The checks, by what they look at. Each module registers its own (finding.check)."""
+"""The checks, by subject. Each module registers its own (finding.check)."""

@@ -1,4 +1,4 @@
-"""Which cores there are, how fast they run, and what the kernel does to each system call."""
+"""Checks of the cores, their speed, and what the kernel does to each system call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CPU = "/sys/devices/system/cpu"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 _NO_FREQUENCY = "not here: the kernel has no frequency control (a virtual machine, mostly)"
 _FAST_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "timebase", "stp")
-"""Those that are read without a system call (vdso(7))."""
+"""The clocks that are read without a system call (vdso(7))."""
 
 
 @check("cores", "Where server and generator share a core, every figure of the server includes the generator's work.")
@@ -36,7 +36,9 @@ def cores(system: System) -> Opinion:
 def governor(system: System) -> Opinion:
     """scaling_governor of each core (Documentation/admin-guide/pm/cpufreq.rst)."""
     governors = Counter(
-        told for core in system.cores if (told := system.text(f"{_CPU}/cpu{core}/cpufreq/scaling_governor"))
+        governor_name
+        for core in system.cores
+        if (governor_name := system.text(f"{_CPU}/cpu{core}/cpufreq/scaling_governor"))
     )
     if not governors:
         return Opinion(_NO_FREQUENCY, "unknown")
@@ -72,16 +74,16 @@ def turbo(system: System) -> Opinion:
 )
 def mitigations(system: System) -> Opinion:
     """vulnerabilities/ of the CPU, and the boot option that turns all of them off."""
-    told = [system.text(path) for path in system.paths(f"{_CPU}/vulnerabilities", "*")]
-    if not told:
+    weaknesses = [system.text(path) for path in system.paths(f"{_CPU}/vulnerabilities", "*")]
+    if not weaknesses:
         return Opinion("not reported by this kernel", "unknown")
-    on = sum(text.startswith("Mitigation") for text in told)
-    bare = sum(text.startswith("Vulnerable") for text in told)
-    found = f"on for {on} weaknesses of this CPU, {bare} left open"
+    mitigated_count = sum(text.startswith("Mitigation") for text in weaknesses)
+    open_count = sum(text.startswith("Vulnerable") for text in weaknesses)
+    found = f"on for {mitigated_count} weaknesses of this CPU, {open_count} left open"
     off = {"mitigations=off", "nopti", "pti=off"}.intersection(boot_options(system.text("/proc/cmdline")))
-    if off or (bare and not on):
+    if off or (open_count and not mitigated_count):
         why = f" ({' '.join(sorted(off))})" if off else ""
-        return Opinion(f"off{why}: {bare} weaknesses are open", "could be better", "boot with mitigations=auto")
+        return Opinion(f"off{why}: {open_count} weaknesses are open", "could be better", "boot with mitigations=auto")
     return Opinion(found, "good")
 
 
@@ -103,15 +105,17 @@ def huge_pages(system: System) -> Opinion:
 
 @check("clock source", "A clock that is read by a system call costs the generator a microsecond for each time stamp.")
 def clock_source(system: System) -> Opinion:
-    """current_clocksource, and whether a fast one is to be had."""
+    """current_clocksource, and whether a fast one is available."""
     current = system.text(f"{_CLOCKS}/current_clocksource")
     available = system.text(f"{_CLOCKS}/available_clocksource").split()
     if not current:
         return Opinion("not reported by this kernel", "unknown")
     if current in _FAST_CLOCKS:
         return Opinion(current, "good")
-    better = next((name for name in _FAST_CLOCKS if name in available), "")
+    fast_clock = next((name for name in _FAST_CLOCKS if name in available), "")
     fix = (
-        f"echo {better} > {_CLOCKS}/current_clocksource" if better else "boot with tsc=reliable, or use another machine"
+        f"echo {fast_clock} > {_CLOCKS}/current_clocksource"
+        if fast_clock
+        else "boot with tsc=reliable, or use another machine"
     )
     return Opinion(f"{current} (there are: {' '.join(available)})", "bad", fix)

@@ -1,4 +1,4 @@
-"""Who else uses the cores: other machines, other programs, devices, and the limits of a container."""
+"""Checks of other users of the cores: other machines, other programs, devices, and the limits of a container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netdyno.machine.cpu_quota import quota_cores
 from netdyno.model.observation import MachineObservation
 
 _QUIET_SHARE = 0.01
-"""Of all cores' time: what a system at rest does for itself."""
+"""The share of all cores' time that a system at rest uses for itself."""
 _WAITING_PERCENT = 5.0
 _INTERRUPTS_HZ = 1000
 
@@ -21,11 +21,11 @@ _INTERRUPTS_HZ = 1000
     "steal", "Time that the hypervisor gives to others is missing at random; above 2% in a window the trial is retried."
 )
 def steal(system: System) -> Opinion:
-    """The column of /proc/stat, over half a second."""
-    seen = _seen(system)
-    if seen is None:
+    """The steal column of /proc/stat, over half a second."""
+    observation = _observe_machine(system)
+    if observation is None:
         return Opinion("not reported by this kernel", "unknown")
-    share = seen.steal_s / (seen.cores * seen.window_s)
+    share = observation.steal_s / (observation.cores * observation.window_s)
     found = f"{100 * share:.1f}% of the cores' time within {WATCHED_S:g} s"
     fix = "a machine of its own, or a virtual one with dedicated cores"
     if share > STEAL_SHARE:
@@ -38,12 +38,13 @@ def steal(system: System) -> Opinion:
     "Other programs take cores and caches; above 3% of the cores' time in a window the trial is retried.",
 )
 def other_load(system: System) -> Opinion:
-    """What ran on the cores over half a second beside this process, and the last ten (PSI, psi(7) in the kernel)."""
-    seen = _seen(system)
-    if seen is None:
+    """The load on the cores over half a second beside this process, and over the last ten (PSI, psi(7) in the
+    kernel)."""
+    observation = _observe_machine(system)
+    if observation is None:
         return Opinion("not reported by this kernel", "unknown")
-    limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / seen.cores)
-    share = seen.foreign_s / (seen.cores * seen.window_s)
+    limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / observation.cores)
+    share = observation.foreign_s / (observation.cores * observation.window_s)
     waiting = pressure(system.text("/proc/pressure/cpu"))
     found = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
     if waiting is not None:
@@ -60,9 +61,9 @@ def pressure(text: str) -> float | None:
     """avg10 of `some` in /proc/pressure/cpu: percent of the last 10 s. None where the kernel has no PSI. Pure."""
     for line in text.splitlines():
         kind, *fields = line.split()
-        told = dict(field.partition("=")[::2] for field in fields)
-        if kind == "some" and "avg10" in told:
-            return float(told["avg10"])
+        averages = dict(field.partition("=")[::2] for field in fields)
+        if kind == "some" and "avg10" in averages:
+            return float(averages["avg10"])
     return None
 
 
@@ -71,20 +72,20 @@ def pressure(text: str) -> float | None:
     "A device's interrupts are served on the cores that they fall on, and delay the server or the generator.",
 )
 def interrupts(system: System) -> Opinion:
-    """Those of devices, counted over half a second on the cores that trials use."""
+    """The interrupts of devices, counted over half a second on the cores that trials use."""
     before, after = (moment.interrupts for moment in system.watched)
     cores = system.pinning.server + system.pinning.generator or tuple(system.cores)
-    counted, last = device_interrupts(before, cores), device_interrupts(after, cores)
-    if not counted:
+    first, last = device_interrupts(before, cores), device_interrupts(after, cores)
+    if not first:
         return Opinion("not reported by this kernel", "unknown")
-    rates = {name: (count - counted.get(name, 0)) / WATCHED_S for name, count in last.items()}
+    rates = {name: (count - first.get(name, 0)) / WATCHED_S for name, count in last.items()}
     all_hz = sum(rates.values())
     found = f"{all_hz:.0f} per second from devices on the cores of trials"
     if all_hz <= _INTERRUPTS_HZ:
         return Opinion(found, "good")
-    most = max(rates, key=lambda name: rates[name])
-    fix = f"stop irqbalance; echo CORE > /proc/irq/{most}/smp_affinity_list, a core that trials do not use (taskset)"
-    return Opinion(f"{found}, most of them number {most}", "could be better", fix)
+    busiest = max(rates, key=lambda name: rates[name])
+    fix = f"stop irqbalance; echo CORE > /proc/irq/{busiest}/smp_affinity_list, a core that trials do not use (taskset)"
+    return Opinion(f"{found}, most of them number {busiest}", "could be better", fix)
 
 
 def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
@@ -95,8 +96,8 @@ def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
     for line in lines[1:]:
         number, _, rest = line.partition(":")
         if number.strip().isdigit():
-            each = zip(columns, rest.split(), strict=False)
-            counts[number.strip()] = sum(int(count) for core, count in each if core in cores)
+            core_counts = zip(columns, rest.split(), strict=False)
+            counts[number.strip()] = sum(int(count) for core, count in core_counts if core in cores)
     return counts
 
 
@@ -114,6 +115,6 @@ def cpu_quota(system: System) -> Opinion:
     return Opinion(found, "bad" if least < len(system.cores) else "could be better", fix)
 
 
-def _seen(system: System) -> MachineObservation | None:
+def _observe_machine(system: System) -> MachineObservation | None:
     before, after = system.watched
     return cpu_share.observation(before.machine, after.machine, system.cores)

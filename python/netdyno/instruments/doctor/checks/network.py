@@ -1,4 +1,4 @@
-"""What the kernel's network lets a trial have: queues, ports, buffers, and networks of its own."""
+"""Checks of the kernel's network: queues, ports, buffers, and networks of its own for a trial."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from netdyno.machine.links.namespace import NotAllowedError
 _CONNECTIONS = 10_000
 """The crowd that experiments are made for, which may come at once."""
 _BACKLOG = 4096
-"""What every server asks of listen(2) (lib/server/options.hpp)."""
+"""The backlog with which every server calls listen(2) (lib/server/options.hpp)."""
 _LEAST_BACKLOG = 1024
 _RECEIVE_BUFFER = 4 << 20
-"""What the generator asks for each UDP socket (loadgen/transport/udp.cpp)."""
+"""The buffer that the generator requests for each UDP socket (loadgen/transport/udp.cpp)."""
 
 
 @check(
@@ -20,14 +20,14 @@ _RECEIVE_BUFFER = 4 << 20
     "Connects of a burst beyond it are dropped, and retried after a second: tails in connect times.",
 )
 def accept_queue(system: System) -> Opinion:
-    """net.core.somaxconn cuts what a server asks of listen(2)."""
-    return _at_least(system, "net.core.somaxconn", _BACKLOG, _LEAST_BACKLOG)
+    """net.core.somaxconn cuts a server's backlog of listen(2)."""
+    return _judge_sysctl(system, "net.core.somaxconn", _BACKLOG, _LEAST_BACKLOG)
 
 
 @check("SYN backlog", "SYNs of a burst beyond it are dropped, or answered with cookies: tails in connect times.")
 def syn_backlog(system: System) -> Opinion:
-    """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies nobody is turned away, so little is lost."""
-    opinion = _at_least(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
+    """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies no SYN is turned away, so little is lost."""
+    opinion = _judge_sysctl(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
     cookies = system.text("/proc/sys/net/ipv4/tcp_syncookies") in ("1", "2")
     return opinion._replace(verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
 
@@ -65,11 +65,11 @@ def udp_buffers(system: System) -> Opinion:
 
 @check("namespaces", "Without network namespaces, trials over multicast and over the link lan are skipped.")
 def namespaces(system: System) -> Opinion:
-    """Made and left again: only trying tells (docs/adr/private-network.md)."""
+    """Made and left again: only trying shows it (docs/adr/private-network.md)."""
     why_not = system.why_no_namespace()
     if not why_not:
         return Opinion(f"can be made{'' if system.is_root else ', without root'}", "good")
-    return Opinion(f"cannot be made: {_without_advice(why_not)}", "bad", _way_out(why_not))
+    return Opinion(f"cannot be made: {_strip_advice(why_not)}", "bad", _read_advice(why_not))
 
 
 @check("link lan", "Without it, trials over two network stacks, or over a link with a rate, are skipped.")
@@ -78,7 +78,7 @@ def link_lan(system: System) -> Opinion:
     why_not = system.why_no_lan()
     if not why_not:
         return Opinion("can be made, with a rate", "good")
-    return Opinion(f"cannot be made: {_without_advice(why_not)}", "could be better", _way_out(why_not))
+    return Opinion(f"cannot be made: {_strip_advice(why_not)}", "could be better", _read_advice(why_not))
 
 
 @check(
@@ -90,24 +90,24 @@ def netem(system: System) -> Opinion:
     try:
         why_not = system.why_no_netem()
     except NotAllowedError as error:
-        return Opinion(f"not tried, because no namespace can be made: {_without_advice(str(error))}", "unknown")
+        return Opinion(f"not tried, because no namespace can be made: {_strip_advice(str(error))}", "unknown")
     if not why_not:
         return Opinion("available", "good")
     fix = "modprobe sch_netem, or a kernel with CONFIG_NET_SCH_NETEM"
-    return Opinion(f"not available: {_without_advice(why_not)}", "could be better", fix)
+    return Opinion(f"not available: {_strip_advice(why_not)}", "could be better", fix)
 
 
-def _without_advice(why_not: str) -> str:
-    """What a NotAllowedError says before the advice in brackets at its end."""
+def _strip_advice(why_not: str) -> str:
+    """The text of a NotAllowedError before the advice in brackets at its end."""
     return why_not.partition(" (")[0]
 
 
-def _way_out(why_not: str) -> str:
-    """The advice that stands in brackets at the end of what a NotAllowedError says."""
+def _read_advice(why_not: str) -> str:
+    """The advice that stands in brackets at the end of a NotAllowedError."""
     return why_not.rpartition("(")[2].rstrip(")") if why_not.endswith(")") else why_not.partition(": ")[2] or why_not
 
 
-def _at_least(system: System, sysctl: str, enough: int, least: int) -> Opinion:
+def _judge_sysctl(system: System, sysctl: str, enough: int, least: int) -> Opinion:
     text = system.text(f"/proc/sys/{sysctl.replace('.', '/')}")
     if not text:
         return Opinion("not reported by this kernel", "unknown")

@@ -1,4 +1,4 @@
-"""What this user may do and which tools there are."""
+"""Checks of this user's rights and of the tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from netdyno.instruments.doctor.system import System
 _CONNECTIONS = 10_000
 _SPARE = 64
 _MOST_FOR_EACH = 3
-"""What a connection takes in the servers that need most (descriptors_per_client in server.json)."""
+"""The descriptors of a connection in the servers that need most (descriptors_per_client in server.json)."""
 
 
 @check("descriptors", "An experiment with more connections than descriptors is refused before its first trial.")
@@ -17,9 +17,9 @@ def descriptors(system: System) -> Opinion:
     hard = system.hard_descriptors
     limit = "no limit" if hard == float("inf") else f"{hard:.0f} per program"
     found = f"{limit}, for {_CONNECTIONS} connections"
-    wanted = _MOST_FOR_EACH * _CONNECTIONS + _SPARE
-    fix = f"ulimit -n {wanted} (as root, or by LimitNOFILE or limits.conf)"
-    if hard >= wanted:
+    needed = _MOST_FOR_EACH * _CONNECTIONS + _SPARE
+    fix = f"ulimit -n {needed} (as root, or by LimitNOFILE or limits.conf)"
+    if hard >= needed:
         return Opinion(found, "good")
     return Opinion(found, "could be better" if hard >= _CONNECTIONS + _SPARE else "bad", fix)
 
@@ -40,7 +40,7 @@ def realtime(system: System) -> Opinion:
 
 @check("perf", "No figure needs it; it shows by hand where a contestant spends its CPU time.")
 def perf(system: System) -> Opinion:
-    """perf(1), and what kernel.perf_event_paranoid leaves to this user (perf_event_open(2))."""
+    """perf(1), and the access of this user by kernel.perf_event_paranoid (perf_event_open(2))."""
     if not system.has_program("perf"):
         return Opinion("not installed", "could be better", "apt-get install linux-perf (Ubuntu: linux-tools-generic)")
     level = system.text("/proc/sys/kernel/perf_event_paranoid")
