@@ -28,7 +28,7 @@ def frame(body: bytes) -> bytes:
 
 
 def header(length: int) -> bytes:
-    """The 4 bytes before a body, of any length that fits (a test may lie about it)."""
+    """The 4 bytes before a body, of any length that fits (a test may give a wrong one)."""
     return length.to_bytes(FRAME_HEADER, "big")
 
 
@@ -53,19 +53,19 @@ def stamp(client: int, sequence: int, size: int) -> bytes:
     if size < STAMP_MINIMUM:
         raise ValueError(f"a stamp has at least {STAMP_MINIMUM} bytes, not {size}")
     identity = f"{client:08x}{sequence:012d}".encode()
-    first = (sequence + STAMP_MINIMUM) % 26  # the alphabet over and over, from this letter on
-    padding = (ALPHABET * (size // 26 + 2))[first : first + size - STAMP_MINIMUM]
+    first_letter = (sequence + STAMP_MINIMUM) % 26  # the alphabet over and over, from this letter on
+    padding = (ALPHABET * (size // 26 + 2))[first_letter : first_letter + size - STAMP_MINIMUM]
     return identity + f"{zlib.crc32(identity + padding):08x}".encode() + padding
 
 
 def read_stamp(text: bytes) -> tuple[int, int]:
-    """(client, sequence) of a stamp that is exactly right in every byte; raises MalformedError otherwise."""
+    """Return (client, sequence) of a stamp that is right in every byte; raises MalformedError otherwise."""
     try:
         client, sequence = int(text[:8], 16), int(text[8:20])
-        right = stamp(client, sequence, len(text))
+        expected = stamp(client, sequence, len(text))
     except ValueError as error:
         raise MalformedError(f"no stamp: {text[:64]!r}") from error
-    if text != right:
+    if text != expected:
         raise MalformedError(f"a stamp is damaged: {text[:64]!r}")
     return client, sequence
 
@@ -74,13 +74,13 @@ def read_stamp(text: bytes) -> tuple[int, int]:
 
 VARINT, I64, LEN, START_GROUP, END_GROUP, I32 = range(6)
 LONGEST_NUMBER, LONGEST_LENGTH = 10, 5
-"""Bytes of a varint: of a value; of a tag, or of a length."""
+"""The most bytes of a varint: of a value; of a tag, or of a length."""
 MOST_NESTED = 100
-"""Messages and groups within one another, below WorkMessage."""
+"""The deepest nesting of messages and groups below WorkMessage."""
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number of up to 64 bits; a negative one as its two's complement in 64 bits, as int32 wants it."""
+    """An unsigned number of up to 64 bits; a negative one as its two's complement in 64 bits, as for an int32."""
     value &= (1 << 64) - 1
     encoded = bytearray()
     while value > 0x7F:
@@ -101,7 +101,7 @@ def bytes_field(number: int, value: bytes) -> bytes:
 
 
 def request(job_id: int, text: bytes = b"", workload: int = 0) -> bytes:
-    """WorkMessage{request}; as proto3 has it, a field at its default is left out. `workload` in microseconds."""
+    """WorkMessage{request}; as in proto3, a field at its default is left out. `workload` in microseconds."""
     fields = number_field(1, job_id) if job_id else b""
     fields += number_field(2, workload) if workload else b""
     fields += bytes_field(3, text) if text else b""
@@ -129,7 +129,7 @@ def _varint_size(value: int) -> int:
 
 @dataclass(frozen=True)
 class WorkRequest:
-    """What of a request decides about its reply."""
+    """The fields of a request that decide about its reply."""
 
     job_id: int = 0
     workload: int = 0
@@ -138,7 +138,7 @@ class WorkRequest:
 
 @dataclass(frozen=True)
 class WorkResponse:
-    """What a client verifies of a response."""
+    """The fields of a response that a client verifies."""
 
     job_id: int = 0
     is_complete: bool = False
@@ -151,13 +151,13 @@ REQUEST, RESPONSE = 1, 2
 
 def parse_request(body: bytes) -> WorkRequest:
     """The request of a WorkMessage. Raises MalformedError where the body does not parse, or holds no request."""
-    return _fields_of_request(_member(body, REQUEST))
+    return _parse_fields_of_request(_merge_member(body, REQUEST))
 
 
 def parse_response(body: bytes) -> WorkResponse:
     """The response of a WorkMessage. Raises MalformedError where the body does not parse, or holds no response."""
     job_id, is_complete, text = 0, False, b""
-    for number, kind, value in _fields(_member(body, RESPONSE), 1):
+    for number, kind, value in _parse_fields(_merge_member(body, RESPONSE), 1):
         if kind == VARINT and isinstance(value, int):
             job_id = value & 0xFFFF_FFFF if number == 1 else job_id
             is_complete = value != 0 if number == 2 else is_complete
@@ -166,79 +166,79 @@ def parse_response(body: bytes) -> WorkResponse:
     return WorkResponse(job_id, is_complete, text)
 
 
-def _member(body: bytes, wanted: int) -> bytes:
-    """The fields of one member of the oneof; MalformedError where it is not the one that is set."""
+def _merge_member(body: bytes, member: int) -> bytes:
+    """The fields of one member of the oneof; MalformedError where another or none is set."""
     merged: bytes | None = None
-    for number, kind, value in _fields(body):
+    for number, kind, value in _parse_fields(body):
         if number in (REQUEST, RESPONSE) and kind == LEN and isinstance(value, bytes):
-            list(_fields(value, 1))  # each piece must parse by itself
+            list(_parse_fields(value, 1))  # each piece must parse by itself
             # A repeated message field is merged, which is concatenation; the other member takes the place of this one.
-            merged = (merged or b"") + value if number == wanted else None
+            merged = (merged or b"") + value if number == member else None
     if merged is None:
-        raise MalformedError("no request" if wanted == REQUEST else "no response")
+        raise MalformedError("no request" if member == REQUEST else "no response")
     return merged
 
 
-def _fields_of_request(fields: bytes) -> WorkRequest:
+def _parse_fields_of_request(fields: bytes) -> WorkRequest:
     job_id, workload, text = 0, 0, b""
-    for number, kind, value in _fields(fields, 1):
+    for number, kind, value in _parse_fields(fields, 1):
         if kind == VARINT and isinstance(value, int):
-            low = value & 0xFFFF_FFFF
-            job_id = low if number == 1 else job_id
-            workload = low - (1 << 32 if low >> 31 else 0) if number == 2 else workload
+            low_bits = value & 0xFFFF_FFFF
+            job_id = low_bits if number == 1 else job_id
+            workload = low_bits - (1 << 32 if low_bits >> 31 else 0) if number == 2 else workload
         elif kind == LEN and number == 3 and isinstance(value, bytes):
             text = value
     return WorkRequest(job_id, workload, text)
 
 
-def _fields(body: bytes, depth: int = 0) -> Iterator[tuple[int, int, int | bytes]]:
+def _parse_fields(body: bytes, depth: int = 0) -> Iterator[tuple[int, int, int | bytes]]:
     """(field number, wire type, value) of each field, groups skipped. Raises MalformedError."""
-    at = 0
-    while at < len(body):
-        number, kind, value, at = _field(body, at, depth)
+    offset = 0
+    while offset < len(body):
+        number, kind, value, offset = _parse_field(body, offset, depth)
         if kind == END_GROUP:
             raise MalformedError("the end of a group that never began")
         yield number, kind, value
 
 
-def _field(body: bytes, at: int, depth: int) -> tuple[int, int, int | bytes, int]:
-    tag, at = _varint(body, at, LONGEST_LENGTH)
+def _parse_field(body: bytes, offset: int, depth: int) -> tuple[int, int, int | bytes, int]:
+    tag, offset = _parse_varint(body, offset, LONGEST_LENGTH)
     number, kind = tag >> 3, tag & 7
     if number == 0 or tag >> 32:
         raise MalformedError(f"field number {number}")
     if kind == VARINT:
-        value, at = _varint(body, at, LONGEST_NUMBER)
-        return number, kind, value, at
+        value, offset = _parse_varint(body, offset, LONGEST_NUMBER)
+        return number, kind, value, offset
     if kind == START_GROUP:
-        return number, kind, b"", _end_of_group(body, at, number, depth + 1)
+        return number, kind, b"", _skip_group(body, offset, number, depth + 1)
     if kind == END_GROUP:
-        return number, kind, b"", at
+        return number, kind, b"", offset
     size = {I64: 8, I32: 4}.get(kind)
     if kind == LEN:
-        size, at = _varint(body, at, LONGEST_LENGTH)
-    if size is None or at + size > len(body):
+        size, offset = _parse_varint(body, offset, LONGEST_LENGTH)
+    if size is None or offset + size > len(body):
         raise MalformedError(f"a field of wire type {kind} that is cut off or unknown")
-    return number, kind, body[at : at + size], at + size
+    return number, kind, body[offset : offset + size], offset + size
 
 
-def _end_of_group(body: bytes, at: int, group: int, depth: int) -> int:
+def _skip_group(body: bytes, offset: int, group: int, depth: int) -> int:
     if depth > MOST_NESTED:
         raise MalformedError("groups too deep")
-    while at < len(body):
-        number, kind, _, at = _field(body, at, depth)
+    while offset < len(body):
+        number, kind, _, offset = _parse_field(body, offset, depth)
         if kind == END_GROUP:
             if number != group:
                 raise MalformedError("the end of another group")
-            return at
+            return offset
     raise MalformedError("a group without end")
 
 
-def _varint(body: bytes, at: int, longest: int) -> tuple[int, int]:
+def _parse_varint(body: bytes, offset: int, longest: int) -> tuple[int, int]:
     value = 0
-    for i in range(longest):
-        if at + i >= len(body):
+    for index in range(longest):
+        if offset + index >= len(body):
             raise MalformedError("a number that is cut off")
-        value |= (body[at + i] & 0x7F) << 7 * i
-        if body[at + i] < 0x80:
-            return value & (1 << 64) - 1, at + i + 1
+        value |= (body[offset + index] & 0x7F) << 7 * index
+        if body[offset + index] < 0x80:
+            return value & (1 << 64) - 1, offset + index + 1
     raise MalformedError(f"a number of more than {longest} bytes")
