@@ -1,1 +1,1 @@
-"""What servers in Python share: options, sessions, the first and the last line. How they serve is their own."""
+"""The parts that servers in Python share: options, sessions, the first and the last line. Their loops are their own."""

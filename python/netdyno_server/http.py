@@ -28,21 +28,21 @@ class HttpSession(MessageSession):
         self._max_head = min(_MAX_HEAD, options.max_frame)
 
     def _consume(self, data: bytes) -> int:
-        at = 0
+        offset = 0
         while not self._closed:
-            while data.startswith(b"\r\n", at):  # RFC 9112, 2.2
-                at += 2
-            end = data.find(_END_OF_HEAD, at)
+            while data.startswith(b"\r\n", offset):  # RFC 9112, 2.2
+                offset += 2
+            end = data.find(_END_OF_HEAD, offset)
             # The last bytes of an incomplete head may be the beginning of its end, which does not count.
-            length = end - at if end >= 0 else len(data) - at - len(_END_OF_HEAD) + 1
+            length = end - offset if end >= 0 else len(data) - offset - len(_END_OF_HEAD) + 1
             if length > self._max_head:
                 self._refuse(_BAD_REQUEST)
             elif end < 0:
                 break
             else:
-                self._on_head(data[at:end])
-            at = end + len(_END_OF_HEAD)
-        return at
+                self._on_head(data[offset:end])
+            offset = end + len(_END_OF_HEAD)
+        return offset
 
     def _on_head(self, head: bytes) -> None:
         status, target, connection = parse_head(head)
@@ -60,22 +60,22 @@ class HttpSession(MessageSession):
         self._protocol_error()
 
     def _respond(self, status: bytes, body: bytes, connection: bytes, *, is_head: bool) -> None:
-        more = b"Connection: %s\r\n" % connection if connection else b""
-        head = _HEAD % (status, _date(int(time.time())), len(body), more)
+        connection_header = b"Connection: %s\r\n" % connection if connection else b""
+        head = _HEAD % (status, _format_date(int(time.time())), len(body), connection_header)
         self._reply(head, b"" if is_head else body)
 
 
 @lru_cache(maxsize=1)
-def _date(second: int) -> bytes:
-    """As a header has it (RFC 9110, 5.6.7)."""
+def _format_date(second: int) -> bytes:
+    """Format a Date header (RFC 9110, 5.6.7)."""
     return formatdate(second, usegmt=True).encode()
 
 
 def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
-    """(status, target, connection) of a request's head without the CRLF CRLF that ends it; 200 OK when it is good.
-    The connection is what the reply says of it: close, keep-alive, or nothing where it stays by default."""
-    first, *lines = head.split(b"\r\n")
-    request = _REQUEST_LINE.fullmatch(first)
+    """Return (status, target, connection) of a request's head without the CRLF CRLF that ends it; 200 OK when it is
+    good. The connection is the reply's header: close, keep-alive, or nothing where it stays by default."""
+    request_line, *lines = head.split(b"\r\n")
+    request = _REQUEST_LINE.fullmatch(request_line)
     if request is None:
         return _BAD_REQUEST, b"", b""
     method, target, minor = request.groups()
@@ -95,10 +95,10 @@ def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
         return _BAD_REQUEST, b"", b""
     if method not in (b"GET", b"HEAD"):  # RFC 9110, 9.1: also with a body
         return _NOT_IMPLEMENTED, b"", b""
-    return (_BAD_REQUEST if has_body else _OK), target, _connection(tokens, stays=minor == b"1")
+    return (_BAD_REQUEST if has_body else _OK), target, _choose_connection(tokens, stays=minor == b"1")
 
 
-def _connection(tokens: set[bytes], *, stays: bool) -> bytes:
+def _choose_connection(tokens: set[bytes], *, stays: bool) -> bytes:
     if b"close" in tokens:
         return b"close"
     if stays:

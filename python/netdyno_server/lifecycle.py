@@ -1,4 +1,4 @@
-"""From the first line of a server's life to its last."""
+"""The steps of a server's life from its first line of output to its last."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from netdyno_server.options import Options
 from netdyno_server.session import Totals
 
 SHUTDOWN_GRACE_S = 2.0
-"""How long a server that was told to end may still work on what is in flight."""
+"""The time that a server may still work on what is in flight after the signal to end."""
 LINGER_S = 1.0
-"""How long a connection that was closed because of what the peer sent may take to deliver the last replies."""
+"""The time in which a connection that was closed for the peer's fault may deliver the last replies."""
 
 _HINTS = {
     errno.EADDRINUSE: "another program listens there: choose another port, or port 0 for a free one",
@@ -30,7 +30,7 @@ def listen_or_exit(options: Options) -> socket.socket:
     """Bound, non-blocking, and not listening yet: the event loops do that. Ends the program where it cannot be."""
     host, port = options.listen
     try:
-        listener = _bound(host, port)
+        listener = _bind(host, port)
         listener.listen(options.backlog)
         listener.setblocking(False)
     except (OSError, UnicodeError) as error:
@@ -41,9 +41,10 @@ def listen_or_exit(options: Options) -> socket.socket:
     return listener
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """At the first address of the host that can be had. Raises OSError, that of the first one."""
-    why: OSError | None = None
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the first address of the host that is free. Raises OSError, that of the first
+    address."""
+    first_error: OSError | None = None
     for family, kind, number, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         listener = socket.socket(family, kind, number)
         try:
@@ -51,10 +52,10 @@ def _bound(host: str, port: int) -> socket.socket:
             listener.bind(address)
         except OSError as error:
             listener.close()
-            why = why or error
+            first_error = first_error or error
         else:
             return listener
-    raise why or OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+    raise first_error or OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
 
 
 def format_url(host: str, port: int) -> str:
@@ -62,41 +63,41 @@ def format_url(host: str, port: int) -> str:
 
 
 def takes_more(descriptor: int) -> bool:
-    """The kernel takes bytes for the peer of a socket now: who reads leaves room for more."""
-    watched = select.poll()
-    watched.register(descriptor, select.POLLOUT)
-    return watched.poll(0) == [(descriptor, select.POLLOUT)]
+    """Whether the kernel takes bytes for the peer of a socket now: a peer that reads leaves room for more."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLOUT)
+    return poller.poll(0) == [(descriptor, select.POLLOUT)]
 
 
 def is_reset(descriptor: int) -> bool:
     """Whether a connection that this side has not ended is over in both directions: the peer has reset it."""
-    watched = select.poll()
-    watched.register(descriptor, 0)
-    return any(events & (select.POLLHUP | select.POLLERR) for _, events in watched.poll(0))
+    poller = select.poll()
+    poller.register(descriptor, 0)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poller.poll(0))
 
 
 def handed_to_kernel(sock: socket.socket) -> int:
-    """Return how many bytes the kernel has taken from this side of a connection, by TCP_INFO (tcp(7), struct tcp_info):
-    what was sent, once each, and what was not sent yet."""
+    """Return the bytes that the kernel has taken from this side of a connection, by TCP_INFO (tcp(7), struct tcp_info):
+    those sent, each counted once, and those not sent yet."""
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 216)
     (not_sent,) = struct.unpack_from("=I", info, 144)
-    sent, sent_again = struct.unpack_from("=QQ", info, 200)
-    handed: int = sent - sent_again + not_sent
-    return handed
+    sent, retransmitted = struct.unpack_from("=QQ", info, 200)
+    handed_over: int = sent - retransmitted + not_sent
+    return handed_over
 
 
 def announce_ready(listener: socket.socket) -> None:
-    """The one line that says the server accepts."""
+    """Print the line that announces that the server accepts."""
     host, port = listener.getsockname()[:2]
     print(json.dumps({"ready": True, "endpoint": format_url(host, port), "pid": os.getpid()}), flush=True)
 
 
 def print_totals(totals: Totals) -> None:
-    """The one line that ends a server's life."""
+    """Print the line that ends a server's life."""
     print(json.dumps(vars(totals)), flush=True)
 
 
 def ignore_further_signals() -> None:
-    """Call it when the program is told to end: Python gives signals their default action back while it takes itself
-    apart, and one that came then would kill a server that has done all its work."""
+    """Block further signals; call it at the signal to end: Python gives signals their default action back while it
+    takes itself apart, and one that came then would kill a server that has done all its work."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
