@@ -1,4 +1,5 @@
-"""The work of one connection without any I/O: bytes in, effects out; what lib/session/session.hpp is to C++."""
+"""The work of one connection without any I/O: bytes in, effects out; the counterpart of lib/session/session.hpp in
+C++."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ Effect: TypeAlias = (
     | tuple[Literal["wait", "burn"], int]
     | tuple[Literal["close"], None]
 )
-"""What a session wants done:
+"""The effects of a session:
 
 write      bytes that leave in one write
 broadcast  a frame for the audience, a part per write; all recipients share the objects
@@ -25,12 +26,12 @@ close      once the writes before it are sent
 CLOSE: Effect = ("close", None)
 
 FRAME_OVERHEAD = 128
-"""What a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a frame of one byte
-takes far more than that to keep."""
+"""The bytes that a frame waiting for a reader counts beside its own, in every server (protocol/WIRE.md): a frame of one
+byte takes far more than that to keep."""
 
 
 class Totals:
-    """What every server counts."""
+    """The counts of every server."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -43,8 +44,8 @@ class Totals:
 
 
 class Session:
-    """Subclasses say what bytes mean (`_on_bytes`) and what is still owed when the peer ends its stream (`_on_end`).
-    They add to `_effects`, in order."""
+    """The base of all sessions. Subclasses interpret bytes (`_on_bytes`) and send pending replies when the peer ends
+    its stream (`_on_end`). They add to `_effects`, in order."""
 
     def __init__(self, options: Options, totals: Totals) -> None:
         self._options = options
@@ -55,8 +56,8 @@ class Session:
         self._parts: list[bytes] = []  # of a write to come, in mode gathered
 
     def receive(self, data: bytes) -> list[Effect]:
-        """Takes the next bytes of the stream, in any slicing; what is to be done. After a close they are ignored.
-        Without memory for them, nothing but a close is to be done."""
+        """Process the next bytes of the stream, in any slicing, and return the effects. After a close they are ignored.
+        Without memory for them, the only effect is a close."""
         self._totals.bytes_in += len(data)
         if self._closed:
             return []
@@ -69,7 +70,7 @@ class Session:
             return [CLOSE]
 
     def end(self) -> list[Effect]:
-        """The peer ended its stream: what is still owed, and a close."""
+        """The peer ended its stream: return the pending replies, and a close."""
         if self._closed:
             return []
         self._on_end()
@@ -81,10 +82,10 @@ class Session:
         raise NotImplementedError
 
     def _on_end(self) -> None:
-        """Nothing is owed."""
+        """Do nothing: no reply is pending."""
 
     def _reply(self, header: bytes, body: bytes) -> None:
-        """A reply of two parts, of which the first may be empty. Gathered: joins the write before it."""
+        """Send a reply of two parts, of which the first may be empty. Gathered: joins the write before it."""
         if not self._split:
             self._parts += (header, body)
             return
@@ -94,7 +95,7 @@ class Session:
             self._effects.append(("write", body))
 
     def _serve(self, duration: int) -> None:
-        """Service time; nothing is added for a duration of 0."""
+        """Add the service time; nothing for a duration of 0."""
         if duration:
             self._end_write()
             kind: Literal["wait", "burn"] = "wait" if self._options.service_kind == "wait" else "burn"
@@ -121,14 +122,14 @@ class Session:
 
 
 class MessageSession(Session):
-    """A session whose messages may be cut anywhere. Subclasses take complete messages off the front of what they are
-    given (`_consume` returns how many bytes those were); the rest is kept until more comes."""
+    """A session whose messages may be cut anywhere. Subclasses take complete messages off the front of the data
+    (`_consume` returns the number of their bytes); the rest is kept until more comes."""
 
     def __init__(self, options: Options, totals: Totals) -> None:
         super().__init__(options, totals)
         self._pending = bytearray()
         self._wanted = 0
-        """Bytes without which trying again is of no use."""
+        """The bytes needed before another attempt makes sense."""
 
     def _on_bytes(self, data: bytes) -> None:
         if self._pending:
@@ -145,21 +146,21 @@ class MessageSession(Session):
         raise NotImplementedError
 
     def _on_end(self) -> None:
-        """A stream must not end inside a message."""
+        """Count a protocol error for a stream that ends inside a message."""
         if self._pending:
             self._protocol_error()
 
 
 def burn_cpu(duration: int, longest: int) -> int:
-    """Keeps this thread's core busy for so much of its own CPU time, so being preempted does not count as work, but no
-    longer than `longest` by the clock. What is left to burn. It looks at the clock that user mode can read, and asks
-    the other only whether it was preempted meanwhile."""
+    """Keep this thread's core busy for this much of its own CPU time, so preemption does not count as work, but no
+    longer than `longest` by the clock. Returns the ns left to burn. It polls the clock that user mode can read, and
+    reads the thread's clock only to see whether it was preempted meanwhile."""
     end = time.thread_time_ns() + duration
     now = time.perf_counter_ns()
-    limit, left = now + longest, duration
-    while left > 0 and now < limit:
-        until = min(now + left, limit)
-        while now < until:
+    limit, remaining_ns = now + longest, duration
+    while remaining_ns > 0 and now < limit:
+        deadline = min(now + remaining_ns, limit)
+        while now < deadline:
             now = time.perf_counter_ns()
-        left = end - time.thread_time_ns()
-    return max(0, left)
+        remaining_ns = end - time.thread_time_ns()
+    return max(0, remaining_ns)

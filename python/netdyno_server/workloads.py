@@ -15,7 +15,7 @@ _MAX_WORKLOAD_US = 10_000_000
 
 
 class EchoSession(Session):
-    """Bytes as they come. What one read brought counts as one request: an echo server sees no messages."""
+    """Echo bytes as they come. The bytes of one read count as one request: an echo server sees no messages."""
 
     def _on_bytes(self, data: bytes) -> None:
         self._totals.requests += 1
@@ -23,18 +23,18 @@ class EchoSession(Session):
 
 
 class LinesSession(Session):
-    """Source D's `process`: what was read is split by line before it is echoed."""
+    """Source D's `process`: the bytes of a read are split by line before they are echoed."""
 
     def __init__(self, options: Options, totals: Totals) -> None:
         super().__init__(options, totals)
         self._pending = bytearray()
 
     def _on_bytes(self, data: bytes) -> None:
-        at = 0
-        while at < len(data):
-            end = data.find(b"\n", at) + 1
-            piece = data[at : end or len(data)]
-            at += len(piece)
+        offset = 0
+        while offset < len(data):
+            end = data.find(b"\n", offset) + 1
+            piece = data[offset : end or len(data)]
+            offset += len(piece)
             if len(self._pending) + len(piece) > self._options.max_frame:
                 return self._protocol_error()
             if not end:
@@ -56,34 +56,34 @@ class LinesSession(Session):
 
 
 class FramedSession(MessageSession):
-    """Length-prefixed messages. Subclasses serve one, which is `data[at:end]` with its header."""
+    """Length-prefixed messages. Subclasses serve one, `data[offset:end]` with its header."""
 
     def _consume(self, data: bytes) -> int:
-        at, size = 0, len(data)
+        offset, size = 0, len(data)
         while not self._closed:
             self._wanted = _HEADER
-            if size - at < _HEADER:
+            if size - offset < _HEADER:
                 break
-            (length,) = _LENGTH.unpack_from(data, at)
+            (length,) = _LENGTH.unpack_from(data, offset)
             if not 0 < length <= self._options.max_frame:
                 self._protocol_error()
                 break
             self._wanted = _HEADER + length
-            if size - at < self._wanted:
+            if size - offset < self._wanted:
                 break
-            self._on_frame(data, at, at + self._wanted)
-            at += self._wanted
-        return at
+            self._on_frame(data, offset, offset + self._wanted)
+            offset += self._wanted
+        return offset
 
-    def _on_frame(self, data: bytes, at: int, end: int) -> None:
+    def _on_frame(self, data: bytes, offset: int, end: int) -> None:
         raise NotImplementedError
 
 
 class RpcSession(FramedSession):
     """Source A's request and response: Protobuf, parsed and serialised, with an optional service time."""
 
-    def _on_frame(self, data: bytes, at: int, end: int) -> None:
-        request = protobuf.parse_request(data, at + _HEADER, end)
+    def _on_frame(self, data: bytes, offset: int, end: int) -> None:
+        request = protobuf.parse_request(data, offset + _HEADER, end)
         if request is None or not 0 <= request[1] <= _MAX_WORKLOAD_US:
             return self._protocol_error()
         job_id, workload_us, stamp = request
@@ -97,12 +97,12 @@ class RpcSession(FramedSession):
 class ChatSession(FramedSession):
     """Each message becomes one frame that all recipients share."""
 
-    def _on_frame(self, data: bytes, at: int, end: int) -> None:
+    def _on_frame(self, data: bytes, offset: int, end: int) -> None:
         self._totals.requests += 1
         if self._split:
-            self._effects.append(("broadcast", (data[at : at + _HEADER], data[at + _HEADER : end])))
+            self._effects.append(("broadcast", (data[offset : offset + _HEADER], data[offset + _HEADER : end])))
         else:
-            self._effects.append(("broadcast", (data[at:end],)))
+            self._effects.append(("broadcast", (data[offset:end],)))
 
 
 _SESSIONS: dict[str, type[Session]] = {
