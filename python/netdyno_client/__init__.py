@@ -1,1 +1,1 @@
-"""What a client contestant in Python shares with others (protocol/client.md): everything that is not its loop."""
+"""The parts that client contestants in Python share (protocol/client.md): everything except the loop."""

@@ -1,8 +1,8 @@
 """The application that a client is part of: a timer of 10 ms, whose lateness shows whether its loop is ever blocked,
 and the time of the run. The client's own loop drives it: `wake` whenever `due` has come. Application's thread only.
 
-Its window is announced by a thread of its own: the harness reads the server at that moment, and a loop that has a
-hundred thousand messages before it would say so a third of a second late."""
+A thread of its own announces the window: the harness reads the server at that moment, and a loop with a hundred
+thousand messages before it would announce it a third of a second late."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRESS_NS = 500_000_000
 
 
 class Application:
-    """Ticks, tells what happens, and at the end writes the result."""
+    """Ticks, reports events, and at the end writes the result."""
 
     def __init__(self, plan: ClientPlan, journal: Journal) -> None:
         self._plan = plan
@@ -38,11 +38,11 @@ class Application:
         self._announcer = threading.Thread(target=self._announce, daemon=True)
 
     def due(self) -> int:
-        """When `wake` is due next, on the monotonic clock in nanoseconds."""
+        """The monotonic time in nanoseconds at which `wake` is due next."""
         return min(self._tick_due, self._progress)
 
     def wake(self) -> None:
-        """Do what is due. Every tick that was due counts, also those that one long block has swallowed."""
+        """Do what is due. Every tick that was due counts, also those within one long block."""
         now = monotonic_ns()
         while self._tick_due <= now:
             self._tick_lag.record(now - self._tick_due)
@@ -60,11 +60,11 @@ class Application:
                 self._progress = NEVER
 
     def connected(self) -> None:
-        """The first attempts have ended."""
+        """Report that the first attempts have ended."""
         write_event(self._plan.events_fd, event="connected", established=self._journal.first_attempts[None])
 
     def begin(self, window: Window) -> None:
-        """The load starts."""
+        """Start the load."""
         self._window = window
         if window.start + PROGRESS_NS < window.end:
             self._progress = window.start + PROGRESS_NS
@@ -72,7 +72,7 @@ class Application:
         give_way()
 
     def finish(self) -> int:
-        """When the journal is complete: write the result and return the program's exit code."""
+        """Write the result and return the program's exit code; call it when the journal is complete."""
         self.wake()
         if self._announcer.is_alive():
             if monotonic_ns() < self._window.end:  # a signal came before
@@ -89,7 +89,7 @@ class Application:
         return 1 if error else 0
 
     def _announce(self) -> None:
-        """Start and end of the window, and the CPU time within it. Thread `_announcer`."""
+        """Report start and end of the window, and measure the CPU time within it. Thread `_announcer`."""
         if self._ended.wait((self._window.start - monotonic_ns()) / 1e9):
             return
         write_event(self._plan.events_fd, event="window_start")
@@ -100,8 +100,8 @@ class Application:
 
 
 def give_way() -> None:
-    """Let the thread that announces go before this one. Under SCHED_FIFO, which the harness starts a client with where
-    it may, equals do not: a thread that never waits would keep the core (sched(7))."""
+    """Let the announcing thread go before this one. Under SCHED_FIFO, with which the harness starts a client where it
+    may, equals do not: a thread that never waits would keep the core (sched(7))."""
     priority = os.sched_getparam(0).sched_priority
     if os.sched_getscheduler(0) == os.SCHED_FIFO and priority > os.sched_get_priority_min(os.SCHED_FIFO):
         os.sched_setparam(0, os.sched_param(priority - 1))

@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Parser(argparse.ArgumentParser):
-    """Ends the program with exit 2 on what cannot be meant."""
+    """A parser that ends the program with exit 2 on an invalid command line."""
 
     def error(self, message: str) -> NoReturn:
-        """One line that does nothing to a terminal, whatever was in an argument."""
+        """Print one line that does nothing to a terminal, whatever was in an argument."""
         print(f"{self.prog}: {harmless(message)} (--help lists the options)", file=sys.stderr)
         sys.exit(2)
 
@@ -25,17 +25,17 @@ class Parser(argparse.ArgumentParser):
 def reader(read: Callable[[str], T]) -> Callable[[str], T]:
     """Return a reader for argparse, which shows the text of ArgumentTypeError and of no other exception."""
 
-    def checked(text: str) -> T:
+    def read_checked(text: str) -> T:
         try:
             return read(text)
         except (ValueError, UserError) as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 
-    return checked
+    return read_checked
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Return a reader that takes these words only."""
+    """Return a reader that accepts these words only."""
 
     def read(text: str) -> str:
         if text not in words:

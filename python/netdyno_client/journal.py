@@ -1,4 +1,4 @@
-"""What became of the requests of all instances: numbered, stamped, verified and counted (protocol/client.md).
+"""The outcome of the requests of all instances: numbered, stamped, verified and counted (protocol/client.md).
 
 Everything here belongs to the thread that carries the requests out."""
 
@@ -16,11 +16,11 @@ from netdyno_client.plan import ClientPlan
 from netdyno_client.recorder import NEVER, Recorder, Window
 
 RESPONSE_OVERHEAD = 64
-"""Room for the fields of a response beside the stamp; a longer body is no response of ours."""
+"""Room for the fields of a response beside the stamp; a longer body is no response to this client."""
 
 
 class Failure(enum.StrEnum):
-    """Where an attempt of an instance can fail, in the order of its stages; the values are keys of the result."""
+    """The stages in which an attempt of an instance can fail, in their order; the values are keys of the result."""
 
     RESOLVE_FAILED = "resolve_failed"
     CONNECT_REFUSED = "connect_refused"
@@ -33,14 +33,14 @@ class Failure(enum.StrEnum):
 
 
 def connect_failure(error: OSError) -> Failure:
-    """What a failed connect means."""
+    """Return the failure that a failed connect means."""
     if error.errno == errno.ECONNREFUSED:
         return Failure.CONNECT_REFUSED
     return Failure.CONNECT_TIMED_OUT if error.errno == errno.ETIMEDOUT else Failure.CONNECT_OTHER
 
 
 class FailedError(Exception):
-    """An attempt of an instance has come to its end; what for is counted when it is given to Caller.failed."""
+    """An attempt of an instance has ended; Caller.failed counts the failure."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -49,7 +49,8 @@ class FailedError(Exception):
 
 @dataclass
 class Messages:
-    """Over the whole life, as in the result. `expected`: what the sent ones should have brought back."""
+    """Counts over the whole life, as in the result. `expected`: the messages that those sent should have brought
+    back."""
 
     sent: int = 0
     expected: int = 0
@@ -67,7 +68,7 @@ class Messages:
 
 
 class Journal:
-    """The figures, and the times that all instances keep to."""
+    """The figures, and the times shared by all instances."""
 
     def __init__(self, plan: ClientPlan) -> None:
         self.recorder = Recorder(is_part=plan.is_part)
@@ -82,12 +83,12 @@ class Journal:
         self._plan = plan
 
     def settled(self) -> bool:
-        """The first attempt of every instance has come to its end."""
+        """Whether the first attempt of every instance has ended."""
         return self.first_attempts.total() == self._plan.connections
 
-    def begin(self, at: int | None = None) -> Window:
-        """The load starts at a moment, or now: warm-up, then the window."""
-        self.start = time.monotonic_ns() if at is None else at
+    def begin(self, moment: int | None = None) -> Window:
+        """Start the load at a moment, or now: warm-up, then the window."""
+        self.start = time.monotonic_ns() if moment is None else moment
         window_start = self.start + self._plan.warmup_ns
         self.end = window_start + self._plan.duration_ns
         self.recorder.set_window(Window(window_start, self.end))
@@ -97,7 +98,7 @@ class Journal:
         return self.start != NEVER
 
     def stop(self) -> None:
-        """Nobody sends any more: the window is over, or the program was told to end."""
+        """Stop all sending: the window is over, or the program has to end."""
         if not self.begun():  # the series needs a window
             self.begin()
         self.end = min(self.end, time.monotonic_ns())
@@ -106,19 +107,19 @@ class Journal:
         return self.end >= self.recorder.window.end
 
     def may_send(self) -> bool:
-        """The load has begun and is not over."""
+        """Whether the load has begun and is not over."""
         return self.start <= time.monotonic_ns() < self.end
 
 
 class Heard:
-    """Which messages of one sender have come."""
+    """The messages of one sender that have come."""
 
     def __init__(self) -> None:
         self._expected = 0  # one past the highest
         self._skipped: set[int] = set()  # below it, and not yet there
 
     def take(self, sequence: int) -> str:
-        """Whether this one is `new`, `late` (after a later one) or there `again`."""
+        """Record a message; returns whether it is `new`, `late` (after a later one) or there `again`."""
         if sequence >= self._expected:
             self._skipped.update(range(self._expected, sequence))
             self._expected = sequence + 1
@@ -147,11 +148,11 @@ class Caller:
         return bool(self._in_flight)
 
     def connecting(self) -> None:
-        """The name is resolved, and a connection is being made."""
+        """Record that the name is resolved, and a connection is being made."""
         self._connect_began = time.monotonic_ns()
 
     def connected(self) -> None:
-        """The connection stands."""
+        """Record that the connection is established."""
         now = self._intended = time.monotonic_ns()
         if self._first_attempt:
             self._journal.connect.record(now - self._connect_began)
@@ -160,7 +161,7 @@ class Caller:
             self._journal.recovered += 1
 
     def failed(self, failure: Failure) -> None:
-        """The attempt has failed, and its connection is dropped; a request under way gets no answer."""
+        """Record that the attempt has failed and its connection is dropped; a request under way gets no answer."""
         now = time.monotonic_ns()
         self._journal.failures[failure] += 1
         if self._first_attempt:
@@ -171,7 +172,7 @@ class Caller:
         self._journal.recorder.error(now)
 
     def next(self) -> tuple[bytes, bytes]:
-        """The next request: length and body. It counts as sent from here on."""
+        """Return the next request, length and body. It counts as sent from here on."""
         journal = self._journal
         sequence = self._next
         job_id = sequence & 0xFFFF_FFFF
@@ -181,7 +182,7 @@ class Caller:
         return self._send(body)
 
     def body_size(self, header: bytes) -> int:
-        """How long the body is that follows. Raises FailedError where this is no frame of ours."""
+        """Return the length of the body that follows. Raises FailedError where this is no valid frame."""
         self._journal.messages.bytes_received += len(header)
         size = int.from_bytes(header, "big")
         if not 0 < size <= self._journal.size + RESPONSE_OVERHEAD:
@@ -189,8 +190,8 @@ class Caller:
         return size
 
     def receive(self, body: bytes) -> bool:
-        """Verify what has come; whether it answers the request that waits. Raises FailedError where it cannot be a
-        response of this instance."""
+        """Verify a body; returns whether it answers the request that waits. Raises FailedError where it cannot be a
+        response to this instance."""
         now = time.monotonic_ns()
         messages = self._journal.messages
         messages.bytes_received += len(body)
@@ -207,7 +208,7 @@ class Caller:
         return True
 
     def cut_off(self, partial: bytes) -> None:
-        """The stream has ended with these bytes."""
+        """Count the last bytes of a stream that has ended."""
         self._journal.messages.bytes_received += len(partial)
 
     def _verified(self, body: bytes) -> int:
@@ -219,7 +220,7 @@ class Caller:
         return sequence
 
     def _send(self, body: bytes) -> tuple[bytes, bytes]:
-        """The next message goes out now."""
+        """Record that the next message goes out now."""
         journal, header = self._journal, wire.header(len(body))
         now = time.monotonic_ns()
         self._intended = max(self._intended, journal.start)
@@ -231,7 +232,7 @@ class Caller:
         return header, body
 
     def _take(self, heard: Heard, sequence: int, now: int) -> bool:
-        """Count one that is right; whether it is the newest of its sender."""
+        """Count a valid message; returns whether it is the newest of its sender."""
         messages, verdict = self._journal.messages, heard.take(sequence)
         messages.received += 1
         messages.reordered += verdict == "late"
@@ -241,7 +242,7 @@ class Caller:
         return verdict == "new"
 
     def _answered(self, sequence: int, now: int) -> None:
-        """Note the answer to a request in flight. The next one is intended from here on."""
+        """Record the answer to a request in flight. The next request is intended from here on."""
         intended, sent = self._in_flight.pop(sequence)
         self._journal.recorder.answered(intended, sent, now)
         self._intended = now

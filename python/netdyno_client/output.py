@@ -1,4 +1,4 @@
-"""What a client writes for programs: events while it runs, and its result (protocol/client.md)."""
+"""The output of a client for programs: events while it runs, and its result (protocol/client.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netdyno.model.load_result import LoadResult
 
 
 def write_event(descriptor: int, **event: object) -> None:
-    """Write an event as a line of JSON to a descriptor; nothing where that is below 0, for nobody asked."""
+    """Write an event as a line of JSON to a descriptor; nothing where the descriptor is below 0."""
     if descriptor < 0:
         return
     with suppress(OSError):  # a reader that left concerns the events, not the measurement
@@ -22,8 +22,8 @@ def write_event(descriptor: int, **event: object) -> None:
 
 
 def write_result(result: LoadResult, json_file: str, summary: str) -> str:
-    """Write a result where it was asked for (`-` is stdout), and print the summary where stdout is free. Return why
-    that cannot be done, else an empty string."""
+    """Write a result to its file (`-` is stdout), and print the summary where stdout is free. Return the reason where
+    that fails, else an empty string."""
     encoded = msgspec.json.encode(result)
     is_to_stdout = json_file == "-"
     if json_file and not is_to_stdout:
