@@ -1,5 +1,5 @@
-"""A chat among all instances, as the journal sees it (protocol/client.md): who is in the room, what each has heard, and
-whose message is thereby complete. For the thread of the instances only."""
+"""A chat among all instances, as the journal sees it (protocol/client.md): the members of the room, the messages that
+each has heard, and the messages that are thereby complete. For the thread of the instances only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from netdyno.protocol import wire
 from netdyno_client.journal import Caller, FailedError, Failure, Heard, Journal
 
 PROBE = 0xFFFF_FFFF
-"""The client of the messages by which everybody learns that the server knows them."""
+"""The client of the messages by which every member learns that the server knows it."""
 
 
 class Room:
-    """Everybody in it. What one says, all others hear; it is complete when its witness has heard it: the next one in
-    the room, as with the generator."""
+    """All members. A message of one is heard by all others; it is complete when its witness has heard it: the next one
+    in the room, as with the generator."""
 
     def __init__(self, journal: Journal, connections: int) -> None:
         self.speakers = [Speaker(self, journal, identity) for identity in range(connections)]
@@ -26,12 +26,12 @@ class Room:
 
     @property
     def recipients(self) -> int:
-        """Of each message: everybody who came in, but the one who says it."""
+        """The recipients of each message: every member except its sender."""
         return max(self.journal.first_attempts[None] - 1, 0)
 
     @property
     def is_known(self) -> bool:
-        """Everybody in the room has heard something, so the server has all of them."""
+        """Whether every member of the room has heard something, so the server has all of them."""
         return not self._unknown
 
     @property
@@ -42,14 +42,15 @@ class Room:
         return [speaker.identity for speaker in self.speakers if speaker.inside]
 
     def open(self) -> None:
-        """Everybody is there who will be; alone, nobody has anything to hear."""
+        """Open the room: all members are there. A single one has nothing to hear."""
         inside = self.inside()
         self.is_open = True
         self._unknown = set(inside) if len(inside) > 1 else set()
         self._choose_witnesses()
 
     def probe(self) -> bytes:
-        """A message of nobody, from one of the first two: so all hear it, and the first of the second."""
+        """Return a message without a speaker, from one of the first two members: so all hear it, and the first of the
+        second."""
         self._probes += 1
         frame = wire.frame(wire.stamp(PROBE, self._probes - 1, self.journal.size))
         self.journal.messages.bytes_sent += len(frame)
@@ -59,7 +60,8 @@ class Room:
         self._unknown.discard(identity)
 
     def left(self, identity: int) -> None:
-        """Somebody is gone, and does not come back: nobody could know any more who is to hear whom."""
+        """Remove a member that is gone, and does not come back: its messages could no longer be assigned to
+        recipients."""
         self.speakers[identity].inside = False
         self._unknown.discard(identity)
         self._choose_witnesses()
@@ -74,7 +76,7 @@ class Room:
 
 
 class Speaker(Caller):
-    """One of them: what it says, and what it hears of all the others."""
+    """A member: its own messages, and those that it hears of all others."""
 
     def __init__(self, room: Room, journal: Journal, identity: int) -> None:
         super().__init__(journal, identity)
@@ -84,12 +86,12 @@ class Speaker(Caller):
         self._others: dict[int, Heard] = {}
 
     def connected(self) -> None:
-        """The connection stands."""
+        """Record that the connection is established."""
         super().connected()
         self.inside = True
 
     def next(self) -> tuple[bytes, bytes]:
-        """The next message: length and body. It counts as sent from here on."""
+        """Return the next message, length and body. It counts as sent from here on."""
         body = wire.stamp(self.identity, self._next, self._journal.size)
         messages, recipients = self._journal.messages, self._room.recipients
         messages.expected += recipients
@@ -97,8 +99,8 @@ class Speaker(Caller):
         return self._send(body)
 
     def hear(self, body: bytes) -> int | None:
-        """Verify what has come; who may speak again, because this was heard. Raises FailedError where nobody in the
-        room can have said it."""
+        """Verify a message; returns the speaker that may go on, because this was heard. Raises FailedError where no
+        member of the room can have sent it."""
         now = time.monotonic_ns()
         messages = self._journal.messages
         messages.bytes_received += len(body)
@@ -120,7 +122,7 @@ class Speaker(Caller):
         return identity
 
     def _speaker(self, identity: int, sequence: int) -> Speaker:
-        known = self._room.speakers
-        if identity >= len(known) or identity == self.identity or sequence >= known[identity]._next:
+        speakers = self._room.speakers
+        if identity >= len(speakers) or identity == self.identity or sequence >= speakers[identity]._next:
             raise wire.MalformedError("a message that no client has sent, or that came back to its sender")
-        return known[identity]
+        return speakers[identity]
