@@ -1,4 +1,4 @@
-"""Moments into figures, as the generator's recorder does it (lib/measure/recorder.hpp, lib/measure/timeline.hpp)."""
+"""Turns moments into figures, as the generator's recorder does (lib/measure/recorder.hpp, lib/measure/timeline.hpp)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ NEVER = 2**63 - 1
 
 
 def slot_ns(window_ns: int) -> int:
-    """100 ms; in a window of less than 2 s the longest multiple of 5 ms of which it has 20, but not less than that."""
+    """Return 100 ms; in a window of less than 2 s, the longest multiple of 5 ms that fits 20 times, but at least 5
+    ms."""
     return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
 
 
 def distribution(histogram: Histogram) -> Distribution:
-    """As it stands in a result."""
-    p50, p90, p99, p999, most = histogram.percentiles(50, 90, 99, 99.9, 100)
+    """Return the histogram as it stands in a result."""
+    p50, p90, p99, p999, largest = histogram.percentiles(50, 90, 99, 99.9, 100)
     return Distribution(
         count=histogram.count,
         mean=histogram.mean(),
@@ -28,7 +29,7 @@ def distribution(histogram: Histogram) -> Distribution:
         p90=p90,
         p99=p99,
         p999=p999,
-        max=most,
+        max=largest,
         histogram=histogram.encode(),
     )
 
@@ -45,7 +46,7 @@ class Window:
 
 
 class Slots:
-    """What was completed in each interval of the window."""
+    """The completions in each interval of the window."""
 
     def __init__(self, *, keep_histograms: bool = False) -> None:
         self._keep_histograms = keep_histograms
@@ -57,7 +58,7 @@ class Slots:
         self.errors: list[int] = []
 
     def add(self, responses: Histogram, errors: int) -> None:
-        """The next slot is over."""
+        """Add a slot that is over."""
         p50, p99 = responses.percentiles(50, 99) if responses.count else (None, None)
         self.completed.append(responses.count)
         self.p50_ns.append(p50)
@@ -67,7 +68,7 @@ class Slots:
             self.histograms.append(responses.encode())
 
     def timeseries(self) -> TimeSeries:
-        """As it stands in a result."""
+        """The slots as they stand in a result."""
         return TimeSeries(
             interval_ns=self.interval_ns,
             completed=tuple(self.completed),
@@ -98,38 +99,38 @@ class Recorder:
         self._in_flight = 0
 
     def set_window(self, window: Window) -> None:
-        """Once, when it is known."""
+        """Set the window, once."""
         self.window = window
         self.slots.interval_ns = slot_ns(window.end - window.start)
         self._slot_end = min(window.start + self.slots.interval_ns, window.end)
 
-    def sent(self, intended: int, at: int) -> None:
-        """A request goes out."""
-        self._count_in_flight(at, 1)
+    def sent(self, intended: int, now: int) -> None:
+        """Record that a request goes out."""
+        self._count_in_flight(now, 1)
         if self.window.holds(intended):
             self.sent_in_window += 1
-            self.send_lag.record(at - intended)
+            self.send_lag.record(now - intended)
 
-    def answered(self, intended: int, sent: int, at: int) -> None:
-        """Its response has come."""
-        self._count_in_flight(at, -1)
+    def answered(self, intended: int, sent: int, now: int) -> None:
+        """Record that a response has come."""
+        self._count_in_flight(now, -1)
         if self.window.holds(intended):
-            self.response.record(at - intended)
-            self.service.record(at - sent)
-        if self.window.holds(at):
-            self._roll(at)
+            self.response.record(now - intended)
+            self.service.record(now - sent)
+        if self.window.holds(now):
+            self._roll(now)
             self.completed_in_window += 1
-            self.completed_service_ns += at - sent
-            self._slot_responses.record(at - intended)
+            self.completed_service_ns += now - sent
+            self._slot_responses.record(now - intended)
 
-    def abandoned(self, at: int) -> None:
-        """A request that nobody will answer any more."""
-        self._count_in_flight(at, -1)
+    def abandoned(self, now: int) -> None:
+        """Record a request that will get no answer."""
+        self._count_in_flight(now, -1)
 
-    def error(self, at: int) -> None:
-        """One error of any kind, for the time series."""
-        if self.window.holds(at):
-            self._roll(at)
+    def error(self, now: int) -> None:
+        """Record one error of any kind, for the time series."""
+        if self.window.holds(now):
+            self._roll(now)
             self._slot_errors += 1
 
     def finish(self) -> None:
@@ -141,13 +142,13 @@ class Recorder:
         while now >= self._slot_end:
             self.slots.add(self._slot_responses, self._slot_errors)
             self._slot_responses, self._slot_errors = Histogram(), 0
-            last = self._slot_end == self.window.end
-            self._slot_end = NEVER if last else min(self._slot_end + self.slots.interval_ns, self.window.end)
+            is_last = self._slot_end == self.window.end
+            self._slot_end = NEVER if is_last else min(self._slot_end + self.slots.interval_ns, self.window.end)
 
-    def _count_in_flight(self, at: int, change: int) -> None:
+    def _count_in_flight(self, now: int, change: int) -> None:
         start, end = self.window.start, self.window.end
-        begin, until = min(max(self._last_change, start), end), min(max(at, start), end)
+        begin, until = min(max(self._last_change, start), end), min(max(now, start), end)
         if until > begin:
             self.in_flight_ns += (until - begin) * self._in_flight
-        self._last_change = max(at, self._last_change)
+        self._last_change = max(now, self._last_change)
         self._in_flight += change

@@ -41,13 +41,13 @@ class Cpu:
 
 
 def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogram) -> LoadResult:
-    """Everything that a complete journal says. `cpu` is that of the window."""
+    """Make the result of a complete journal. `cpu` is that of the window."""
     recorder, messages, failures = journal.recorder, journal.messages, journal.failures
     window_s = plan.duration_ns / 1e9
     generator = Generator(
         cpu_user_s=cpu.user_s,
         cpu_system_s=cpu.system_s,
-        spun_s=0.0,  # a closed loop looks out for no moment
+        spun_s=0.0,  # a closed loop waits for no moment
         cores_used=(cpu.user_s + cpu.system_s) / window_s,
         max_rss_bytes=peak_rss_bytes(),
         threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
@@ -56,7 +56,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
     )
     return LoadResult(
         version=1,
-        plan=_plan(plan),
+        plan=_make_plan(plan),
         requests=Requests(
             due=recorder.sent_in_window,  # a request is due when it can be sent
             sent=recorder.sent_in_window,
@@ -65,7 +65,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         ),
         latency=Latency(response_ns=distribution(recorder.response), service_ns=distribution(recorder.service)),
         send_lag_ns=distribution(recorder.send_lag),
-        connections=_connections(journal),
+        connections=_count_connections(journal),
         connect_ns=distribution(journal.connect),
         messages=Messages(
             due=messages.sent,
@@ -77,7 +77,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             duplicated=messages.duplicated,
             reordered=messages.reordered,
             corrupt=messages.corrupt,
-            late=0,  # who waited longer than the timeout was disconnected
+            late=0,  # after the timeout an instance disconnects
         ),
         bytes=Bytes(sent=messages.bytes_sent, received=messages.bytes_received, expected=messages.bytes_expected),
         generator=generator,
@@ -94,12 +94,12 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             recovered=journal.recovered,
             tick_lag_ns=distribution(tick_lag),
         ),
-        receive_lag_ns=distribution(Histogram()),  # nobody asks the kernel here
-        connection_mean_ns=distribution(Histogram()),  # nor tells connections apart
+        receive_lag_ns=distribution(Histogram()),  # not read from the kernel here
+        connection_mean_ns=distribution(Histogram()),  # not kept by connection
     )
 
 
-def _plan(plan: ClientPlan) -> Plan:
+def _make_plan(plan: ClientPlan) -> Plan:
     return Plan(
         url=str(plan.url),
         workload=plan.workload,
@@ -118,8 +118,8 @@ def _plan(plan: ClientPlan) -> Plan:
     )
 
 
-def _connections(journal: Journal) -> Connections:
-    """The first attempts; whatever is neither refused nor too slow is `other`, a name that does not resolve too."""
+def _count_connections(journal: Journal) -> Connections:
+    """Count the first attempts; any failure that is neither refused nor too slow is `other`, an unresolved name too."""
     first = journal.first_attempts
     established, refused = first[None], first[Failure.CONNECT_REFUSED]
     timed_out = first[Failure.CONNECT_TIMED_OUT]
@@ -139,56 +139,57 @@ def peak_rss_bytes() -> int:
 
 
 def audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Audit, ...]:
-    """The generator's checks under the same names, and `window`."""
+    """Run the generator's checks under the same names, and `window`."""
     return (
-        _verification(journal),
-        _bytes(journal),
-        _established(plan, journal),
+        _audit_verification(journal),
+        _audit_bytes(journal),
+        _audit_connections(plan, journal),
         Audit(name="achieved_rate", passed=True, detail="closed loop: no rate was requested"),
-        _little(plan, journal),
-        # A generator must not be what limits, but a client is what is measured.
+        _audit_little(plan, journal),
+        # A generator must not be the limit, but a client is the program under test.
         Audit(
             name="generator",
             passed=True,
             detail=f"the client is what is measured: {generator.cores_used:.2f} cores used",
         ),
-        _window(plan, journal),
+        _audit_window(plan, journal),
     )
 
 
-def _verification(journal: Journal) -> Audit:
-    m, broken = journal.messages, journal.failures[Failure.PROTOCOL]
-    clean = not (m.lost or m.duplicated or m.reordered or m.corrupt or broken)
+def _audit_verification(journal: Journal) -> Audit:
+    messages, broken_streams = journal.messages, journal.failures[Failure.PROTOCOL]
+    clean = not (messages.lost or messages.duplicated or messages.reordered or messages.corrupt or broken_streams)
     return Audit(
         name="verification",
-        passed=clean and m.received > 0,
-        detail=f"{m.received} replies verified; lost {m.lost}, duplicated {m.duplicated}, reordered {m.reordered}, "
-        f"corrupt {m.corrupt}; streams broken {broken}",
+        passed=clean and messages.received > 0,
+        detail=f"{messages.received} replies verified; lost {messages.lost}, duplicated {messages.duplicated}, "
+        f"reordered {messages.reordered}, corrupt {messages.corrupt}; streams broken {broken_streams}",
     )
 
 
-def _bytes(journal: Journal) -> Audit:
+def _audit_bytes(journal: Journal) -> Audit:
     received, expected = journal.messages.bytes_received, journal.messages.bytes_expected
     return Audit(name="bytes", passed=received == expected, detail=f"received {received}, expected {expected}")
 
 
-def _established(plan: ClientPlan, journal: Journal) -> Audit:
-    c = _connections(journal)
-    ended = journal.failures[Failure.CLOSED] + journal.failures[Failure.RESET]
+def _audit_connections(plan: ClientPlan, journal: Journal) -> Audit:
+    connections = _count_connections(journal)
+    ended_early = journal.failures[Failure.CLOSED] + journal.failures[Failure.RESET]
     unresolved = journal.first_attempts[Failure.RESOLVE_FAILED]
-    why = ": the name of the server was not resolved" if unresolved else ""
+    reason = ": the name of the server was not resolved" if unresolved else ""
     return Audit(
         name="connections",
-        passed=c.established == plan.connections and ended == 0,
-        detail=f"established {c.established} of {plan.connections} (refused {c.refused}, timed out {c.timed_out}, "
-        f"reset {c.reset}, other {c.other}{why}); ended early {ended}",
+        passed=connections.established == plan.connections and ended_early == 0,
+        detail=f"established {connections.established} of {plan.connections} (refused {connections.refused}, "
+        f"timed out {connections.timed_out}, reset {connections.reset}, other {connections.other}{reason}); "
+        f"ended early {ended_early}",
     )
 
 
-def _little(plan: ClientPlan, journal: Journal) -> Audit:
-    """Little's law, N = X * R, with figures that come about in different ways: N is integrated over time from the count
-    of requests alone, and in a closed loop known beforehand; X counts completions; R comes from each one's stamps.
-    Over the part of the window that there was, where a signal cut it short."""
+def _audit_little(plan: ClientPlan, journal: Journal) -> Audit:
+    """Check Little's law, N = X * R, with figures of different origins: N is integrated over time from the count of
+    requests alone, and in a closed loop known beforehand; X counts completions; R comes from each one's stamps. A
+    window that a signal cut short counts as far as it went."""
     recorder = journal.recorder
     completed = recorder.completed_in_window
     if completed < ENOUGH_MESSAGES:
@@ -197,29 +198,30 @@ def _little(plan: ClientPlan, journal: Journal) -> Audit:
     rate = completed / window_s
     service_s, response_s = recorder.completed_service_ns / completed / 1e9, recorder.response.mean() / 1e9
     in_flight = recorder.in_flight_ns / 1e9 / window_s
-    asked = float(plan.depth * journal.first_attempts[None])
+    kept_in_flight = float(plan.depth * journal.first_attempts[None])
     # Requests under way at either end of the window stand in one figure and not in the other; the slowest weigh most.
     tolerance = LITTLE_TOLERANCE + min(0.5, recorder.service.at(99.9) / 1e9 / window_s)
 
-    def agree(n: float, xr: float) -> bool:
-        return abs(n - xr) <= tolerance * max(n, xr)
+    def agree(count: float, product: float) -> bool:
+        return abs(count - product) <= tolerance * max(count, product)
 
     return Audit(
         name="little",
-        passed=agree(in_flight, rate * service_s) and agree(asked, rate * response_s),
+        passed=agree(in_flight, rate * service_s) and agree(kept_in_flight, rate * response_s),
         detail=f"N {in_flight:.4f} in flight, X*R {rate * service_s:.4f} ({rate:.1f}/s * {service_s * 1e6:.1f} us); "
-        f"N {asked:g} kept in flight, X*R {rate * response_s:.4f} (response); tolerance {tolerance * 100:.1f}%",
+        f"N {kept_in_flight:g} kept in flight, X*R {rate * response_s:.4f} (response); "
+        f"tolerance {tolerance * 100:.1f}%",
     )
 
 
-def _window(plan: ClientPlan, journal: Journal) -> Audit:
-    whole = journal.reached_the_end()
+def _audit_window(plan: ClientPlan, journal: Journal) -> Audit:
+    is_whole = journal.reached_the_end()
     detail = (
         f"{plan.duration_ns / 1e9:g} s, as requested"
-        if whole
+        if is_whole
         else "a signal ended the run before the end of the window"
     )
-    return Audit(name="window", passed=whole, detail=detail)
+    return Audit(name="window", passed=is_whole, detail=detail)
 
 
 # --- for people ---------------------------------------------------------------------------------------------------
@@ -232,24 +234,27 @@ def failures_text(journal: Journal) -> str:
 
 
 def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distribution) -> str:
-    """A screen of figures, without the newline at its end."""
-    c, m, requests, used = result.connections, result.messages, result.requests, result.generator
-    asked = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
+    """Return a screen of figures, without the newline at its end."""
+    connections, messages, requests, used = result.connections, result.messages, result.requests, result.generator
+    load_text = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
     due = f"due then {requests.due}: sent {requests.sent}, answered {result.latency.response_ns.count}"
     lines = [
-        f"{result.plan.url}: {asked}, closed loop, {plan.depth} in flight each",
+        f"{result.plan.url}: {load_text}, closed loop, {plan.depth} in flight each",
         "",
         f"{requests.per_second:.1f} messages/s: {requests.completed} answered in {result.plan.duration_s:g} s; {due}",
         "",
         f"{'':<14}{'p50':>11}{'p90':>11}{'p99':>11}{'p99.9':>11}{'max':>11}{'mean':>11}",
-        _row("response*", result.latency.response_ns),
-        _row("service", result.latency.service_ns),
-        _row("connect", result.connect_ns),
-        _row("tick lag", tick_lag),
+        _format_row("response*", result.latency.response_ns),
+        _format_row("service", result.latency.service_ns),
+        _format_row("connect", result.connect_ns),
+        _format_row("tick lag", tick_lag),
         "* closed loop: a stalled server gets fewer requests, so stalls hardly show here",
         "",
-        f"connections   {c.established} of {plan.connections} established at once",
-        f"messages      lost {m.lost}, duplicated {m.duplicated}, reordered {m.reordered}, corrupt {m.corrupt}",
+        f"connections   {connections.established} of {plan.connections} established at once",
+        (
+            f"messages      lost {messages.lost}, duplicated {messages.duplicated}, reordered {messages.reordered}, "
+            f"corrupt {messages.corrupt}"
+        ),
         f"failures      {failures}",
         f"client        {used.cores_used:.2f} cores, peak memory {used.max_rss_bytes / (1 << 20):.1f} MiB",
     ]
@@ -257,14 +262,14 @@ def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distr
     return "\n".join(lines)
 
 
-def _row(name: str, times: Distribution) -> str:
+def _format_row(name: str, times: Distribution) -> str:
     if times.count == 0:
         return f"{name:<14}{'none':>11}"
     figures = (times.p50, times.p90, times.p99, times.p999, times.max, times.mean)
-    return f"{name:<14}" + "".join(f"{_time(figure):>11}" for figure in figures)
+    return f"{name:<14}" + "".join(f"{_format_time(figure):>11}" for figure in figures)
 
 
-def _time(ns: float) -> str:
+def _format_time(ns: float) -> str:
     for size, unit, digits in ((1e9, "s", 2), (1e6, "ms", 2), (1e3, "us", 1)):
         if ns >= size:
             return f"{ns / size:.{digits}f} {unit}"

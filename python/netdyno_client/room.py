@@ -60,8 +60,7 @@ class Room:
         self._unknown.discard(identity)
 
     def left(self, identity: int) -> None:
-        """Remove a member that is gone, and does not come back: its messages could no longer be assigned to
-        recipients."""
+        """Remove a member that is gone. It must not come back: the recipients of a message would no longer be known."""
         self.speakers[identity].inside = False
         self._unknown.discard(identity)
         self._choose_witnesses()
