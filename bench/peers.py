@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""netdyno-load beside the load programs that a person can install, over the same servers, in interleaved rounds.
+"""Compares netdyno-load with the load programs that a person can install, over the same servers, in interleaved rounds.
 
-A round runs every case with every program that there is, in random order: a closed loop, three rates, and a rate during
-which the server stands still for a tenth of the window, on an http server of ours; then other people's servers, in a
-closed loop. Server on core 0, load on core 1; CPU is what the kernel says of the program when it has ended, its start
-included. Rounds go on until another would not fit into --budget. Run by hand on a quiet machine:
+A round runs every case with every program that is installed, in random order: a closed loop, three rates, and a rate
+during which the server stands still for a tenth of the window, on an http server of this project; then other people's
+servers, in a closed loop. Server on core 0, load on core 1; CPU is the kernel's figure for the program at its end, its
+start included. Rounds go on until another would not fit into --budget. Run by hand on a quiet machine:
 
     bench/peers.py [--build build/release] [--budget 45m] [--seconds 2] [--install DIR] [--write]
 
 Programs are taken from PATH. --install DIR puts what cargo, go and npm offer by name into DIR, where it is missing, and
-takes it from there; what only a person can install is named. --write keeps the runs in bench/peers.json, beside those
-of other commands, and writes their page under docs/measurements/; --pages does only that. Of some alone: --cases
-'stall' 'redis, GET', --only wrk oha.
+takes it from there; programs that only a person can install are named. --write keeps the runs in bench/peers.json,
+beside those of other commands, and writes their page under docs/measurements/; --pages does only that. For a few alone:
+--cases 'stall' 'redis, GET', --only wrk oha.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from netdyno.machine import environment
 STORE = ROOT / "bench" / "peers.json"
 PAGE = ROOT / "docs" / "measurements" / "peers.md"
 GRACE_S = 15
-"""How much longer than asked a program may take."""
+"""The seconds that a program may take beyond its requested time."""
 CLOSED, STALL = "closed loop", "stall"
 
 
@@ -61,14 +61,15 @@ class Case:
     stall_s: float = 0.0
 
     def takes(self, peer: Peer) -> bool:
-        """A program that keeps no rate meets the stall in its closed loop."""
+        """Whether a program can run the case; one that keeps no rate meets the stall in its closed loop."""
         keeps = peer.closed if self.rate is None else peer.rates or bool(self.stall_s)
         return self.server.speaks in peer.speaks and keeps
 
 
 @dataclass(frozen=True)
 class Run:
-    """One program in one case. Times in microseconds, CPU for each request; `true_p99_us` is what the stall made."""
+    """One program in one case. Times in microseconds, CPU for each request; `true_p99_us` is the effect of the
+    stall."""
 
     case: str
     peer: str
@@ -83,7 +84,7 @@ class Run:
 
 @dataclass
 class Results:
-    """What one command has measured."""
+    """The measurements of one command."""
 
     command: str
     machine: str
@@ -97,16 +98,16 @@ class Results:
     runs: list[Run] = field(default_factory=list)
 
     def of(self, case: str) -> dict[str, list[Run]]:
-        """By program, in the order in which they are listed here."""
-        order = {peer.name: place for place, peer in enumerate(PEERS)}
-        found: dict[str, list[Run]] = {}
+        """Return the runs of a case by program, in the order of PEERS."""
+        order = {peer.name: number for number, peer in enumerate(PEERS)}
+        runs_by_peer: dict[str, list[Run]] = {}
         for run in sorted((run for run in self.runs if run.case == case), key=lambda run: (order[run.peer], run.round)):
-            found.setdefault(run.peer, []).append(run)
-        return found
+            runs_by_peer.setdefault(run.peer, []).append(run)
+        return runs_by_peer
 
     @property
     def rounds(self) -> int:
-        return max(one.round for one in self.runs)
+        return max(run.round for run in self.runs)
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
@@ -121,18 +122,18 @@ def cases(options: argparse.Namespace) -> list[Case]:
 # --- what there is ------------------------------------------------------------------------------------------------
 
 
-def installed(folder: Path, path: str, wanted: Iterable[Peer]) -> None:
-    """Asks cargo, go and npm for what is missing. What cannot be had is said, and done without."""
+def installed(folder: Path, path: str, peers: Iterable[Peer]) -> None:
+    """Install missing programs with cargo, go and npm. A failure is printed, and the program left out."""
     folder.mkdir(parents=True, exist_ok=True)
-    for peer in wanted:
+    for peer in peers:
         if program_of(peer, path) is not None or not peer.install:
             continue
         command = [word.format(folder=folder) for word in peer.install]
         print(f"installing {peer.name}: {shlex.join(command)}", file=sys.stderr, flush=True)
         log = folder / f"{peer.name.split()[0]}.log"
         with log.open("w") as out:
-            known = shutil.which(command[0]) is not None
-            if not known or subprocess.run(command, stdout=out, stderr=out, check=False).returncode:
+            is_installable = shutil.which(command[0]) is not None
+            if not is_installable or subprocess.run(command, stdout=out, stderr=out, check=False).returncode:
                 print(f"  it could not be had ({log})", file=sys.stderr, flush=True)
 
 
@@ -141,19 +142,19 @@ _VERSION = re.compile(r".*?(?<![\d.])(\d+\.\d+(?:\.\d+)?)(?![\d.])")
 
 
 def version(program: str) -> str:
-    """What Go wrote into a program, or what it says of itself at once; empty where neither is there."""
-    asked = [(("go", "version", "-m", program), _GO_VERSION)]
-    asked += [((program, option), _VERSION) for option in ("--version", "-V", "-v")]
-    for command, pattern in asked:
+    """Return the version that Go wrote into a program, or that it prints; empty where neither is there."""
+    commands = [(("go", "version", "-m", program), _GO_VERSION)]
+    commands += [((program, option), _VERSION) for option in ("--version", "-V", "-v")]
+    for command, pattern in commands:
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=GRACE_S, check=False)
+            process = subprocess.run(command, capture_output=True, text=True, timeout=GRACE_S, check=False)
         except OSError:
             continue
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        lines = [line for line in (process.stdout + process.stderr).splitlines() if line.strip()]
         matches = (pattern.match(line) for line in (lines if pattern is _GO_VERSION else lines[:1]))
-        found = [match[1] for match in matches if match is not None]
-        if found:
-            return found[0]
+        versions = [match[1] for match in matches if match is not None]
+        if versions:
+            return versions[0]
     return ""
 
 
@@ -175,28 +176,30 @@ class Ended:
 
 
 def ended(command: Sequence[str], most_s: float, folder: Path) -> Ended:
-    """A program run to its end on the core of the load; killed where it takes too long."""
+    """Run a program to its end on the core of the load; kill it where it takes too long."""
     with (folder / "stdout").open("w+") as out, (folder / "stderr").open("w+") as err:
-        full = [*on_core(LOAD_CORE), *command]
-        started = subprocess.Popen(full, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-        late = threading.Timer(most_s, os.killpg, (started.pid, signal.SIGKILL))
-        late.start()
+        command_on_core = [*on_core(LOAD_CORE), *command]
+        process = subprocess.Popen(
+            command_on_core, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+        timer = threading.Timer(most_s, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
         try:
-            _, status, used = os.wait4(started.pid, 0)
+            _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            os.killpg(started.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
             raise
         finally:
-            late.cancel()
-        started.returncode = os.waitstatus_to_exitcode(status)
+            timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
         text = out.read() or err.read()
-        return Ended(text, used.ru_utime + used.ru_stime, started.returncode)
+        return Ended(text, usage.ru_utime + usage.ru_stime, process.returncode)
 
 
 class Stall(threading.Thread):
-    """Stops a server for a while in the middle of a window. `lasted_s` is how long it stood still."""
+    """Stops a server for a while in the middle of a window. `lasted_s` is the time for which it stood still."""
 
     def __init__(self, up: Up, case: Case) -> None:
         super().__init__(daemon=True)
@@ -222,33 +225,33 @@ def run(case: Case, peer: Peer, program: str, connections: int, number: int, bui
         if stall is not None:
             stall.start()
         try:
-            done = ended(peer.command(program, task), case.seconds + GRACE_S, folder)
+            result = ended(peer.command(program, task), case.seconds + GRACE_S, folder)
         finally:
             if stall is not None:
                 stall.join()
-    begun = Run(case.name, peer.name, number)
-    if done.code == -signal.SIGKILL:
-        return replace(begun, failed=f"still running {GRACE_S} s after its time")
+    started = Run(case.name, peer.name, number)
+    if result.code == -signal.SIGKILL:
+        return replace(started, failed=f"still running {GRACE_S} s after its time")
     try:
-        said = peer.read(done.stdout, task)
+        reading = peer.read(result.stdout, task)
     except (UnreadableError, LookupError, TypeError, ValueError, OSError) as error:
-        why = str(error) if isinstance(error, UnreadableError) else f"unreadable figures ({error!r})"
-        return replace(begun, failed=why)
+        reason = str(error) if isinstance(error, UnreadableError) else f"unreadable figures ({error!r})"
+        return replace(started, failed=reason)
     true_p99 = stall_percentile(stall.lasted_s, case.seconds, 0.99) * 1e6 if stall is not None else None
-    return figures(begun, said, done.cpu_s, true_p99)
+    return figures(started, reading, result.cpu_s, true_p99)
 
 
-def figures(begun: Run, said: Said, cpu_s: float, true_p99_us: float | None) -> Run:
-    if not said.requests or not said.seconds:
-        return replace(begun, failed=said.failed or "no request was answered")
+def figures(started: Run, reading: Said, cpu_s: float, true_p99_us: float | None) -> Run:
+    if not reading.requests or not reading.seconds:
+        return replace(started, failed=reading.failed or "no request was answered")
     return replace(
-        begun,
-        rate=said.requests / said.seconds,
-        cpu_us=1e6 * cpu_s / said.requests,
-        p50_us=said.p50_us,
-        p99_us=said.p99_us,
+        started,
+        rate=reading.requests / reading.seconds,
+        cpu_us=1e6 * cpu_s / reading.requests,
+        p50_us=reading.p50_us,
+        p99_us=reading.p99_us,
         true_p99_us=true_p99_us,
-        failed=said.failed,
+        failed=reading.failed,
     )
 
 
@@ -256,75 +259,75 @@ Programs = Sequence[tuple[Peer, str]]
 
 
 def rounds(
-    results: Results, wanted: Sequence[Case], programs: Programs, options: argparse.Namespace, rng: random.Random
+    results: Results, cases: Sequence[Case], programs: Programs, options: argparse.Namespace, rng: random.Random
 ) -> None:
-    """Until another round as long as the longest does not fit; an interrupted one leaves what it has."""
+    """Run rounds until another as long as the longest does not fit; an interrupted one leaves its finished runs."""
     begins, longest, number = time.monotonic(), 0.0, 0
-    with tempfile.TemporaryDirectory(prefix="netdyno-peers-") as made:
+    with tempfile.TemporaryDirectory(prefix="netdyno-peers-") as temporary:
         while not number or time.monotonic() - begins + longest <= options.budget:
             number += 1
             began = time.monotonic()
-            pairs = [(case, peer, program) for case in wanted for peer, program in programs if case.takes(peer)]
-            # Case by case, so that the programs of one stand near each other in time.
-            keys = {case: rng.random() for case in wanted}
+            pairs = [(case, peer, program) for case in cases for peer, program in programs if case.takes(peer)]
+            # Case by case, so that the programs of one case run near each other in time.
+            keys = {case: rng.random() for case in cases}
             pairs.sort(key=lambda pair: (keys[pair[0]], rng.random()))
             for place, (case, peer, program) in enumerate(pairs, 1):
-                folder = Path(made) / f"{number}-{place}"
+                folder = Path(temporary) / f"{number}-{place}"
                 folder.mkdir()
-                one = run(case, peer, program, options.connections, number, options.build, folder)
+                result = run(case, peer, program, options.connections, number, options.build, folder)
                 shutil.rmtree(folder, ignore_errors=True)
-                results.runs.append(one)
-                print(f"[{number}: {place}/{len(pairs)}] {line_of(one)}", file=sys.stderr, flush=True)
+                results.runs.append(result)
+                print(f"[{number}: {place}/{len(pairs)}] {line_of(result)}", file=sys.stderr, flush=True)
             longest = max(longest, time.monotonic() - began)
 
 
-def line_of(one: Run) -> str:
-    parts = [f"{one.case}, {one.peer}: {one.rate:,.0f}/s"]
-    if one.cpu_us is not None:
-        parts.append(f"CPU {one.cpu_us:.1f} us")
-    times = {"p50": one.p50_us, "p99": one.p99_us, "true p99": one.true_p99_us}
+def line_of(run: Run) -> str:
+    parts = [f"{run.case}, {run.peer}: {run.rate:,.0f}/s"]
+    if run.cpu_us is not None:
+        parts.append(f"CPU {run.cpu_us:.1f} us")
+    times = {"p50": run.p50_us, "p99": run.p99_us, "true p99": run.true_p99_us}
     parts += [f"{name} {value:,.0f} us" for name, value in times.items() if value is not None]
-    return ", ".join([*parts, *([one.failed] if one.failed else [])])
+    return ", ".join([*parts, *([run.failed] if run.failed else [])])
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def spread(found: Sequence[float], said: Callable[[float], str], unit: str = "") -> str:
-    """The median and, in brackets, the quartiles. Pure."""
-    if not found:
+def spread(samples: Sequence[float], format_value: Callable[[float], str], unit: str = "") -> str:
+    """Format the median and, in brackets, the quartiles. Pure."""
+    if not samples:
         return quantities.DASH
-    middle = f"{said(statistics.median(found))}{unit}"
-    if len(found) < 2:
-        return middle
-    low, _, high = statistics.quantiles(found, n=4, method="inclusive")
-    return f"{middle} ({said(low)}{quantities.DASH}{said(high)})"
+    median = f"{format_value(statistics.median(samples))}{unit}"
+    if len(samples) < 2:
+        return median
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return f"{median} ({format_value(low)}{quantities.DASH}{format_value(high)})"
 
 
 def values(runs: Iterable[Run], name: str) -> list[float]:
-    return [value for one in runs if one.rate and (value := getattr(one, name)) is not None]
+    return [value for run in runs if run.rate and (value := getattr(run, name)) is not None]
 
 
-def rate(found: Sequence[float]) -> str:
+def rate(samples: Sequence[float]) -> str:
     """Return rates in thousands where their median has five digits: a line has 120 columns."""
-    if found and statistics.median(found) >= 1e4:
-        return spread([value / 1e3 for value in found], quantities.three_digits, "k")
-    return spread(found, "{:,.0f}".format)
+    if samples and statistics.median(samples) >= 1e4:
+        return spread([value / 1e3 for value in samples], quantities.three_digits, "k")
+    return spread(samples, "{:,.0f}".format)
 
 
 def seconds(value: float) -> str:
     return f"{value / 1e6:.3f}"
 
 
-def duration(found: Sequence[float]) -> str:
-    """Of times in microseconds, in the unit that their median fills."""
-    unit, size = ("ms", 1e3) if found and statistics.median(found) >= 1e3 else ("µs", 1.0)
-    return spread([value / size for value in found], quantities.three_digits, f" {unit}")
+def duration(samples: Sequence[float]) -> str:
+    """Format times given in microseconds in the unit that their median fills."""
+    unit, size = ("ms", 1e3) if samples and statistics.median(samples) >= 1e3 else ("µs", 1.0)
+    return spread([value / size for value in samples], quantities.three_digits, f" {unit}")
 
 
 def failures(runs: Iterable[Run]) -> str:
-    """What went wrong, the first of each kind."""
-    kinds = {re.sub(r"\d+", "N", one.failed): one.failed for one in reversed(list(runs)) if one.failed}
+    """Return the failures, the first of each kind."""
+    kinds = {re.sub(r"\d+", "N", run.failed): run.failed for run in reversed(list(runs)) if run.failed}
     return quantities.shortened("; ".join(kinds.values()).replace("|", "/"), 90)
 
 
@@ -333,24 +336,25 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def of_our_server(results: Results) -> list[str]:
-    """A row for each program of http, with the middle one of the rates."""
+    """Return a row for each program of http, with the middle one of the rates."""
     rates = [case for case in results.cases if case.endswith("/s")]
-    kept = rates[len(rates) // 2] if rates else ""
-    asked_hz = float(kept.removesuffix("/s").replace(",", "") or "nan")
-    closed, rated, stalled = (results.of(case) for case in (CLOSED, kept, STALL))
+    rate_case = rates[len(rates) // 2] if rates else ""
+    requested_hz = float(rate_case.removesuffix("/s").replace(",", "") or "nan")
+    closed, rated, stalled = (results.of(case) for case in (CLOSED, rate_case, STALL))
     truths = [value for runs in stalled.values() for value in values(runs, "true_p99_us")]
     rows = []
     for name in (peer.name for peer in PEERS if peer.name in {*closed, *rated, *stalled}):
         cells = (
             spread([value / 1e3 for value in values(closed.get(name, []), "rate")], quantities.three_digits, "k"),
             spread(values(closed.get(name, []), "cpu_us"), quantities.three_digits),
-            middle([100 * value / asked_hz for value in values(rated.get(name, []), "rate")]),  # a line has 120 columns
+            # No quartiles: a line has 120 columns.
+            middle([100 * value / requested_hz for value in values(rated.get(name, []), "rate")]),
             duration(values(rated.get(name, []), "p50_us")),
             spread(values(stalled.get(name, []), "p99_us"), seconds),
         )
         rows.append((f"`{name}`", *cells))
     true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
-    heads = ("", "closed loop: requests/s", "CPU each, µs", f"{kept}: kept", "p50", true)
+    heads = ("", "closed loop: requests/s", "CPU each, µs", f"{rate_case}: kept", "p50", true)
     return table(heads, rows)
 
 
@@ -377,17 +381,19 @@ def race(results: Results, case: str) -> Race | None:
 
 
 def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list[str]:
-    """Return a row for each server, and in the last column between which medians the ratios of earlier commands lay."""
+    """Return a row for each server, with the range of the earlier commands' median ratios in the last column."""
     rows = []
     for case in (server.name for server in SERVERS if server.name in results.cases):
-        if (found := race(results, case)) is None:
+        if (current := race(results, case)) is None:
             continue
-        before = [
-            statistics.median(past.ratios) for command in earlier if (past := race(command, case)) and past.ratios
+        medians = [
+            statistics.median(earlier_race.ratios)
+            for command in earlier
+            if (earlier_race := race(command, case)) and earlier_race.ratios
         ]
-        cells = [case, rate(found.ours), f"`{found.best}`", rate(found.theirs)]
-        cells += [spread(found.ratios, "{:.2f}".format)]
-        ends = sorted({f"{ratio:.2f}" for ratio in (min(before), max(before))}) if before else []
+        cells = [case, rate(current.ours), f"`{current.best}`", rate(current.theirs)]
+        cells += [spread(current.ratios, "{:.2f}".format)]
+        ends = sorted({f"{ratio:.2f}" for ratio in (min(medians), max(medians))}) if medians else []
         rows.append([*cells, quantities.DASH.join(ends)])
     heads = ["", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio", "before"]
     columns = slice(None) if any(row[-1] for row in rows) else slice(-1)
@@ -399,8 +405,8 @@ def middle(shares: Sequence[float]) -> str:
 
 
 def page(kept: Sequence[Results]) -> str:
-    """Return the page of the measurements: for each command what it measured, the table of our http server or of other
-    people's servers, and what failed."""
+    """Return the page of the measurements: for each command its conditions, the table of our http server or of other
+    people's servers, and the failures."""
     about = (
         "[The generator alone](../load.md) beside others, each on a core beside the server's; in every round each "
         "program met each case. Median (quartiles). CPU: the whole process over its counted requests. Stall: the "
@@ -408,15 +414,15 @@ def page(kept: Sequence[Results]) -> str:
         f"runs of one round, `before` the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
-    above: Results | None = None
+    previous: Results | None = None
     for number, results in enumerate(latest(kept)):
         if not results.cases:
             continue
         tables = [of_our_server(results)] if CLOSED in results.cases else []
         if any(server.name in results.cases for server in SERVERS):
             tables.append(of_others_servers(results, kept[:number]))
-        lines += ["", *part(results, above), *(line for one in tables for line in ["", *one])]
-        above = results
+        lines += ["", *part(results, previous), *(line for table_lines in tables for line in ["", *table_lines])]
+        previous = results
         if failed := notes(results):
             lines += ["", *failed]
     return "\n".join(lines) + "\n"
@@ -425,35 +431,37 @@ def page(kept: Sequence[Results]) -> str:
 def latest(kept: Sequence[Results]) -> list[Results]:
     """Return each command with the cases that no later command has measured."""
 
-    def of_later(number: int) -> set[str]:
+    def find_later_cases(number: int) -> set[str]:
         return {case for later in kept[number + 1 :] for case in later.cases}
 
     return [
-        replace(one, cases=[case for case in one.cases if case not in of_later(number)])
-        for number, one in enumerate(kept)
+        replace(results, cases=[case for case in results.cases if case not in find_later_cases(number)])
+        for number, results in enumerate(kept)
     ]
 
 
 def notes(results: Results) -> list[str]:
-    """Return what the figures of each program hold, and what failed, an item each."""
+    """Return the notes on the figures of each program, and its failures, an item each."""
     lines = []
     for peer in PEERS:
-        runs = {case: found[peer.name] for case in results.cases if peer.name in (found := results.of(case))}
-        said = [f"{case}: {what}" for case, of_case in runs.items() if (what := failures(of_case))]
+        runs = {
+            case: runs_by_peer[peer.name] for case in results.cases if peer.name in (runs_by_peer := results.of(case))
+        }
+        remarks = [f"{case}: {failure}" for case, case_runs in runs.items() if (failure := failures(case_runs))]
         if peer.note and runs:
-            said.insert(0, peer.note)
-        if said:
-            first, *rest = wrapped(f"* `{peer.name}`: {'; '.join(said)}")
+            remarks.insert(0, peer.note)
+        if remarks:
+            first, *rest = wrapped(f"* `{peer.name}`: {'; '.join(remarks)}")
             lines += [first, *(f"  {line}" for line in rest)]
     return lines
 
 
-def part(results: Results, above: Results | None) -> list[str]:
-    """Return how a command has measured; machine and versions only where they are not those of the part above."""
-    known = above.versions.items() if above else ()
+def part(results: Results, previous: Results | None) -> list[str]:
+    """Return the conditions of a command; machine and versions only where they are not those of the part above."""
+    known_versions = previous.versions.items() if previous else ()
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
-    programs = "as above" if results.versions.items() <= set(known) else versions
-    machine = "the same machine" if above and results.machine == above.machine else results.machine
+    programs = "as above" if results.versions.items() <= set(known_versions) else versions
+    machine = "the same machine" if previous and results.machine == previous.machine else results.machine
     absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items())
     missing = f" Absent: {absent}." if absent else ""
     count = quantities.plural(results.rounds, "round")
@@ -486,24 +494,24 @@ def wrapped(text: str, columns: int = 118) -> list[str]:
 
 
 def stored(kept: Sequence[Results]) -> str:
-    """One run a line."""
-    return "[\n" + ",\n".join(map(_stored, kept)) + "\n]\n"
+    """Format the results as JSON, one run a line."""
+    return "[\n" + ",\n".join(map(_format_results, kept)) + "\n]\n"
 
 
-def _stored(results: Results) -> str:
+def _format_results(results: Results) -> str:
     head = {name: value for name, value in asdict(results).items() if name != "runs"}
-    runs = [{name: value for name, value in asdict(one).items() if value not in (None, "")} for one in results.runs]
-    lines = [json.dumps(one) for one in runs]
+    runs = [{name: value for name, value in asdict(run).items() if value not in (None, "")} for run in results.runs]
+    lines = [json.dumps(run) for run in runs]
     return json.dumps(head, indent=1)[:-2] + ',\n "runs": [\n  ' + ",\n  ".join(lines) + "\n ]\n}"
 
 
 def read(text: str) -> list[Results]:
-    return [Results(**{**one, "runs": [Run(**run) for run in one["runs"]]}) for one in json.loads(text)]
+    return [Results(**{**entry, "runs": [Run(**run) for run in entry["runs"]]}) for entry in json.loads(text)]
 
 
 def together(kept: Sequence[Results], new: Results) -> list[Results]:
-    """A command that is given again takes the place of what it had measured."""
-    return [*(one for one in kept if one.command != new.command), new]
+    """Add the results of a command, in place of its earlier ones."""
+    return [*(results for results in kept if results.command != new.command), new]
 
 
 def write_page(kept: Sequence[Results]) -> None:
@@ -533,19 +541,20 @@ def arguments() -> argparse.Namespace:
 
 
 def asked(words: Sequence[str]) -> str:
-    """The command as others can give it: their folders have other names. Pure."""
-    named = [
-        "DIR" if before in ("--build", "--install") else word for before, word in zip(["", *words], words, strict=False)
+    """Return the command as others can run it: their folders have other names. Pure."""
+    renamed = [
+        "DIR" if previous in ("--build", "--install") else word
+        for previous, word in zip(["", *words], words, strict=False)
     ]
-    return shlex.join(["bench/peers.py", *named])
+    return shlex.join(["bench/peers.py", *renamed])
 
 
-def chosen(all_of_them: Sequence[Any], names: Sequence[str] | None, what: str) -> list[Any]:
-    unknown = set(names or ()) - {one.name for one in all_of_them}
+def chosen(items: Sequence[Any], names: Sequence[str] | None, kind: str) -> list[Any]:
+    unknown = set(names or ()) - {item.name for item in items}
     if unknown:
-        known = ", ".join(repr(one.name) for one in all_of_them)
-        raise SystemExit(f"no {what} {', '.join(sorted(unknown))}; there are {known}")
-    return [one for one in all_of_them if names is None or one.name in names]
+        known = ", ".join(repr(item.name) for item in items)
+        raise SystemExit(f"no {kind} {', '.join(sorted(unknown))}; there are {known}")
+    return [item for item in items if names is None or item.name in names]
 
 
 def main() -> None:
@@ -553,25 +562,29 @@ def main() -> None:
     if options.pages:
         write_page(read(STORE.read_text()))
         return
-    wanted = chosen(PEERS, options.only, "program")
-    todo = chosen(cases(options), options.cases, "case")
+    peers = chosen(PEERS, options.only, "program")
+    chosen_cases = chosen(cases(options), options.cases, "case")
     path = os.environ["PATH"]
     if options.install is not None:
         folder = options.install.resolve()
         path = os.pathsep.join([str(folder / "bin"), str(folder / "node_modules/.bin"), path])
-        installed(folder, path, wanted)
+        installed(folder, path, peers)
     build = options.build.resolve()
-    ours = build / "loadgen" / OURS.name
-    found = {peer: str(ours) if peer is OURS and ours.is_file() else program_of(peer, path) for peer in wanted}
-    absent = {peer.name: peer.how for peer, program in found.items() if program is None}
-    programs = [(peer, program) for peer, program in found.items() if program is not None]
+    own_program = build / "loadgen" / OURS.name
+    program_of_peer = {
+        peer: str(own_program) if peer is OURS and own_program.is_file() else program_of(peer, path) for peer in peers
+    }
+    absent = {peer.name: peer.how for peer, program in program_of_peer.items() if program is None}
+    programs = [(peer, program) for peer, program in program_of_peer.items() if program is not None]
     missing = {
-        case.server.name: case.server.how for case in todo if case.server.needs and not shutil.which(case.server.needs)
+        case.server.name: case.server.how
+        for case in chosen_cases
+        if case.server.needs and not shutil.which(case.server.needs)
     }
     for name, how in {**absent, **missing}.items():
         print(f"absent: {name} ({how})", file=sys.stderr)
-    todo = [case for case in todo if case.server.name not in missing]
-    if not programs or not todo:
+    chosen_cases = [case for case in chosen_cases if case.server.name not in missing]
+    if not programs or not chosen_cases:
         raise SystemExit("nothing to compare")
     versions = {peer.name: version(program) for peer, program in programs if " " not in peer.name}
     results = Results(
@@ -583,10 +596,10 @@ def main() -> None:
         options.server_seconds,
         versions,
         {**absent, **missing},
-        [case.name for case in todo],
+        [case.name for case in chosen_cases],
     )
     try:
-        rounds(results, todo, programs, options, random.Random(options.seed))
+        rounds(results, chosen_cases, programs, options, random.Random(options.seed))
     except KeyboardInterrupt:
         print("interrupted: what follows is of the runs until then", file=sys.stderr)
     if not results.runs:
