@@ -1,17 +1,17 @@
-"""Which method tells contestants apart best: the figures of docs/adr/statistics.md, from simulation.
+"""Compares methods of finding differences between contestants: the figures of docs/adr/statistics.md, from simulation.
 
     python bench/comparison_methods.py [RUNS]                   the tables; a stored machine from TABLE
-    python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE anew from stored runs
+    python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE from stored runs
 
-Methods: five contestants on five axes, and that is one run. The ten comparisons of the first axis, which the question
-is about, are one family, the forty of the others a second. A method gives each comparison a p-value from what the
-blocks say, corrected by Bonferroni; as all move with the figures, their intervals hold together just as often as equals
-get no false difference. `moderated` is netdyno's (stats.corrected).
+Methods: a run has five contestants on five axes. The ten comparisons of the first axis, which the question is about,
+are one family, the forty of the others a second. A method gives each comparison a p-value from the figures of the
+blocks, corrected by Bonferroni; as all move with the figures, their intervals hold together just as often as equals get
+no false difference. `moderated` is netdyno's (stats.corrected).
 
-Corrections: how wide the intervals of the first axis are, by how many comparisons are corrected together, for two to
-twelve contestants. `chosen` is netdyno's (axes.compared): as all `pairs`, but where one is better than each other when
-it alone is compared with them, that is proven. Beside it stand how often some interval of it does not hold (`missed`),
-and the bound of how far one may be behind the best (`behind`, stats.most_above)."""
+Corrections: the width of the intervals of the first axis, by the number of comparisons that are corrected together, for
+two to twelve contestants. `chosen` is netdyno's (axes.compared): as all `pairs`, but where one is better than each
+other when it alone is compared with them, that is proven. Beside it stand how often some interval of it does not hold
+(`missed`), and how often a bound on the distance behind the best does not (`behind`, stats.most_above)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ TABLE = Path(__file__).with_name("disturbed_blocks.csv")
 CONTESTANTS, AXES = 5, 5
 PAIRS = np.array(list(itertools.combinations(range(CONTESTANTS), 2)))
 SPREADS = np.array([0.01, 0.05, 0.12, 0.25, 1.0])
-"""Of a log ratio between blocks, axis by axis: CPU time and the p99 of a busy machine are that far apart."""
+"""The spreads of a log ratio between blocks, by axis: CPU time and the p99 of a busy machine are that far apart."""
 BLOCKS = (5, 8, 11)
 BLOCKS_FOR_POWER = (5, 6, 8, 11)
 RATIOS = (1.1, 1.3, 2.0)
 SPREADS_FOR_POWER = (0.05, 0.10, 0.25)
 AT_ONCE = 50
 FEWEST_RUNS_SHARE = 4
-"""Power is read from so many times fewer runs."""
+"""Power is read from this many times fewer runs."""
 
 Bools = NDArray[np.bool_]
 Method = Callable[[Floats], Floats]
@@ -65,7 +65,7 @@ def two_sided(t: Floats, freedom: Floats | float) -> Floats:
 
 
 def differences(logs: Floats) -> Floats:
-    """Over (runs, blocks, pairs, axes)."""
+    """Return the log ratios of all pairs over (runs, blocks, pairs, axes)."""
     return np.asarray(logs[:, :, PAIRS[:, 0]] - logs[:, :, PAIRS[:, 1]])
 
 
@@ -74,55 +74,55 @@ def flat(values: Floats) -> Floats:
 
 
 def student(logs: Floats) -> Floats:
-    found, blocks = differences(logs), logs.shape[1]
-    return flat(two_sided(found.mean(1) / found.std(1, ddof=1) * math.sqrt(blocks), blocks - 1))
+    log_ratios, blocks = differences(logs), logs.shape[1]
+    return flat(two_sided(log_ratios.mean(1) / log_ratios.std(1, ddof=1) * math.sqrt(blocks), blocks - 1))
 
 
 def moderated(logs: Floats) -> Floats:
     """stats.moderated for all runs at once; a test holds the two together."""
-    found, blocks = differences(logs), logs.shape[1]
-    own = found.var(1, ddof=1)
-    others = [np.median(np.delete(own, number, axis=1), axis=1) for number in range(len(PAIRS))]
-    variance = (own + BORROWED * np.stack(others, axis=1)) / (1 + BORROWED)
-    return flat(two_sided(found.mean(1) / np.sqrt(variance / blocks), (blocks - 1) * (1 + BORROWED)))
+    log_ratios, blocks = differences(logs), logs.shape[1]
+    variances = log_ratios.var(1, ddof=1)
+    others = [np.median(np.delete(variances, number, axis=1), axis=1) for number in range(len(PAIRS))]
+    variance = (variances + BORROWED * np.stack(others, axis=1)) / (1 + BORROWED)
+    return flat(two_sided(log_ratios.mean(1) / np.sqrt(variance / blocks), (blocks - 1) * (1 + BORROWED)))
 
 
 def pooled(logs: Floats) -> Floats:
-    """One variance for all contestants of an axis, from what is left after blocks and contestants."""
-    found, blocks = differences(logs), logs.shape[1]
-    left = logs - logs.mean(2, keepdims=True)
-    left -= left.mean(1, keepdims=True)
+    """Use one variance for all contestants of an axis, from the residuals after blocks and contestants."""
+    log_ratios, blocks = differences(logs), logs.shape[1]
+    residuals = logs - logs.mean(2, keepdims=True)
+    residuals -= residuals.mean(1, keepdims=True)
     freedom = (blocks - 1) * (CONTESTANTS - 1)
-    error = np.sqrt(2 * (left**2).sum((1, 2)) / freedom / blocks)
-    return flat(two_sided(found.mean(1) / error[:, None], freedom))
+    error = np.sqrt(2 * (residuals**2).sum((1, 2)) / freedom / blocks)
+    return flat(two_sided(log_ratios.mean(1) / error[:, None], freedom))
 
 
 def trimmed(logs: Floats) -> Floats:
     """Yuen (1974): the mean without the least and the largest, with the Winsorised variance."""
-    found, blocks = np.sort(differences(logs), axis=1), logs.shape[1]
+    log_ratios, blocks = np.sort(differences(logs), axis=1), logs.shape[1]
     kept = blocks - 2
-    pulled = found.copy()
-    pulled[:, 0], pulled[:, -1] = found[:, 1], found[:, -2]
+    pulled = log_ratios.copy()
+    pulled[:, 0], pulled[:, -1] = log_ratios[:, 1], log_ratios[:, -2]
     error = np.sqrt((blocks - 1) * pulled.var(1, ddof=1) / (kept * (kept - 1)))
-    return flat(two_sided(found[:, 1:-1].mean(1) / error, kept - 1))
+    return flat(two_sided(log_ratios[:, 1:-1].mean(1) / error, kept - 1))
 
 
 def huber(logs: Floats, bend: float = 1.345) -> Floats:
     """Huber's mean with the median deviation for scale, and Student's t for its error."""
-    found, blocks = differences(logs), logs.shape[1]
-    middle = np.median(found, 1, keepdims=True)
-    scale = 1.4826 * np.median(np.abs(found - middle), 1, keepdims=True) * math.sqrt(blocks / (blocks - 1.5))
+    log_ratios, blocks = differences(logs), logs.shape[1]
+    middle = np.median(log_ratios, 1, keepdims=True)
+    scale = 1.4826 * np.median(np.abs(log_ratios - middle), 1, keepdims=True) * math.sqrt(blocks / (blocks - 1.5))
     for _ in range(30):
-        weights = np.minimum(1, bend / np.maximum(np.abs(found - middle) / scale, 1e-12))
-        middle = (weights * found).sum(1, keepdims=True) / weights.sum(1, keepdims=True)
-    left = (found - middle) / scale
-    inside = np.maximum((np.abs(left) <= bend).mean(1), 1 / blocks)
-    error = scale[:, 0] * np.sqrt((np.clip(left, -bend, bend) ** 2).sum(1) / (blocks - 1) / blocks) / inside
+        weights = np.minimum(1, bend / np.maximum(np.abs(log_ratios - middle) / scale, 1e-12))
+        middle = (weights * log_ratios).sum(1, keepdims=True) / weights.sum(1, keepdims=True)
+    residuals = (log_ratios - middle) / scale
+    inside = np.maximum((np.abs(residuals) <= bend).mean(1), 1 / blocks)
+    error = scale[:, 0] * np.sqrt((np.clip(residuals, -bend, bend) ** 2).sum(1) / (blocks - 1) / blocks) / inside
     return flat(two_sided(middle[:, 0] / error * inside / (inside + (1 - inside) / blocks), blocks - 1))
 
 
 def flipped(terms: Floats) -> Floats:
-    """How often signs by chance give a sum as far from 0: exact."""
+    """Return the share of random signs that give a sum as far from 0: exact."""
     runs, blocks, comparisons = terms.shape
     signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=blocks - 1)], dtype=np.float64)
     p_values = np.empty((runs, comparisons))
@@ -134,15 +134,15 @@ def flipped(terms: Floats) -> Floats:
 
 
 def block_flips(logs: Floats) -> Floats:
-    found = differences(logs)
-    return flipped(found.reshape(*found.shape[:2], -1))
+    log_ratios = differences(logs)
+    return flipped(log_ratios.reshape(*log_ratios.shape[:2], -1))
 
 
 def signed_ranks(logs: Floats) -> Floats:
-    """Wilcoxon's test, of which Hodges and Lehmann's interval is the inversion."""
-    found = differences(logs)
-    ranks = np.abs(found).argsort(1).argsort(1) + 1.0
-    return flipped((np.sign(found) * ranks).reshape(*found.shape[:2], -1))
+    """Wilcoxon's test; Hodges and Lehmann's interval is its inversion."""
+    log_ratios = differences(logs)
+    ranks = np.abs(log_ratios).argsort(1).argsort(1) + 1.0
+    return flipped((np.sign(log_ratios) * ranks).reshape(*log_ratios.shape[:2], -1))
 
 
 METHODS: dict[str, Method] = {
@@ -157,10 +157,10 @@ METHODS: dict[str, Method] = {
 
 
 def told_apart(p_values: Floats) -> Bools:
-    """Comparisons stand pair by pair, and of each pair axis by axis."""
-    first = np.arange(p_values.shape[1]) % AXES == 0
-    among = np.where(first, first.sum(), (~first).sum())
-    return np.asarray(p_values <= LEVEL / among)
+    """Return which comparisons are different. They stand pair by pair, and for each pair axis by axis."""
+    is_first_axis = np.arange(p_values.shape[1]) % AXES == 0
+    family_size = np.where(is_first_axis, is_first_axis.sum(), (~is_first_axis).sum())
+    return np.asarray(p_values <= LEVEL / family_size)
 
 
 # --- machines ----------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 
 def log_normal(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Skewed on the log scale, too; mean 0, standard deviation 1."""
+    """Draw noise that is skewed on the log scale, too; mean 0, standard deviation 1."""
     variance = 0.75**2
     spread = math.sqrt(math.expm1(variance) * math.exp(variance))
     return np.asarray((np.exp(random.normal(0, 0.75, shape)) - math.exp(variance / 2)) / spread)
@@ -183,7 +183,8 @@ NOISE: dict[str, Draw] = {
         random.normal(size=shape) + (random.random(shape) < 0.05) * random.uniform(4, 12, shape)
     ),
 }
-"""Of one contestant in one block, with a standard deviation of 1 (of t: the quartiles of that; of bursts: without)."""
+"""The noise of one contestant in one block, with a standard deviation of 1 (t: with the quartiles of that; bursts:
+without the bursts)."""
 
 
 def four_times(logs: Floats, _: np.random.Generator) -> Floats:
@@ -196,7 +197,7 @@ def each_its_own(logs: Floats, random: np.random.Generator) -> Floats:
 
 
 def opposed(logs: Floats, random: np.random.Generator) -> Floats:
-    """Two contestants have good blocks and bad ones in turn."""
+    """Give two contestants good blocks and bad ones in turn."""
     luck = random.normal(size=(*logs.shape[:2], AXES))
     logs[:, :, 0] += luck
     logs[:, :, 1] -= luck
@@ -204,7 +205,7 @@ def opposed(logs: Floats, random: np.random.Generator) -> Floats:
 
 
 def slow(share: float, *, equal_means: bool, spread: float) -> Callable[[Floats, np.random.Generator], Floats]:
-    """Some trials of the first are slower by a fifth to four fifths, on all axes alike, at one spread of all axes."""
+    """Make some trials of the first slower by a fifth to four fifths, on all axes alike, at one spread of all axes."""
 
     def draw(logs: Floats, random: np.random.Generator) -> Floats:
         hit = (random.random(logs.shape[:2]) < share) * random.uniform(0.2, 0.6, logs.shape[:2])
@@ -216,7 +217,7 @@ def slow(share: float, *, equal_means: bool, spread: float) -> Callable[[Floats,
 
 
 def shared_luck(logs: Floats, random: np.random.Generator) -> Floats:
-    """Four levels, which a contestant's luck in a block moves together: a correlation of a half."""
+    """Draw the mean of four levels, which a contestant's luck in a block moves together: a correlation of a half."""
     luck = random.normal(size=logs.shape) * math.sqrt(0.5)
     return np.asarray(luck + logs * math.sqrt(0.5 / 4))
 
@@ -234,21 +235,23 @@ BENDS: dict[str, Callable[[Floats, np.random.Generator], Floats]] = {
 
 
 def machines() -> dict[str, Callable[[int, int], Floats]]:
-    """Log figures of equal contestants by (runs, blocks)."""
+    """Return functions from (runs, blocks) to log figures of equal contestants, by name."""
 
-    def made(draw: Draw, bend: Callable[[Floats, np.random.Generator], Floats] | None) -> Callable[[int, int], Floats]:
+    def make_machine(
+        draw: Draw, bend: Callable[[Floats, np.random.Generator], Floats] | None
+    ) -> Callable[[int, int], Floats]:
         def logs(runs: int, blocks: int) -> Floats:
             random = np.random.default_rng(blocks)
-            found = draw(random, (runs, blocks, CONTESTANTS, AXES))
-            return np.asarray((bend(found, random) if bend else found) * SPREADS / math.sqrt(2))
+            drawn = draw(random, (runs, blocks, CONTESTANTS, AXES))
+            return np.asarray((bend(drawn, random) if bend else drawn) * SPREADS / math.sqrt(2))
 
         return logs
 
-    found = {name: made(draw, None) for name, draw in NOISE.items()}
-    found |= {name: made(NOISE["normal"], bend) for name, bend in BENDS.items()}
+    made = {name: make_machine(draw, None) for name, draw in NOISE.items()}
+    made |= {name: make_machine(NOISE["normal"], bend) for name, bend in BENDS.items()}
     if TABLE.exists():
-        found["stored, disturbed machine"] = stored(read())
-    return found
+        made["stored, disturbed machine"] = stored(read())
+    return made
 
 
 # --- stored runs -------------------------------------------------------------------------------------------------
@@ -258,9 +261,9 @@ FIGURES = ("rate", "p50", "p99", "cpu", "switches")
 
 
 def distil(paths: Iterable[Path]) -> list[tuple[str, int, str, list[float]]]:
-    """By question, turn and contestant: the mean log of each figure over the levels. A turn is a block, or of a block
-    that was made again the first time, the second, ...; what was struck out counts, for it is the machine that is
-    wanted here. Turns that are whole only."""
+    """Return question, turn, contestant and the mean log of each figure over the levels. A turn is a block, or of a
+    repeated block the first time, the second, ...; invalid trials count, for they show the machine. Whole turns
+    only."""
     rows = []
     for number, path in enumerate(paths, 1):
         run = load(path)
@@ -282,7 +285,7 @@ def distil(paths: Iterable[Path]) -> list[tuple[str, int, str, list[float]]]:
 
 
 def figures(load: LoadResult, server: ServerObservation) -> Floats:
-    """In the order of FIGURES, as logarithms."""
+    """Return the logarithms of FIGURES, in their order."""
     messages = load.requests.completed
     cpu = max(server.cpu_user_s + server.cpu_system_s, CPU_TICK_S)
     switches = server.voluntary_switches + server.involuntary_switches + 1
@@ -295,39 +298,44 @@ def write(rows: Sequence[tuple[str, int, str, list[float]]]) -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(("question", "turn", "contestant", *FIGURES))
         for question, turn, contestant, logs in rows:
-            table.writerow((question, turn, contestant, *(f"{one:.4f}" for one in logs)))
+            table.writerow((question, turn, contestant, *(f"{log:.4f}" for log in logs)))
 
 
 def read() -> list[Floats]:
-    """By question the logs over (turns, contestants, axes), of turns that have all of its five contestants."""
+    """Read for each question the logs over (turns, contestants, axes), of turns that have all of its five
+    contestants."""
     questions: dict[str, dict[int, dict[str, list[float]]]] = {}
     with TABLE.open(newline="") as file:
         for row in csv.DictReader(file):
-            of = questions.setdefault(row["question"], {}).setdefault(int(row["turn"]), {})
-            of[row["contestant"]] = [float(row[name]) for name in FIGURES]
-    found = []
+            logs_of = questions.setdefault(row["question"], {}).setdefault(int(row["turn"]), {})
+            logs_of[row["contestant"]] = [float(row[name]) for name in FIGURES]
+    logs = []
     for blocks in questions.values():
-        whole = [[of[name] for name in sorted(of)][:CONTESTANTS] for of in blocks.values() if len(of) >= CONTESTANTS]
-        if len(whole) >= FEWEST_BLOCKS:
-            found.append(np.array(whole))
-    return found
+        whole_turns = [
+            [logs_of[name] for name in sorted(logs_of)][:CONTESTANTS]
+            for logs_of in blocks.values()
+            if len(logs_of) >= CONTESTANTS
+        ]
+        if len(whole_turns) >= FEWEST_BLOCKS:
+            logs.append(np.array(whole_turns))
+    return logs
 
 
 def stored(questions: Sequence[Floats]) -> Callable[[int, int], Floats]:
-    """Blocks drawn whole, each contestant's mean taken out and names dealt anew in each block: the same server under
+    """Draw whole blocks, without each contestant's mean and with names dealt again in each block: the same server under
     five names, with the noise of the machine and what it does to all at once."""
 
     def logs(runs: int, blocks: int) -> Floats:
         random = np.random.default_rng(blocks)
-        found = np.empty((runs, blocks, CONTESTANTS, AXES))
+        drawn_logs = np.empty((runs, blocks, CONTESTANTS, AXES))
         for run in range(runs):
-            one = questions[run % len(questions)]
-            centred = one - one.mean(0)
+            question = questions[run % len(questions)]
+            centred = question - question.mean(0)
             drawn = centred[random.integers(0, len(centred), blocks)]
             names = random.permuted(np.tile(np.arange(CONTESTANTS), (blocks, 1)), axis=1)
-            found[run] = np.take_along_axis(drawn, names[:, :, None], axis=1)
-            found[run] += random.normal(0, 1e-4, found[run].shape)  # a block drawn twice is no exact count
-        return found
+            drawn_logs[run] = np.take_along_axis(drawn, names[:, :, None], axis=1)
+            drawn_logs[run] += random.normal(0, 1e-4, drawn_logs[run].shape)  # a block drawn twice is no exact count
+        return drawn_logs
 
     return logs
 
@@ -342,7 +350,7 @@ LEADS = ((0.02, 1.05), (0.03, 1.05), (0.10, 1.20))
 
 
 def critical(correction: str, contestants: int, freedom: float) -> float:
-    """How many standard errors an interval reaches to each side."""
+    """Return the number of standard errors that an interval reaches to each side."""
     pairs = contestants * (contestants - 1) // 2
     if correction == "Tukey":
         ranges = importlib.import_module("scipy.stats").studentized_range
@@ -357,7 +365,7 @@ def critical(correction: str, contestants: int, freedom: float) -> float:
 
 
 def of_one_axis(kind: str, contestants: int, blocks: int, runs: int, lead: float = 0.0) -> Floats:
-    """Log figures by (runs, blocks, contestants), with a spread of 1 between two; the last one leads."""
+    """Draw log figures by (runs, blocks, contestants), with a spread of 1 between two; the last one leads."""
     random = np.random.default_rng(blocks)
     logs = NOISE["normal" if kind == "one scatters 4 times as far" else kind](random, (runs, blocks, contestants))
     if kind == "one scatters 4 times as far":
@@ -368,85 +376,86 @@ def of_one_axis(kind: str, contestants: int, blocks: int, runs: int, lead: float
 
 
 def compared(logs: Floats) -> tuple[Floats, Floats, float]:
-    """Means and standard errors over (runs, winner, loser), and the degrees of freedom, as stats.corrected has them."""
+    """Return means and standard errors over (runs, winner, loser), and the degrees of freedom, as stats.corrected
+    does."""
     runs, blocks, contestants = logs.shape
     pairs = list(itertools.combinations(range(contestants), 2))
-    found = np.stack([logs[:, :, a] - logs[:, :, b] for a, b in pairs], axis=2)
-    variance, freedom = found.var(1, ddof=1), float(blocks - 1)
+    log_ratios = np.stack([logs[:, :, first] - logs[:, :, second] for first, second in pairs], axis=2)
+    variance, freedom = log_ratios.var(1, ddof=1), float(blocks - 1)
     if len(pairs) > FEWEST_LENDERS:
         others = [np.median(np.delete(variance, number, axis=1), axis=1) for number in range(len(pairs))]
         variance = (variance + BORROWED * np.stack(others, axis=1)) / (1 + BORROWED)
         freedom *= 1 + BORROWED
     means, errors = np.zeros((runs, contestants, contestants)), np.ones((runs, contestants, contestants))
-    for number, (a, b) in enumerate(pairs):
-        means[:, a, b], means[:, b, a] = found.mean(1)[:, number], -found.mean(1)[:, number]
-        errors[:, a, b] = errors[:, b, a] = np.sqrt(variance[:, number] / blocks)
+    for number, (first, second) in enumerate(pairs):
+        means[:, first, second], means[:, second, first] = log_ratios.mean(1)[:, number], -log_ratios.mean(1)[:, number]
+        errors[:, first, second] = errors[:, second, first] = np.sqrt(variance[:, number] / blocks)
     return means, errors, freedom
 
 
 def ranked(logs: Floats, lead: float) -> dict[str, tuple[float, float, float]]:
-    """Of each correction: in how many runs equals are called different, the last alone is first, and the last is not
-    among the first."""
+    """Return for each correction the share of runs in which equals are called different, the last alone is first, and
+    the last is not among the first."""
     means, errors, freedom = compared(logs)
     contestants = logs.shape[2]
     equals = range(contestants - 1 if lead else contestants)
-    found = {}
+    shares = {}
     for correction in CORRECTIONS:
         beats = means > reached(correction, means, errors, freedom)
         first = ~beats.any(1)
         alone = first[:, -1] & (first.sum(1) == 1)
         false = beats[:, equals][:, :, equals].any((1, 2))
-        found[correction] = float(false.mean()), float(alone.mean()), float((~first[:, -1]).mean())
-    return found
+        shares[correction] = float(false.mean()), float(alone.mean()), float((~first[:, -1]).mean())
+    return shares
 
 
 def reached(correction: str, means: Floats, errors: Floats, freedom: float) -> Floats:
-    """How far each interval reaches, over (runs, winner, loser)."""
+    """Return the reach of each interval, over (runs, winner, loser)."""
     contestants = means.shape[1]
     if correction != "chosen":
         return critical(correction, contestants, freedom) * errors
-    found = critical("pairs", contestants, freedom) * errors
-    with_each = critical("with each other", contestants, freedom) * errors
-    others = ~np.eye(contestants, dtype=bool)
-    best = ((means > with_each) | ~others).all(2)
-    found[best] = with_each[best]
-    return np.minimum(found, found.transpose(0, 2, 1))
+    reaches = critical("pairs", contestants, freedom) * errors
+    with_each_other = critical("with each other", contestants, freedom) * errors
+    not_itself = ~np.eye(contestants, dtype=bool)
+    best = ((means > with_each_other) | ~not_itself).all(2)
+    reaches[best] = with_each_other[best]
+    return np.minimum(reaches, reaches.transpose(0, 2, 1))
 
 
 def intervals_missed(logs: Floats, lead: float) -> float:
-    """In how many runs some interval does not hold the truth."""
+    """Return the share of runs in which some interval does not hold the truth."""
     means, errors, freedom = compared(logs)
     last = np.arange(logs.shape[2]) == logs.shape[2] - 1
     truth = lead * (last[:, None].astype(float) - last[None, :])
-    far = np.abs(means - truth) > reached("chosen", means, errors, freedom) + 1e-12
-    return float(far.any((1, 2)).mean())
+    missed = np.abs(means - truth) > reached("chosen", means, errors, freedom) + 1e-12
+    return float(missed.any((1, 2)).mean())
 
 
 def bound_missed(logs: Floats, lead: float) -> float:
-    """In how many runs some contestant is further behind the best than its bound says."""
+    """Return the share of runs in which some contestant is further behind the best than its bound."""
     means, errors, freedom = compared(logs)
     contestants = logs.shape[2]
-    most = means + critical("with the best", contestants, freedom) * errors
-    most[:, range(contestants), range(contestants)] = 0.0
+    bound = means + critical("with the best", contestants, freedom) * errors
+    bound[:, range(contestants), range(contestants)] = 0.0
     behind = np.where(np.arange(contestants) == contestants - 1, 0.0, lead)
-    return float((most.max(1) < behind - 1e-12).any(1).mean())
+    return float((bound.max(1) < behind - 1e-12).any(1).mean())
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
 def false_differences(logs: Floats) -> dict[str, tuple[float, float]]:
-    """In how many runs a method finds some difference between equals on the first axis, and on the others."""
-    apart = {name: told_apart(method(logs)) for name, method in METHODS.items()}
-    first = np.arange(len(PAIRS) * AXES) % AXES == 0
+    """Return the shares of runs in which a method finds some difference between equals: first axis, others."""
+    different_by_method = {name: told_apart(method(logs)) for name, method in METHODS.items()}
+    is_first_axis = np.arange(len(PAIRS) * AXES) % AXES == 0
     return {
-        name: (float(told[:, first].any(1).mean()), float(told[:, ~first].any(1).mean()))
-        for name, told in apart.items()
+        name: (float(different[:, is_first_axis].any(1).mean()), float(different[:, ~is_first_axis].any(1).mean()))
+        for name, different in different_by_method.items()
     }
 
 
 def power(draw: Draw, spread: float, blocks: int, ratio: float, runs: int) -> dict[str, float]:
-    """How often the first contestant is told from each of four equal others on the axis that the question is about."""
+    """Return how often the first contestant is proven different from each of four equals, on the question's axis."""
     logs = spread / math.sqrt(2) * draw(np.random.default_rng(blocks), (runs, blocks, CONTESTANTS, AXES))
     logs[:, :, 0] += math.log(ratio)
     with_first = np.repeat(PAIRS[:, 0] == 0, AXES) & (np.arange(len(PAIRS) * AXES) % AXES == 0)
@@ -457,15 +466,15 @@ def print_methods(runs: int) -> None:
     print(f"{'false differences':38}{'blocks':>7}" + "".join(f"{name:>14}" for name in METHODS))
     for machine, draw in machines().items():
         for blocks in BLOCKS:
-            found = false_differences(draw(runs, blocks))
-            row = "".join(f"{own:8.1%}/{others:5.1%}" for own, others in found.values())
+            shares = false_differences(draw(runs, blocks))
+            row = "".join(f"{first_share:8.1%}/{others_share:5.1%}" for first_share, others_share in shares.values())
             print(f"{machine:38}{blocks:7}{row}", flush=True)
     print(f"{'power':12}{'spread':>8}{'ratio':>7}{'blocks':>7}" + "".join(f"{name:>10}" for name in METHODS))
     for noise, spread, ratio, blocks in itertools.product(
         ("normal", "bursts"), SPREADS_FOR_POWER, RATIOS, BLOCKS_FOR_POWER
     ):
-        told = power(NOISE[noise], spread, blocks, ratio, runs // FEWEST_RUNS_SHARE)
-        row = "".join(f"{told[name]:10.0%}" for name in METHODS)
+        powers = power(NOISE[noise], spread, blocks, ratio, runs // FEWEST_RUNS_SHARE)
+        row = "".join(f"{powers[name]:10.0%}" for name in METHODS)
         print(f"{noise:12}{spread:8.0%}{ratio:7}{blocks:7}{row}", flush=True)
 
 
@@ -475,8 +484,8 @@ def print_corrections(runs: int) -> None:
     for kind in ("normal", "t, 2 df", "log-normal", "bursts", "one scatters 4 times as far"):
         for contestants, blocks in itertools.product(COUNTS, BLOCKS_TO_RANK):
             logs = of_one_axis(kind, contestants, blocks, runs)
-            told = ranked(logs, 0.0)
-            row = "".join(f"{told[name][0]:15.1%}" for name in CORRECTIONS)
+            shares = ranked(logs, 0.0)
+            row = "".join(f"{shares[name][0]:15.1%}" for name in CORRECTIONS)
             missed = f"{intervals_missed(logs, 0.0):9.1%}{bound_missed(logs, 0.0):9.1%}"
             print(f"{kind:30}{contestants:6}{blocks:7}{row}{missed}", flush=True)
     print(f"{'the leader alone is first':30}{'count':>6}{'blocks':>7}{head}{'missed':>9}{'behind':>9}")
@@ -484,8 +493,8 @@ def print_corrections(runs: int) -> None:
         lead = math.log(ratio) / spread
         for contestants, blocks in itertools.product(COUNTS, BLOCKS_TO_RANK):
             logs = of_one_axis(kind, contestants, blocks, runs, lead)
-            told = ranked(logs, lead)
-            row = "".join(f"{told[name][1]:8.0%} ({told[name][2]:4.1%})" for name in CORRECTIONS)
+            shares = ranked(logs, lead)
+            row = "".join(f"{shares[name][1]:8.0%} ({shares[name][2]:4.1%})" for name in CORRECTIONS)
             name = f"{kind}, {spread:.0%}, {ratio}"
             missed = f"{intervals_missed(logs, lead):9.1%}{bound_missed(logs, lead):9.1%}"
             print(f"{name:30}{contestants:6}{blocks:7}{row}{missed}", flush=True)
