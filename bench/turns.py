@@ -1,9 +1,9 @@
-"""Whether turns (docs/adr/turns.md) measure what contestants that run alone measure.
+"""Compares measurements in turns (docs/adr/turns.md) with those of contestants that run alone.
 
     python bench/turns.py [--curve] [--same] [--order] [--aa] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
 
 --curve: throughput and median response time in each 5 ms of a slice, relative to its second half; three contestants of
-`quick` take slices in turns. This shows how much of a slice's beginning must not be measured.
+`quick` take slices in turns. This shows the part of a slice's beginning that must not be measured.
 --same: every contestant of `quick` in turns against alone, both in every block of one run. The ratio with its 90%
 interval lies within the margin where two one-sided tests at 5% reject every larger difference.
 --order: whether a place in a turn or the contestant before matters: the largest effects on the messages of a slice
@@ -61,9 +61,9 @@ from netdyno.store import read, schema
 from netdyno.trial.load import NOT_BELIEVED
 
 MARGINS = {"throughput": 0.03, "p50": 0.03, "p99": 0.1, "cpu": 0.03}
-"""Within which a metric in turns must be what it is alone."""
+"""The largest relative difference of each metric between turns and alone."""
 LARGEST_EFFECT = 0.01
-"""Of the order within a turn."""
+"""The largest effect allowed to the order within a turn."""
 ALONE = "-alone"
 """Added to the name of a scenario whose contestants take no turns."""
 BLOCKS_OF_A_BATCH = 2
@@ -166,7 +166,7 @@ def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
 
 
 class SlicedLoad:
-    """A running netdyno-load that makes a slice whenever it is told to."""
+    """A running netdyno-load that makes a slice on each request."""
 
     def __init__(self, served: Served, options: Sequence[str], result: Path) -> None:
         command = [*on_core(LOAD_CORE), str(generator_path(build_dir())), served.url, *options]
@@ -213,7 +213,7 @@ class SlicedLoad:
 
 
 class Interval(NamedTuple):
-    """Of the time series of a slice; `p50_ns` is None where nothing completed."""
+    """An interval of the time series of a slice; `p50_ns` is None where nothing completed."""
 
     completed: int
     p50_ns: float | None
@@ -222,12 +222,15 @@ class Interval(NamedTuple):
 def relate_to_second_half(intervals: Sequence[Interval]) -> list[tuple[float, float]]:
     """Return throughput and median response time of each interval of a slice, relative to those of the slice's second
     half over all slices. NaN where no interval of that place completed anything. Pure."""
-    slices = [intervals[at : at + INTERVALS] for at in range(0, len(intervals), INTERVALS)]
+    slices = [intervals[start : start + INTERVALS] for start in range(0, len(intervals), INTERVALS)]
     by_place = list(zip(*slices, strict=True))
-    completed = [statistics.fmean(one.completed for one in place) for place in by_place]
-    p50_ns = [_mean([one.p50_ns for one in place if one.p50_ns is not None]) for place in by_place]
-    late = slice(INTERVALS // 2, None)
-    rate, usual_ns = _mean(completed[late]), _mean([value for value in p50_ns[late] if not math.isnan(value)])
+    completed = [statistics.fmean(interval.completed for interval in place) for place in by_place]
+    p50_ns = [_mean([interval.p50_ns for interval in place if interval.p50_ns is not None]) for place in by_place]
+    second_half = slice(INTERVALS // 2, None)
+    rate, usual_ns = (
+        _mean(completed[second_half]),
+        _mean([value for value in p50_ns[second_half] if not math.isnan(value)]),
+    )
     return [
         (count / rate if rate else math.nan, value / usual_ns) for count, value in zip(completed, p50_ns, strict=True)
     ]
@@ -239,41 +242,41 @@ def _mean(values: Sequence[float]) -> float:
 
 def take_curves(names: Sequence[str], load: str) -> dict[str, list[tuple[float, float]]]:
     """Start servers side by side, let them take slices in turns, and return the curve of each."""
-    of_server, of_load = CURVE_LOADS[load]
+    server_options, load_options = CURVE_LOADS[load]
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         loads: dict[str, SlicedLoad] = {}
         for name in names:
             program = build_dir() / "servers" / name
-            command = [*on_core(SERVER_CORE), str(program), "--listen", "tcp://127.0.0.1:0", *of_server]
+            command = [*on_core(SERVER_CORE), str(program), "--listen", "tcp://127.0.0.1:0", *server_options]
             served = stack.enter_context(serving(command))
-            loads[name] = SlicedLoad(served, of_load, Path(folder) / f"{name}.json")
+            loads[name] = SlicedLoad(served, load_options, Path(folder) / f"{name}.json")
             stack.callback(loads[name].close)
         for turn in range(SLICES_OF_A_BATCH):
             for name in names if turn % 2 == 0 else reversed(names):
                 loads[name].make_slice()
-        return {name: relate_to_second_half(one.finish()) for name, one in loads.items()}
+        return {name: relate_to_second_half(sliced_load.finish()) for name, sliced_load in loads.items()}
 
 
 def print_curve(limit_s: float) -> None:
-    """Print how far the first intervals of a slice are from its second half."""
-    found: dict[tuple[str, str], list[list[tuple[float, float]]]] = defaultdict(list)
+    """Print the first intervals of a slice relative to its second half."""
+    curves_of: dict[tuple[str, str], list[list[tuple[float, float]]]] = defaultdict(list)
     for _ in Batches(limit_s):
         for load in CURVE_LOADS:
             for name, curve in take_curves(CURVE_CONTESTANTS, load).items():
-                found[load, name].append(curve)
-    starts = len(next(iter(found.values())))
+                curves_of[load, name].append(curve)
+    starts = len(next(iter(curves_of.values())))
     print(
         f"\nCurve: {INTERVAL_S * 1000:g} ms intervals of slices of {SLICE_S * 1000:g} ms against their second half, "
         f"{starts} x {SLICES_OF_A_BATCH} slices, median of the starts; a trial skips {SKIPPED_S * 1000:g} ms"
     )
-    shown = (*range(6), INTERVALS // 2 - 1)
-    head = "".join(f"{f'{place * INTERVAL_S * 1000:g} ms':>8}" for place in shown)
+    places = (*range(6), INTERVALS // 2 - 1)
+    head = "".join(f"{f'{place * INTERVAL_S * 1000:g} ms':>8}" for place in places)
     print(f"{'load':9}{'contestant':21}{'metric':12}{head}")
-    for (load, name), curves in found.items():
+    for (load, name), curves in curves_of.items():
         for number, metric in enumerate(("throughput", "p50")):
             if load == "wait" and metric == "throughput":
-                continue  # that of the schedule, not of the server
-            middles = (statistics.median(curve[place][number] for curve in curves) for place in shown)
+                continue  # the throughput of the schedule, not of the server
+            middles = (statistics.median(curve[place][number] for curve in curves) for place in places)
             print(f"{load:9}{name:21}{metric:12}" + "".join(f"{middle - 1:+8.1%}" for middle in middles))
 
 
@@ -281,29 +284,29 @@ def print_curve(limit_s: float) -> None:
 
 
 def with_alone(quick: Experiment) -> Experiment:
-    """Return the experiment with each scenario a second time, in which nobody takes turns. Pure."""
-    alone = (
+    """Return the experiment with each scenario a second time, without turns. Pure."""
+    alone_scenarios = (
         msgspec.structs.replace(scenario, name=f"{scenario.name}{ALONE}", turns="off") for scenario in quick.scenarios
     )
-    return msgspec.structs.replace(quick, scenarios=(*quick.scenarios, *alone), claims=(), figures=())
+    return msgspec.structs.replace(quick, scenarios=(*quick.scenarios, *alone_scenarios), claims=(), figures=())
 
 
 def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Cell, float]]:
     """Return the log ratios of turns to alone by scenario and contestant, and by block and level. Pure."""
     by_scenario = {part.scenario.name: samples.of_metric(part.ranked, metric) for part in split(outcomes.judged(run))}
-    found = {}
+    log_ratios = {}
     for scenario, in_turns in by_scenario.items():
         alone = by_scenario.get(f"{scenario}{ALONE}", {})
         for name in in_turns.keys() & alone.keys():
             shared = in_turns[name].keys() & alone[name].keys()
             ratios = {cell: math.log(in_turns[name][cell] / alone[name][cell]) for cell in sorted(shared)}
             if ratios:
-                found[scenario, name] = ratios
-    return found
+                log_ratios[scenario, name] = ratios
+    return log_ratios
 
 
 def mean_by_block(ratios: Iterable[Mapping[tuple[int, Cell], float]]) -> list[float]:
-    """Return the mean of each block of each run over all that is given. Pure."""
+    """Return the mean of each block of each run over all ratios. Pure."""
     blocks: dict[tuple[int, int], list[float]] = defaultdict(list)
     for mapping in ratios:
         for (number, (block, _)), value in mapping.items():
@@ -317,14 +320,16 @@ def print_same(runs: Sequence[Run]) -> None:
     margins = ", ".join(f"{metric} {margin:.0%}" for metric, margin in MARGINS.items())
     print(f"margins: {margins}\n{'scenario':10}{'contestant':21}{'metric':12}{'ratio':>28}{'blocks':>8}")
     for metric, margin in MARGINS.items():
-        found: dict[tuple[str, str], dict[tuple[int, Cell], float]] = defaultdict(dict)
+        ratios_of: dict[tuple[str, str], dict[tuple[int, Cell], float]] = defaultdict(dict)
         for number, run in enumerate(runs):
             for key, ratios in collect_log_ratios(run, metric).items():
-                found[key] |= {(number, cell): value for cell, value in ratios.items()}
-        closed = {one.name for one in runs[0].experiment.scenarios if one.arrivals == "closed"}
-        asked = {key: value for key, value in found.items() if metric != "throughput" or key[0] in closed}
-        for scenario in sorted({scenario for scenario, _ in asked}):
-            members = {name: value for (of, name), value in sorted(asked.items()) if of == scenario}
+                ratios_of[key] |= {(number, cell): value for cell, value in ratios.items()}
+        closed = {scenario.name for scenario in runs[0].experiment.scenarios if scenario.arrivals == "closed"}
+        shown = {key: value for key, value in ratios_of.items() if metric != "throughput" or key[0] in closed}
+        for scenario in sorted({scenario for scenario, _ in shown}):
+            members = {
+                name: value for (member_scenario, name), value in sorted(shown.items()) if member_scenario == scenario
+            }
             _print_same(scenario, "all", metric, margin, mean_by_block(members.values()))
             for name, value in members.items():
                 _print_same(scenario, name, metric, margin, mean_by_block([value]))
@@ -350,38 +355,38 @@ def find_groups(runs: Sequence[Run]) -> list[tuple[str, Group]]:
         for trial in outcomes.judged(run).all_trials:
             if trial.slices and trial.status in outcomes.RANKED:
                 key = (number, trial.scenario, trial.block, level_key(trial.levels), trial.attempt)
-                groups[key][_side(trial)] = trial.slices
+                groups[key][_name_side(trial)] = trial.slices
     return [(str(key[1]), group) for key, group in groups.items() if len(group) > 1]
 
 
-def _side(trial: Trial) -> str:
+def _name_side(trial: Trial) -> str:
     return f"{trial.contestant} (twin)" if trial.twin else trial.contestant
 
 
 def find_effects(group: Group, figure: Figure) -> dict[tuple[str, str], float]:
     """Return the effects of order within one group, as log ratios: of the first place against the later ones, and of
-    each contestant after each other (or after itself, from one turn to the next) against it after the rest. What a turn
-    and a contestant have in common is taken out. Pure."""
+    each contestant after each other (or after itself, from one turn to the next) against it after the rest. The means
+    of turns and of contestants are taken out. Pure."""
     logs = {
-        (one.turn, name): math.log(value)
+        (slice_.turn, name): math.log(value)
         for name, slices in group.items()
-        for one in slices
-        if one.kept and (value := figure(one)) > 0
+        for slice_ in slices
+        if slice_.kept and (value := figure(slice_)) > 0
     }
     turns = [turn for turn in {turn for turn, _ in logs} if all((turn, name) in logs for name in group)]
     if len(turns) < 2:
         return {}
-    of_turn = {turn: statistics.fmean(logs[turn, name] for name in group) for turn in turns}
-    of_name = {name: statistics.fmean(logs[turn, name] for turn in turns) for name in group}
-    middle = statistics.fmean(of_turn.values())
-    places = {(one.turn, one.place): name for name, slices in group.items() for one in slices}
+    mean_of_turn = {turn: statistics.fmean(logs[turn, name] for name in group) for turn in turns}
+    mean_of_name = {name: statistics.fmean(logs[turn, name] for turn in turns) for name in group}
+    middle = statistics.fmean(mean_of_turn.values())
+    places = {(slice_.turn, slice_.place): name for name, slices in group.items() for slice_ in slices}
     first: list[float] = []
     later: list[float] = []
     after: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (turn, place), name in places.items():
-        if turn not in of_turn:
+        if turn not in mean_of_turn:
             continue
-        residual = logs[turn, name] - of_turn[turn] - of_name[name] + middle
+        residual = logs[turn, name] - mean_of_turn[turn] - mean_of_name[name] + middle
         (later if place else first).append(residual)
         before = places.get((turn, place - 1) if place else (turn - 1, len(group) - 1))
         if before is not None:
@@ -389,40 +394,41 @@ def find_effects(group: Group, figure: Figure) -> dict[tuple[str, str], float]:
     effects = {("first place", ""): statistics.fmean(first) - statistics.fmean(later)}
     for name, by_before in after.items():
         for before, residuals in by_before.items():
-            rest = [value for other, values in by_before.items() if other != before for value in values]
+            rest = [value for predecessor, values in by_before.items() if predecessor != before for value in values]
             if rest:
                 effects[name, before] = statistics.fmean(residuals) - statistics.fmean(rest)
     return effects
 
 
 def print_order(runs: Sequence[Run]) -> None:
-    """Print the effect of the first place, and the largest effect of who was before."""
+    """Print the effect of the first place, and the largest effect of the contestant before."""
     groups = find_groups(runs)
-    closed = {one.name for run in runs for one in run.experiment.scenarios if one.arrivals == "closed"}
+    closed = {scenario.name for run in runs for scenario in run.experiment.scenarios if scenario.arrivals == "closed"}
     figures: dict[str, tuple[Figure, list[tuple[str, Group]]]] = {
-        "messages": (lambda one: one.sent, [(name, group) for name, group in groups if name in closed]),
-        "CPU/message": (lambda one: one.cpu_s / one.sent if one.sent else 0.0, groups),
+        "messages": (lambda slice_: slice_.sent, [(name, group) for name, group in groups if name in closed]),
+        "CPU/message": (lambda slice_: slice_.cpu_s / slice_.sent if slice_.sent else 0.0, groups),
     }
     print(f"\nOrder: effects on a slice, 90% interval; * within {LARGEST_EFFECT:.0%}")
-    for what, (figure, of) in figures.items():
-        found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for scenario, group in of:
+    for label, (figure, figure_groups) in figures.items():
+        effects_of: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        for scenario, group in figure_groups:
             for (name, before), effect in find_effects(group, figure).items():
-                found["" if name == "first place" else scenario, name, before].append(effect)
-        ratios = {key: estimate_ratio(effects) for key, effects in found.items() if len(effects) >= FEWEST_BLOCKS}
+                effects_of["" if name == "first place" else scenario, name, before].append(effect)
+        ratios = {key: estimate_ratio(effects) for key, effects in effects_of.items() if len(effects) >= FEWEST_BLOCKS}
         if not ratios:
-            print(f"{what:12} too few groups of slices ({len(of)})")
+            print(f"{label:12} too few groups of slices ({len(figure_groups)})")
             continue
         first = ratios.pop(("", "first place", ""), None)
         if first is not None:
-            print(f"{what:12} first place against later: {first} {'*' if first.is_within(LARGEST_EFFECT) else ' '}")
+            print(f"{label:12} first place against later: {first} {'*' if first.is_within(LARGEST_EFFECT) else ' '}")
         if ratios:
-            (scenario, name, before), most = max(ratios.items(), key=lambda item: abs(math.log(item[1].middle)))
-            apart = sum(not ratio.low <= 1 <= ratio.high for ratio in ratios.values())
+            (scenario, name, before), largest = max(ratios.items(), key=lambda item: abs(math.log(item[1].middle)))
+            different = sum(not ratio.low <= 1 <= ratio.high for ratio in ratios.values())
             within = sum(ratio.is_within(LARGEST_EFFECT) for ratio in ratios.values())
-            print(f"{what:12} largest of {len(ratios)}: {most}, {scenario}: {name} after {before}")
+            print(f"{label:12} largest of {len(ratios)}: {largest}, {scenario}: {name} after {before}")
             print(
-                f"{what:12} {apart} of {len(ratios)} intervals leave out 0 (10% by chance), {within} within the margin"
+                f"{label:12} {different} of {len(ratios)} intervals leave out 0 (10% by chance), "
+                f"{within} within the margin"
             )
 
 
@@ -433,34 +439,34 @@ def print_aa(runs: Sequence[Run]) -> None:
     """Print how many A/A comparisons came out different."""
     controls = [analyse(run).control for run in runs]
     print("\nA/A: a contestant against itself, both in turns with all others")
-    for what, rates in (
+    for label, rates in (
         ("as a ranking would find it", [control.different for control in controls]),
         ("by a single test at 5%", [control.single for control in controls]),
     ):
-        times, of = sum(rate.count for rate in rates), sum(rate.of for rate in rates)
-        share = f" ({times / of:.1%})" if of else ""
-        print(f"{what:28}: {times} of {of} different{share}")
+        different, compared = sum(rate.count for rate in rates), sum(rate.of for rate in rates)
+        share = f" ({different / compared:.1%})" if compared else ""
+        print(f"{label:28}: {different} of {compared} different{share}")
 
 
 # --- all of it ----------------------------------------------------------------------------------------------------
 
 
 def run_batches(
-    experiment: Experiment, servers: Sequence[Contestant], limit_s: float, seed: int, to: Path
+    experiment: Experiment, servers: Sequence[Contestant], limit_s: float, seed: int, results: Path
 ) -> list[Run]:
-    """Run an experiment again and again, each time with another seed, until the time is up."""
+    """Run an experiment repeatedly, each time with another seed, until the time is up."""
     runs, batches = [], Batches(limit_s)
     for number in batches:
-        asked = msgspec.structs.replace(
+        seeded = msgspec.structs.replace(
             experiment, seed=seed + number, time_budget_s=None, time_limit_s=max(60.0, batches.left_s)
         )
-        runs.append(measure(asked, servers, to))
+        runs.append(measure(seeded, servers, results))
         print(f"{experiment.name}: {number + 1} runs, {batches.left_s:.0f} s left", file=sys.stderr, flush=True)
     return runs
 
 
 def main() -> None:
-    """Do what the options say."""
+    """Parse the options and run the parts that they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("curve", "same", "order", "aa"):
         parser.add_argument(f"--{name}", action="store_true")
@@ -483,19 +489,23 @@ def main() -> None:
             print_curve(min(limit_s, 120.0))
         if "same" in kinds:
             quick, servers = load_quick()
-            both = with_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
-            same = run_batches(
-                msgspec.structs.replace(both, name="same", aa_share=0.0), servers, limit_s, options.seed, results
+            same_experiment = with_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
+            same_runs = run_batches(
+                msgspec.structs.replace(same_experiment, name="same", aa_share=0.0),
+                servers,
+                limit_s,
+                options.seed,
+                results,
             )
-            print_same(same)
-            runs += same
+            print_same(same_runs)
+            runs += same_runs
         if "aa" in kinds:
             quick, servers = load_quick()
-            twice = msgspec.structs.replace(quick, name="aa", aa_share=MOST_AA_SHARE, claims=(), figures=())
-            twice = twice.with_each(blocks=FEWEST_BLOCKS, most_blocks=None)
-            found = run_batches(twice, servers, limit_s, options.seed, results)
-            print_aa(found)
-            runs += found
+            twin_experiment = msgspec.structs.replace(quick, name="aa", aa_share=MOST_AA_SHARE, claims=(), figures=())
+            twin_experiment = twin_experiment.with_each(blocks=FEWEST_BLOCKS, most_blocks=None)
+            aa_runs = run_batches(twin_experiment, servers, limit_s, options.seed, results)
+            print_aa(aa_runs)
+            runs += aa_runs
         if "order" in kinds:
             print_order(runs)
     print(f"\n{(time.monotonic() - began_s) / 60:.1f} minutes, load average {os.getloadavg()[1]:.1f}")
