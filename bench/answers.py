@@ -1,18 +1,19 @@
-"""How often a run answers: six servers, of which one is equal to the first and four are worse by a planted amount,
-within the time of one question of `quick`, in turns and with turns = "off"; --turns leaves one of these out.
+"""Counts how often a run answers right: six servers, of which one is equal to the first and four are worse by a planted
+amount, within the time of one question of `quick`, in turns and with turns = "off"; --turns leaves one of these out.
 
     python bench/answers.py [--seconds 70] [--runs 20] [--minutes 10] [--only cpu p99] [--turns on off]
                             [--disturbed] [--seed 1] [--server PATH] [--results DIR]
 
-cpu: a closed loop of 10 connections; a message costs 100 us of work, and 2, 5, 10 and 20% more. Asked for: throughput
-and CPU per message. p99: 5000 messages a second over 100 connections; two in a hundred wait 2 ms, and 10, 25 and 50%
-longer; of the last server, one more in a hundred waits 10 ms ("1 in 100"). Asked for: p99. Of each planted difference
-to the first server: the share of runs that proved it, and that proved its opposite; the median ratio that was found,
-and the median of half the interval's width. Of the equal one every difference is wrong.
+cpu: a closed loop of 10 connections; a message costs 100 us of work, and 2, 5, 10 and 20% more. The question is about
+throughput and CPU per message. p99: 5000 messages a second over 100 connections; two in a hundred wait 2 ms, and 10, 25
+and 50% longer; of the last server, one more in a hundred waits 10 ms ("1 in 100"). The question is about p99. For each
+planted difference to the first server it prints the share of runs that proved it, and that proved its opposite; the
+median of the measured ratio, and the median of half the interval's width. Every difference of the equal server is
+wrong.
 
 The settings and the questions take turns, so that a change of the machine meets all alike; it ends when another round
 would not fit into --minutes, after one round at the least. --disturbed runs bench/disturb.py beside each run, and
-$NETDYNO_FOREIGN_LOAD says what becomes of disturbed trials. $NETDYNO_BUILD names the build.
+$NETDYNO_FOREIGN_LOAD decides about disturbed trials. $NETDYNO_BUILD names the build.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from netdyno.statistics.stats import Comparison
 BASE = "plain"
 WORK_NS, LATE_US, RARE_US = 100_000, 2000, 10_000
 SIZE = 64
-"""Bytes of a message, which bench/planted_server.cpp knows."""
+"""Bytes of a message, which are known to bench/planted_server.cpp."""
 EQUAL = "equal"
 PLANTED: Mapping[str, Mapping[str, tuple[int, int, int]]] = {
     "cpu": {
@@ -69,7 +70,7 @@ PLANTED: Mapping[str, Mapping[str, tuple[int, int, int]]] = {
         "1-in-100": (0, LATE_US, RARE_US),
     },
 }
-"""Of each question the servers, with the arguments of bench/planted_server.cpp."""
+"""The servers of each question, with the arguments of bench/planted_server.cpp."""
 METRICS = {"cpu": ("throughput", "cpu"), "p99": ("p99",)}
 WORSE = {"throughput": "lower", "cpu": "higher", "p99": "higher"}
 TURNS: tuple[OnOff, ...] = ("on", "off")
@@ -78,19 +79,19 @@ MOST_DISTURBED_S = 1200
 
 
 class Verdict(NamedTuple):
-    """What one run says of a server against the first: `ratio` is its metric over the first's."""
+    """The result of one run for a server against the first: `ratio` is its metric over the first's."""
 
     ratio: float
     half_width: float
     different: bool
 
     def is_right(self, metric: str) -> bool:
-        """Whether it is proven worse, as planted."""
+        """Whether the server is proven worse, as planted."""
         return self.different and (self.ratio > 1) == (WORSE[metric] == "higher")
 
 
 class Summary(NamedTuple):
-    """Of many runs: how many decided rightly and wrongly, and the medians of ratio and half width."""
+    """The counts of right and wrong decisions over many runs, and the medians of ratio and half width."""
 
     runs: int
     right: int
@@ -100,7 +101,7 @@ class Summary(NamedTuple):
 
 
 def summarise(verdicts: Sequence[Verdict], metric: str, *, equal: bool = False) -> Summary:
-    """Count what the runs say. Of equal servers every difference is wrong. Pure."""
+    """Count the decisions of the runs. Of equal servers every difference is wrong. Pure."""
     ratios = [verdict.ratio for verdict in verdicts if not math.isnan(verdict.ratio)]
     right = 0 if equal else sum(verdict.is_right(metric) for verdict in verdicts)
     return Summary(
@@ -116,8 +117,8 @@ def verdict_of(comparison: Comparison, base: str) -> Verdict:
     """Return a comparison as a verdict on the side that is not the base. Pure."""
     ratio = comparison.ratio if comparison.b == base else 1 / comparison.ratio
     interval = comparison.interval
-    half = math.sqrt(interval.high / interval.low) - 1 if interval is not None and interval.low > 0 else math.inf
-    return Verdict(ratio, half, comparison.different)
+    half_width = math.sqrt(interval.high / interval.low) - 1 if interval is not None and interval.low > 0 else math.inf
+    return Verdict(ratio, half_width, comparison.different)
 
 
 def find_verdicts(run: Run, question: str) -> dict[tuple[str, str], Verdict]:
@@ -125,16 +126,19 @@ def find_verdicts(run: Run, question: str) -> dict[tuple[str, str], Verdict]:
     undecided. Pure."""
     (findings,) = analyse(run).scenarios
     undecided = Verdict(math.nan, math.inf, different=False)
-    found = {(name, metric): undecided for metric in METRICS[question] for name in PLANTED[question] if name != BASE}
+    verdicts = {(name, metric): undecided for metric in METRICS[question] for name in PLANTED[question] if name != BASE}
     for axis in findings.axes:
-        for one in axis.comparisons:
-            if one.axis in METRICS[question] and BASE in (one.a, one.b):
-                found[one.b if one.a == BASE else one.a, one.axis] = verdict_of(one, BASE)
-    return found
+        for comparison in axis.comparisons:
+            if comparison.axis in METRICS[question] and BASE in (comparison.a, comparison.b):
+                verdicts[comparison.b if comparison.a == BASE else comparison.a, comparison.axis] = verdict_of(
+                    comparison, BASE
+                )
+    return verdicts
 
 
 def make_experiment(question: str, turns: OnOff, seconds: float, seed: int) -> Experiment:
-    """Return the experiment of one run: as a question of `quick`, with its blocks and a share of its time. Pure."""
+    """Return the experiment of one run: that of a question of `quick`, with its blocks and a share of its time.
+    Pure."""
     load = (
         {"connections": 10, "metric": "throughput"}
         if question == "cpu"
@@ -170,7 +174,7 @@ def make_servers(program: Path, question: str) -> tuple[Contestant, ...]:
 
 @contextmanager
 def disturbing(seed: int, *, wanted: bool) -> Iterator[None]:
-    """Run bench/disturb.py meanwhile, if it is wanted."""
+    """Run bench/disturb.py within the context, if `wanted`."""
     if not wanted:
         yield
         return
@@ -186,26 +190,30 @@ def disturbing(seed: int, *, wanted: bool) -> Iterator[None]:
 
 
 def print_summary(
-    found: Mapping[tuple[str, OnOff, str, str], Sequence[Verdict]], minutes: Mapping[tuple[str, OnOff], Sequence[float]]
+    verdicts_by_cell: Mapping[tuple[str, OnOff, str, str], Sequence[Verdict]],
+    minutes: Mapping[tuple[str, OnOff], Sequence[float]],
 ) -> None:
     """Print one line for each planted difference, metric and setting."""
     print(
         f"{'question':10}{'planted':12}{'metric':12}{'turns':>6}{'runs':>6}{'proven':>8}{'wrong':>7}{'ratio':>8}{'±':>8}{'minutes':>9}"
     )
-    for question, name, metric in dict.fromkeys((question, name, metric) for question, _, name, metric in found):
+    for question, name, metric in dict.fromkeys(
+        (question, name, metric) for question, _, name, metric in verdicts_by_cell
+    ):
         for turns in TURNS:
-            if verdicts := found.get((question, turns, name, metric)):
+            if verdicts := verdicts_by_cell.get((question, turns, name, metric)):
                 summary = summarise(verdicts, metric, equal=name == EQUAL)
                 proven = "-" if name == EQUAL else f"{summary.right / summary.runs:.0%}"
-                took = statistics.median(minutes[question, turns])
+                run_minutes = statistics.median(minutes[question, turns])
                 print(
                     f"{question:10}{name:12}{metric:12}{turns:>6}{summary.runs:6}{proven:>8}"
-                    f"{summary.wrong / summary.runs:7.0%}{summary.ratio:8.3f}{summary.half_width:8.1%}{took:9.1f}"
+                    f"{summary.wrong / summary.runs:7.0%}{summary.ratio:8.3f}{summary.half_width:8.1%}"
+                    f"{run_minutes:9.1f}"
                 )
 
 
 def main() -> None:
-    """Do what the options say."""
+    """Run the rounds and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=70.0, help="time budget of one run")
     parser.add_argument("--runs", type=int, default=20, help="of each question and setting, at most")
@@ -219,7 +227,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.server.is_file():
         raise SystemExit(f"{options.server} is not built: cmake --build {build_dir()} --target planted_server")
-    found: dict[tuple[str, OnOff, str, str], list[Verdict]] = defaultdict(list)
+    verdicts_by_cell: dict[tuple[str, OnOff, str, str], list[Verdict]] = defaultdict(list)
     minutes: dict[tuple[str, OnOff], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as temporary:
         for number in Batches(60 * options.minutes):
@@ -235,11 +243,11 @@ def main() -> None:
                         )
                     minutes[question, turns].append((time.monotonic() - began_s) / 60)
                     for (name, metric), verdict in find_verdicts(run, question).items():
-                        found[question, turns, name, metric].append(verdict)
+                        verdicts_by_cell[question, turns, name, metric].append(verdict)
             print(f"round {number + 1} of at most {options.runs}", file=sys.stderr, flush=True)
-    beside = "beside bench/disturb.py" if options.disturbed else "undisturbed"
-    print(f"planted differences, {options.seconds:g} s a run, {beside}, load average {os.getloadavg()[1]:.1f}")
-    print_summary(found, minutes)
+    neighbour = "beside bench/disturb.py" if options.disturbed else "undisturbed"
+    print(f"planted differences, {options.seconds:g} s a run, {neighbour}, load average {os.getloadavg()[1]:.1f}")
+    print_summary(verdicts_by_cell, minutes)
 
 
 if __name__ == "__main__":
