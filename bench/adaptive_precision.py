@@ -1,4 +1,4 @@
-"""What ending a run by the width of its intervals does to these intervals and to the verdicts: the figures of
+"""Shows what ending a run by the width of its intervals does to these intervals and to the verdicts: the figures of
 docs/adr/adaptive-precision.md, from simulation.
 
     python bench/adaptive_precision.py [RUNS [NOISE]]
@@ -8,8 +8,8 @@ rules: `first look` ends at the first look at which all are narrow, from five bl
 (precision.py); `fixed` has in each run the number of blocks that the rule takes in the middle. Printed for each:
 
     blocks    the mean number; `end` the share of runs that reached the budget
-    covered   how many of the 95% intervals hold the truth where the run ends
-    false     in how many runs the test calls some two different that are the same; a dash where no two are the same
+    covered   the share of the 95% intervals that hold the truth where the run ends
+    false     the share of runs in which the test calls two equals different; a dash where no two are equal
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from netdyno.statistics import block_counts, precision, stats
 from netdyno.statistics.stats import Floats
 
 NOISE = 0.05
-"""Standard deviation of the log figure of one trial, where nothing else is said."""
+"""Standard deviation of the log figure of one trial, unless stated otherwise."""
 BUDGET = 50
 Draw = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
-"""From (runs, blocks, contestants) to logs of figures of equal contestants."""
+"""A function from (runs, blocks, contestants) to logs of figures of equal contestants."""
 
 
 # --- machines ----------------------------------------------------------------------------------------------------
@@ -43,7 +43,8 @@ def log_normal(random: np.random.Generator, shape: tuple[int, int, int]) -> Floa
 
 
 def drifting(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
-    """The machine changes between blocks by a fifth, and within a block steadily, by as much; the order is random."""
+    """Draw a machine that changes by a fifth between blocks, and steadily by as much within each; the order is
+    random."""
     between = np.cumsum(random.normal(0, 0.2, (*shape[:2], 1)), axis=1)
     slope = random.normal(0, 0.2, (*shape[:2], 1))
     order = random.permuted(np.broadcast_to(np.arange(shape[2]) / (shape[2] - 1), shape), axis=2)
@@ -51,7 +52,7 @@ def drifting(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats
 
 
 def slow_trials(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
-    """One trial in ten is slower by a fifth to a half."""
+    """Draw figures of which one in ten is slower by a fifth to a half."""
     hit = random.random(shape) < 0.1
     return random.normal(0, NOISE, shape) - hit * random.uniform(0.2, 0.6, shape)
 
@@ -61,13 +62,13 @@ def heavy_tails(random: np.random.Generator, shape: tuple[int, int, int]) -> Flo
 
 
 def moody(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
-    """Ten blocks at a time are quiet or rough."""
+    """Draw quiet or rough noise, ten blocks at a time."""
     phases = np.where(random.random((shape[0], shape[1] // 10 + 1, 1)) < 0.5, 0.4, 1.6)
     return random.normal(0, NOISE, shape) * phases.repeat(10, axis=1)[:, : shape[1]]
 
 
 def one_is_skewed(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
-    """The first contestant has mishaps that the others do not have; on the average it is as fast."""
+    """Draw mishaps of the first contestant that the others do not have; on the average it is as fast."""
     logs = random.normal(0, NOISE, shape)
     logs[:, :, 0] += 0.07 - random.exponential(0.07, shape[:2])
     return logs
@@ -75,7 +76,7 @@ def one_is_skewed(random: np.random.Generator, shape: tuple[int, int, int]) -> F
 
 @dataclass(frozen=True)
 class Machine:
-    """`asked` are the precisions asked for: one that is reached early, and one that takes longer."""
+    """`asked` are the requested precisions: one that is reached early, and one that takes longer."""
 
     draw: Draw
     asked: tuple[float, float]
@@ -90,8 +91,8 @@ MACHINES = {
     "one skewed": Machine(one_is_skewed, (0.09, 0.06)),
 }
 DIFFERENCES = {"none": 0.0, "as asked": 1.0, "five times": 5.0}
-"""Between the last contestant and the first, in units of the precision asked for. Of four, the third lies half-way and
-the second is the same as the first."""
+"""The difference between the last contestant and the first, in units of the requested precision. Of four, the third
+lies half-way and the second is the same as the first."""
 CONTESTANTS = (2, 4)
 
 
@@ -114,31 +115,31 @@ class Looks:
 
 
 def look(series: Floats) -> Looks:
-    """`series` are log ratios over (runs, blocks, comparisons)."""
+    """Look at the log ratios `series`, over (runs, blocks, comparisons), after each block."""
     runs, budget, comparisons = series.shape
     shape = (budget + 1, runs, comparisons)
     means, halves, about_none = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.inf)
     sums, squares = np.cumsum(series, axis=1), np.cumsum(series**2, axis=1)
     for count in range(block_counts.FEWEST_BLOCKS, budget + 1):
-        seen = series[:, :count]
+        measured = series[:, :count]
         means[count] = sums[:, count - 1] / count
-        halves[count] = stats.student(count - 1) * seen.std(axis=1, ddof=1) / math.sqrt(count)
+        halves[count] = stats.student(count - 1) * measured.std(axis=1, ddof=1) / math.sqrt(count)
         about_none[count] = precision.half_about_none(count, squares[:, count - 1])
     return Looks(means - halves, means + halves, means, about_none)
 
 
 def first_true(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The first look of each run at which it ends; else the budget."""
+    """Return the first look of each run at which it ends; else the budget."""
     return np.where(ends.any(axis=0), ends.argmax(axis=0), len(ends) - 1)
 
 
-def at_first_look(looks: Looks, asked: float) -> NDArray[np.int64]:
-    return first_true((looks.halves <= math.log1p(asked)).all(axis=2))
+def at_first_look(looks: Looks, requested: float) -> NDArray[np.int64]:
+    return first_true((looks.halves <= math.log1p(requested)).all(axis=2))
 
 
-def by_rule(looks: Looks, asked: float) -> NDArray[np.int64]:
-    """Where precision.settled holds for the first time of all comparisons; a test holds the two together."""
-    narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.about_none, asked), dtype=bool)
+def by_rule(looks: Looks, requested: float) -> NDArray[np.int64]:
+    """Return the look at which precision.settled first holds for all comparisons; a test holds the two together."""
+    narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.about_none, requested), dtype=bool)
     narrow[: block_counts.FIRST_LOOK] = False
     ends = narrow.copy()
     for earlier in range(1, block_counts.LOOKS):
@@ -159,26 +160,26 @@ class Outcome:
 
 def outcome(series: Floats, looks: Looks, truth: Floats, ends: NDArray[np.int64]) -> Outcome:
     runs = np.arange(len(ends))
-    held = (looks.low[ends, runs] <= truth) & (truth <= looks.high[ends, runs])
+    covered = (looks.low[ends, runs] <= truth) & (truth <= looks.high[ends, runs])
     equal = np.isclose(truth, 0)
     return Outcome(
         blocks=float(ends.mean()),
         at_budget=float((ends == series.shape[1]).mean()),
-        covered=float(held.mean()),
+        covered=float(covered.mean()),
         false_alarms=false_alarms(looks, equal, ends) if equal.any() else None,
     )
 
 
 def false_alarms(looks: Looks, equal: NDArray[np.bool_], ends: NDArray[np.int64]) -> float:
-    """The share of runs in which, corrected for all comparisons, some false difference is left. A comparison's spread
-    is its own here: two contestants have nobody to borrow from, and that is the worst case."""
+    """Return the share of runs in which, corrected for all comparisons, some false difference is left. A comparison's
+    spread is its own here: two contestants have no others to borrow from, and that is the worst case."""
     comparisons = len(equal)
     runs = np.arange(len(ends))
     wider = np.array(
         [stats.student(int(count) - 1, stats.LEVEL / comparisons) / stats.student(int(count) - 1) for count in ends]
     )
-    far = np.abs(looks.means[ends, runs]) > wider[:, None] * looks.halves[ends, runs]
-    return float((far & equal).any(axis=1).mean())
+    is_different = np.abs(looks.means[ends, runs]) > wider[:, None] * looks.halves[ends, runs]
+    return float((is_different & equal).any(axis=1).mean())
 
 
 class Simulation:
@@ -191,21 +192,21 @@ class Simulation:
         self._series = self._contrasts(logs)
 
     def _contrasts(self, figures: Floats) -> Floats:
-        """Of each two contestants, along the last axis."""
-        return np.stack([figures[..., a] - figures[..., b] for a, b in self._pairs], axis=-1)
+        """Return the differences of each two contestants, along the last axis."""
+        return np.stack([figures[..., first] - figures[..., second] for first, second in self._pairs], axis=-1)
 
-    def outcomes(self, times: float, asked: float) -> Iterator[Outcome]:
-        """What comes of each rule, in the order of RULES, over the same runs."""
+    def outcomes(self, times: float, requested: float) -> Iterator[Outcome]:
+        """Yield the outcome of each rule, in the order of RULES, over the same runs."""
         effects = np.zeros(self._contestants)
-        effects[-1] = times * math.log1p(asked)
+        effects[-1] = times * math.log1p(requested)
         if self._contestants > 3:
             effects[-2] = effects[-1] / 2
         truth = self._contrasts(effects)
         series = self._series + truth
         looks = look(series)
-        ends = by_rule(looks, asked)
-        for each in (at_first_look(looks, asked), ends, np.full(len(ends), int(np.median(ends)))):
-            yield outcome(series, looks, truth, each)
+        ends = by_rule(looks, requested)
+        for rule_ends in (at_first_look(looks, requested), ends, np.full(len(ends), int(np.median(ends)))):
+            yield outcome(series, looks, truth, rule_ends)
 
 
 RULES = ("first look", "rule", "fixed")
@@ -217,14 +218,14 @@ def main(runs: int, noise: str | None) -> None:
     for name in MACHINES if noise is None else [noise]:
         for contestants in CONTESTANTS:
             simulation = Simulation(MACHINES[name], contestants, runs)
-            for (difference, times), asked in itertools.product(DIFFERENCES.items(), MACHINES[name].asked):
-                told = "".join(map(row, simulation.outcomes(times, asked)))
-                print(f"{name:13}{contestants:8}{asked:7.0%}  {difference:12}{told}", flush=True)
+            for (difference, times), requested in itertools.product(DIFFERENCES.items(), MACHINES[name].asked):
+                rows = "".join(map(row, simulation.outcomes(times, requested)))
+                print(f"{name:13}{contestants:8}{requested:7.0%}  {difference:12}{rows}", flush=True)
 
 
-def row(one: Outcome) -> str:
-    false = "-" if one.false_alarms is None else f"{one.false_alarms:.1%}"
-    return f"| {'':10}{one.blocks:7.1f}{one.at_budget:6.0%}{one.covered:9.1%}{false:>7} "
+def row(outcome: Outcome) -> str:
+    false = "-" if outcome.false_alarms is None else f"{outcome.false_alarms:.1%}"
+    return f"| {'':10}{outcome.blocks:7.1f}{outcome.at_budget:6.0%}{outcome.covered:9.1%}{false:>7} "
 
 
 if __name__ == "__main__":

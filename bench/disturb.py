@@ -1,16 +1,16 @@
-"""A neighbour that takes the cores in bursts, to see what netdyno still finds out beside it.
+"""A neighbour that takes the cores in bursts, to show what netdyno still finds out beside it.
 
     python bench/disturb.py [--cores 0,1] [--seed 1] -- ./netdyno run
     python bench/disturb.py [--cores 0,1] [--seed 1] --seconds 60
 
-While the command runs, or for so long, one process on each core (by default the first two that we may use) burns it in
-bursts of 50 to 800 ms at random times, a quarter of the time, and each at its own times. They run before all that
-netdyno starts (SCHED_FIFO, sched(7)) where this user may do that; elsewhere at normal priority, and then they share a
-core with whoever else wants it. Their times come from the seed alone. They end with this program, however it ends, and
+While the command runs, or for the given seconds, one process on each core (by default the first two that we may use)
+burns it in bursts of 50 to 800 ms at random times, a quarter of the time, and each at its own times. They run before
+all that netdyno starts (SCHED_FIFO, sched(7)) where this user may do that; elsewhere at normal priority, and then they
+share a core with other programs. Their times come from the seed alone. They end with this program, however it ends, and
 after 1200 seconds at the latest.
 
-At the end stderr says what share of each core they took, as CPU time that was measured, and in how many bursts. The
-exit code is the command's (128 + the signal that ended it), or 1 where not every core could be burnt.
+At the end stderr has the share of each core that they took, as measured CPU time, and the number of bursts. The exit
+code is the command's (128 + the signal that ended it), or 1 where not every core could be burnt.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from netdyno.machine.process import RELAY_PRIORITY, Process, TrialError
 
 SHORTEST_S, LONGEST_S = 0.05, 0.8
 SHARE = 0.25
-"""Of the time, in bursts."""
+"""The share of the time that is in bursts."""
 MEAN_GAP_S = (SHORTEST_S + LONGEST_S) / 2 * (1 / SHARE - 1)
 BOUND_S = 1200.0
 PRIORITY = RELAY_PRIORITY + 1
 """Above all of netdyno's own programs, as a hypervisor is."""
 ENDS = {signal.SIGINT, signal.SIGTERM}
 PATIENCE_S = 10.0
-"""For a burner to begin, or to say what it did. Not a speed limit."""
+"""The time for a burner to begin, or to report. Not a speed limit."""
 
 
 # --- the times of the bursts -------------------------------------------------------------------------------------
@@ -50,15 +50,15 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Burst:
-    """In seconds from the beginning."""
+    """A burst, in seconds from the beginning."""
 
     begin_s: float
     end_s: float
 
 
 def schedule(seed: int, core: int, bound_s: float = BOUND_S) -> Iterator[Burst]:
-    """The bursts on a core until the bound, which cuts the last one short. Gaps are exponential, so that nothing can
-    foresee the next burst. Pure."""
+    """Yield the bursts on a core until the bound, which cuts the last one short. Gaps are exponential, so that nothing
+    can foresee the next burst. Pure."""
     chance = random.Random(f"{seed} on core {core}")
     end_s = 0.0
     while True:
@@ -74,7 +74,7 @@ def schedule(seed: int, core: int, bound_s: float = BOUND_S) -> Iterator[Burst]:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one burner did: bursts begun, and CPU seconds used in them, over the time that it was there."""
+    """The work of one burner: bursts begun, and CPU seconds used in them, over its running time."""
 
     core: int
     bursts: int
@@ -97,9 +97,9 @@ def burn(seed: int, core: int, bound_s: float) -> Taken:
             break
         bursts += 1
         before_s = time.process_time()
-        was_told = told_to_end_while_spinning(begun_s + burst.end_s)
+        is_signalled = told_to_end_while_spinning(begun_s + burst.end_s)
         cpu_s += time.process_time() - before_s
-        if was_told:
+        if is_signalled:
             break
     else:
         told_to_end_before(begun_s + bound_s)
@@ -107,12 +107,12 @@ def burn(seed: int, core: int, bound_s: float) -> Taken:
 
 
 def told_to_end_before(end_s: float) -> bool:
-    """Rest until then (time.monotonic). Whether SIGTERM came first; SIGTERM is blocked."""
+    """Rest until `end_s` (time.monotonic). Returns whether SIGTERM came first; SIGTERM is blocked."""
     return signal.sigtimedwait({signal.SIGTERM}, max(0.0, end_s - time.monotonic())) is not None
 
 
 def told_to_end_while_spinning(end_s: float) -> bool:
-    """Burn until then. Whether SIGTERM came first."""
+    """Burn until `end_s`. Returns whether SIGTERM came first."""
     while time.monotonic() < end_s:
         if told_to_end_before(0):
             return True
@@ -125,7 +125,7 @@ def told_to_end_while_spinning(end_s: float) -> bool:
 
 @contextmanager
 def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator[Process]:
-    """A burner on that core, which has begun; it is gone afterwards. Raises TrialError where it does not begin."""
+    """Start a burner on a core, and end it afterwards. Raises TrialError where it does not begin."""
     command = [sys.executable, str(Path(__file__).resolve()), "--burn", str(core)]
     command += ["--seed", str(seed), "--seconds", str(bound_s)]
     name = f"burner of core {core}"
@@ -139,15 +139,15 @@ def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator
 
 
 def what_it_took(burner: Process) -> Taken:
-    """End it and read what it wrote last. Raises TrialError where it did not end well."""
+    """End a burner and read its last line. Raises TrialError where it did not end well."""
     burner.terminate()
     burner.expect_end(time.monotonic(), PATIENCE_S)
     return Taken(**json.loads(Path(burner.output.name).read_text(encoding="utf-8").splitlines()[-1]))
 
 
 def disturb(cores: Sequence[int], seed: int, bound_s: float, beside: Callable[[], int]) -> int:
-    """Burn these cores while `beside` runs, and say what was taken. Returns what `beside` does. Raises
-    TrialError where a burner does not begin, or does not end well."""
+    """Burn these cores while `beside` runs, and print what was taken. Returns the result of `beside`. Raises TrialError
+    where a burner does not begin, or does not end well."""
     realtime = may_run_realtime(PRIORITY)
     with ExitStack() as stack:
         burners = [stack.enter_context(burning(core, seed, bound_s, realtime=realtime)) for core in cores]
@@ -156,8 +156,8 @@ def disturb(cores: Sequence[int], seed: int, bound_s: float, beside: Callable[[]
         code = beside()
         if time.monotonic() - began_s > BOUND_S:
             say(f"the bursts ended after {BOUND_S:g} s, and the command went on without them")
-        found = [what_it_took(burner) for burner in burners]
-    for taken in found:
+        all_taken = [what_it_took(burner) for burner in burners]
+    for taken in all_taken:
         say(str(taken))
     return code
 
@@ -184,9 +184,9 @@ def run(command: Sequence[str]) -> int:
 
 
 def wait(seconds: float) -> int:
-    """For so long, or until one of ENDS, which are blocked."""
-    came = signal.sigtimedwait(ENDS, seconds)
-    return 0 if came is None else 128 + came.si_signo
+    """Wait for this time, or until one of ENDS, which are blocked."""
+    received = signal.sigtimedwait(ENDS, seconds)
+    return 0 if received is None else 128 + received.si_signo
 
 
 def say(text: str) -> None:
@@ -194,13 +194,13 @@ def say(text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    own, command = split_command(arguments)
+    own_arguments, command = split_command(arguments)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=seconds_within_bound, help="how long, where no command says it")
     parser.add_argument("--cores", type=cores_in, default=sorted(os.sched_getaffinity(0))[:2])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--burn", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args(own)
+    options = parser.parse_args(own_arguments)
     if (options.seconds is None) == (not command):
         parser.error("takes either --seconds N or -- COMMAND")
     if options.burn is not None:
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if command:
             return disturb(options.cores, options.seed, BOUND_S, lambda: run(command))
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # before anybody is told that it has begun
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # before the line that announces the bursts
         return disturb(options.cores, options.seed, options.seconds, lambda: wait(options.seconds))
     except TrialError as failure:
         say(str(failure))
@@ -217,10 +217,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own arguments, and what stands after the first "--"."""
+    """Split the arguments into our own and those after the first "--"."""
     words = list(arguments)
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at + 1 :]
+    separator = words.index("--") if "--" in words else len(words)
+    return words[:separator], words[separator + 1 :]
 
 
 def seconds_within_bound(text: str) -> float:
@@ -231,7 +231,7 @@ def seconds_within_bound(text: str) -> float:
 
 
 def cores_in(text: str) -> list[int]:
-    """ "0,1": cores that this process may use, each once."""
+    """Parse "0,1": cores that this process may use, each once."""
     cores = [int(word) for word in text.split(",")]
     allowed = sorted(os.sched_getaffinity(0))
     if len(set(cores)) < len(cores) or not set(cores) <= set(allowed):
