@@ -1,5 +1,5 @@
-"""A server for as long as something is measured, and the cores that both sides stand on: what the scripts beside this
-one share."""
+"""The parts that the scripts beside this one share: a server for the time of a measurement, and the cores of both
+sides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVER_CORE, LOAD_CORE = 0, 1
 
 @dataclass
 class Served:
-    """A running server. `totals` and `cpu_s` are there once it has ended."""
+    """A running server. `totals` and `cpu_s` are set once it has ended."""
 
     url: str
     pid: int
@@ -30,24 +30,25 @@ class Served:
 
 @contextmanager
 def serving(command: Sequence[str], prepare: Callable[[], None] | None = None) -> Iterator[Served]:
-    """A fresh server. `prepare` runs in the child before its exec. Raises RuntimeError where no ready line comes."""
+    """Run a fresh server. `prepare` runs in the child before its exec. Raises RuntimeError where no ready line
+    comes."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=prepare) as server:
         assert server.stdout is not None
         try:
-            served = Served(_line(server.stdout, command)["endpoint"], server.pid)
+            served = Served(_read_line(server.stdout, command)["endpoint"], server.pid)
             yield served
             server.terminate()
-            last = server.stdout.readline()
-            served.totals = json.loads(last) if last else {}
-            _, status, used = os.wait4(server.pid, 0)
+            last_line = server.stdout.readline()
+            served.totals = json.loads(last_line) if last_line else {}
+            _, status, usage = os.wait4(server.pid, 0)
             server.returncode = os.waitstatus_to_exitcode(status)
-            served.cpu_s = used.ru_utime + used.ru_stime
+            served.cpu_s = usage.ru_utime + usage.ru_stime
         finally:
             if server.returncode is None:
                 server.kill()
 
 
-def _line(stdout: IO[str], command: Sequence[str]) -> Any:
+def _read_line(stdout: IO[str], command: Sequence[str]) -> Any:
     line = stdout.readline()
     if not line:
         raise RuntimeError(f"{command[0]} ended before it was ready")
@@ -55,13 +56,14 @@ def _line(stdout: IO[str], command: Sequence[str]) -> Any:
 
 
 def on_core(core: int, *, realtime: bool = False) -> list[str]:
-    """What starts a program on a core (where there are several), at real-time priority where asked for."""
-    pinned = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
-    return [*(["chrt", "--fifo", "1"] if realtime else []), *pinned]
+    """Return the words that start a program on a core (where there are several), at real-time priority if requested."""
+    pinning = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
+    return [*(["chrt", "--fifo", "1"] if realtime else []), *pinning]
 
 
 def comparison_options(doc: str | None, *, server: str, blocks: int, seconds: int, connections: int) -> ArgumentParser:
-    """What every script asks that holds netdyno-load against another load program, with its own defaults."""
+    """Return the options of every script that holds netdyno-load against another load program, with its own
+    defaults."""
     parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--server", default=server, help="its name, and options of its own")
@@ -73,16 +75,16 @@ def comparison_options(doc: str | None, *, server: str, blocks: int, seconds: in
 
 
 def without_audit_failures(result: Any) -> Any:
-    """A result of netdyno-load whose replies were all right. SystemExit where its own audits say otherwise."""
-    wanted = ("verification", "bytes", "connections")
-    failed = [audit for audit in result["audits"] if audit["name"] in wanted and not audit["passed"]]
+    """Return a result of netdyno-load whose replies were all right. SystemExit where one of its own audits failed."""
+    names = ("verification", "bytes", "connections")
+    failed = [audit for audit in result["audits"] if audit["name"] in names and not audit["passed"]]
     if failed:
         raise SystemExit(f"the generator's own audits failed: {failed}")
     return result
 
 
 def quartiles(values: Sequence[float]) -> str:
-    """Of at least two values. Pure."""
+    """Format the quartiles of at least two values. Pure."""
     if len(values) < 2:
         return "[one block]"
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
