@@ -1,8 +1,8 @@
-"""How often a gate errs: the figures of docs/adr/gate.md, by the rule that gates are decided by.
+"""Counts how often a gate errs: the figures of docs/adr/gate.md, by the rule that decides gates.
 
     python bench/gate_errors.py [GATES]
 
-Each gate has so many lines, each a metric with a margin of 5%. What both servers differ by in a block is drawn: from a
+Each gate has LINES lines, each a metric with a margin of 5%. The difference of both servers in a block is drawn: from a
 normal distribution, from one with heavy tails, or from the blocks of a disturbed machine (bench/disturbed_blocks.csv),
 centred. A slower server is so on the first line only. Spread is the standard deviation between blocks; a gate is looked
 at as the harness does, and ends at the first look that decides it, after MOST blocks at the latest.
@@ -33,19 +33,19 @@ MOST = 150
 SLOWER = (1.0, 1.025, 1.05, 1.1)
 SPREADS = (0.03, 0.1)
 Draw = Callable[[np.random.Generator, int], Floats]
-"""Blocks with a mean of 0 and a standard deviation of 1."""
+"""Draws blocks with a mean of 0 and a standard deviation of 1."""
 
 
 def disturbed(column: str = "cpu") -> Draw:
-    """The log ratios of every two contestants of every question, by turns, centred and scaled."""
+    """Draw from the log ratios of every two contestants of every question, by turns, centred and scaled."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     with TABLE.open() as file:
         for row in csv.DictReader(file):
             figures.setdefault(row["question"], {}).setdefault(row["contestant"], {})[row["turn"]] = float(row[column])
     pool: list[Floats] = []
     for contestants in figures.values():
-        for one, other in itertools.combinations(contestants.values(), 2):
-            ratios = np.array([one[turn] - other[turn] for turn in one if turn in other])
+        for first, second in itertools.combinations(contestants.values(), 2):
+            ratios = np.array([first[turn] - second[turn] for turn in first if turn in second])
             if len(ratios) > 1 and ratios.std() > 0:
                 pool.append((ratios - ratios.mean()) / ratios.std())
 
@@ -63,18 +63,18 @@ SHAPES: Mapping[str, Draw] = {
 
 
 def gate(random: np.random.Generator, draw: Draw, spread: float, slower: float) -> tuple[str, int]:
-    """What it ends with, and after how many blocks. All metrics are better when lower."""
+    """Return the verdict of a gate, and its blocks. All metrics are better when lower."""
     truths = [np.log(slower), *([0.0] * (LINES - 1))]
-    drawn = [truth + spread * draw(random, MOST) for truth in truths]
+    lines = [truth + spread * draw(random, MOST) for truth in truths]
     blocks = 0
     for blocks in (count for count in GATE_LOOKS if count <= MOST):
-        ended = decision([_outcome(line[:blocks]) for line in drawn])
-        if ended != "open":
-            return ended, blocks
+        verdict = decision([_judge_line(line[:blocks]) for line in lines])
+        if verdict != "open":
+            return verdict, blocks
     return "open", blocks
 
 
-def _outcome(log_ratios: Floats) -> Outcome:
+def _judge_line(log_ratios: Floats) -> Outcome:
     numbers = np.arange(len(log_ratios))
     pairs = Pairs(numbers, np.zeros_like(numbers), log_ratios)
     return outcome(looks.held(pairs, stats.LEVEL / LINES), MARGIN, "lower")
@@ -91,8 +91,8 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{'blocks are':24}{'spread':>8}{'slower by':>11}{'exit 0':>9}{'exit 1':>9}{'exit 3':>9}{'blocks':>8}")
     for shape, draw in SHAPES.items():
         for spread, slower in itertools.product(SPREADS, SLOWER):
-            found, blocks = rates(gates, draw, spread, slower)
-            shares = "".join(f"{found[end] / gates:9.1%}" for end in ("passes", "fails", "open"))
+            ends, blocks = rates(gates, draw, spread, slower)
+            shares = "".join(f"{ends[end] / gates:9.1%}" for end in ("passes", "fails", "open"))
             print(f"{shape:24}{spread:8.0%}{slower - 1:11.1%}{shares}{blocks:8.0f}", flush=True)
 
 

@@ -1,13 +1,13 @@
-"""How real gates end, of equal servers and of one that was slowed, on this machine as it is.
+"""Shows how real gates end, of equal servers and of one that was slowed, on this machine as it is.
 
     python bench/gate_runs.py [--gates 10] [--beside 1] [--time-budget 60s] [--server epoll-reactor]
                               [--results DIR]
 
 Both servers are the same program, which works for each request (rpc, 10 connections, closed loop): before for 200 us of
 CPU, after for as much, for 5% and for 10% more. A gate has a margin of 5% on throughput and on CPU per message. The
-gates of the three kinds take turns, so that a change of the machine meets all alike; --beside runs so many at a time,
+gates of the three kinds take turns, so that a change of the machine meets all alike; --beside runs several at a time,
 on the same cores, and so disturbs each by the others. $NETDYNO_BUILD names the build; --results keeps the runs, so that
-a gate that ended otherwise than it should can be looked at.
+a gate with a wrong end can be looked at.
 """
 
 from __future__ import annotations
@@ -46,31 +46,42 @@ ENDS = (0, 1, 3)
 
 
 def command(server: Path, service_us: float) -> str:
-    """Of a server that burns so much CPU for each request."""
+    """Return the command of a server that burns this much CPU for each request."""
     work = ["--service-kind", "cpu", "--service-time", f"{service_us:g}us"]
     return shlex.join([str(server), "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
 
 
 def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path | None) -> tuple[int, int]:
-    """The exit code of a gate, and its blocks."""
-    with tempfile.TemporaryDirectory() as place:
-        kept = results / f"{slower - 1:.0%}-{seed}" if results else Path(place)
-        toml = Path(place) / "work.toml"
+    """Run a gate; returns its exit code and its blocks."""
+    with tempfile.TemporaryDirectory() as folder:
+        results_folder = results / f"{slower - 1:.0%}-{seed}" if results else Path(folder)
+        toml = Path(folder) / "work.toml"
         toml.write_text(EXPERIMENT)
         before, after = (command(server, SERVICE_US * times) for times in (1.0, slower))
-        asked = ["--before", before, "--after", after, "--workload", "rpc"]
+        servers = ["--before", before, "--after", after, "--workload", "rpc"]
         margins = ["--margin", "throughput=5", "--margin", "cpu=5", "--time-budget", time_budget, "--seed", str(seed)]
-        done = subprocess.run(
-            [sys.executable, "-m", "netdyno", "gate", str(toml), *asked, *margins, "--results", kept, "--json"],
+        process = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "netdyno",
+                "gate",
+                str(toml),
+                *servers,
+                *margins,
+                "--results",
+                results_folder,
+                "--json",
+            ],
             env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode not in ENDS:
-            sys.exit(f"a gate ended with {done.returncode}: {done.stderr[-2000:]}")
-        lines = json.loads(done.stdout)["gate"]["lines"]
-    return done.returncode, max(line["blocks"] for line in lines)
+        if process.returncode not in ENDS:
+            sys.exit(f"a gate ended with {process.returncode}: {process.stderr[-2000:]}")
+        lines = json.loads(process.stdout)["gate"]["lines"]
+    return process.returncode, max(line["blocks"] for line in lines)
 
 
 def main() -> None:
@@ -80,26 +91,26 @@ def main() -> None:
     parser.add_argument("--time-budget", default="60s")
     parser.add_argument("--server", default="epoll-reactor")
     parser.add_argument("--results", type=Path)
-    asked = parser.parse_args()
-    server = build_dir() / "servers" / asked.server
+    options = parser.parse_args()
+    server = build_dir() / "servers" / options.server
     if not server.is_file():
         sys.exit(f"{server} is not built")
-    found: dict[float, list[tuple[int, int]]] = {slower: [] for slower in SLOWER}
+    ends_of: dict[float, list[tuple[int, int]]] = {slower: [] for slower in SLOWER}
 
-    def one(number: int, slower: float) -> None:
-        found[slower].append(gate(server, slower, asked.time_budget, number, asked.results))
-        print(f"gate {number + 1}, {slower - 1:+.0%}: exit {found[slower][-1][0]}", file=sys.stderr, flush=True)
+    def run_gate(number: int, slower: float) -> None:
+        ends_of[slower].append(gate(server, slower, options.time_budget, number, options.results))
+        print(f"gate {number + 1}, {slower - 1:+.0%}: exit {ends_of[slower][-1][0]}", file=sys.stderr, flush=True)
 
-    with ThreadPoolExecutor(asked.beside) as pool:
-        begun = [pool.submit(one, number, slower) for number in range(asked.gates) for slower in SLOWER]
+    with ThreadPoolExecutor(options.beside) as pool:
+        futures = [pool.submit(run_gate, number, slower) for number in range(options.gates) for slower in SLOWER]
         try:
-            for each in begun:
-                each.result()
+            for future in futures:
+                future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
     print(f"{'slower by':>9}{'gates':>7}{'exit 0':>8}{'exit 1':>8}{'exit 3':>8}{'blocks':>8}{'load':>6}")
-    for slower, ends in found.items():
+    for slower, ends in ends_of.items():
         codes = Counter(code for code, _ in ends)
         counts = "".join(f"{codes[code]:8}" for code in ENDS)
         blocks = median(count for _, count in ends)

@@ -1,9 +1,9 @@
-"""How soon a report is seen, by its number of trials: opened in Chromium, with the time of its first paint, of its end
-of loading, and of a filter.
+"""Measures how soon a report is seen, by its number of trials: opened in Chromium, with the time of its first paint, of
+the end of loading, and of a filter.
 
     python bench/report_paint.py [OPENINGS]
 
-The page is that of the tests' made-up run, its blocks again and again. Times are medians, in milliseconds.
+The page is that of the tests' made-up run, with its blocks repeated. Times are medians, in milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILTER = """() => { const start = performance.now(); document.querySelector('#ch
 
 
 def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
-    """First paint, end of loading, and a contestant left out until the page is laid out anew."""
+    """Return the times of first paint, of the end of loading, and of a new layout after a contestant is left out."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(file.as_uri())
     page.wait_for_function("performance.getEntriesByName('first-paint').length > 0")
@@ -43,18 +43,18 @@ def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
 
 def main(openings: int) -> None:
     run = made_run()
-    blocks = max(one.block for one in run.trials)
+    blocks = max(trial.block for trial in run.trials)
     print(f"{'trials':>6} {'size':>9} {'first paint':>12} {'loaded':>8} {'filtered':>9}")
     program = shutil.which("chromium") or shutil.which("chromium-headless-shell")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        for wanted in TRIALS:
-            times = range(-(-wanted // len(run.trials)))
-            trials = [replace(one, block=one.block + time * blocks) for time in times for one in run.trials]
+        for trial_count in TRIALS:
+            times = range(-(-trial_count // len(run.trials)))
+            trials = [replace(trial, block=trial.block + time * blocks) for time in times for trial in run.trials]
             file = Path(folder) / "report.html"
             report.write(replace(run, trials=tuple(trials)), file)
-            found = zip(*(opened(browser, file) for _ in range(openings)), strict=True)
-            paint, loaded, filtered = map(statistics.median, found)
+            openings_times = zip(*(opened(browser, file) for _ in range(openings)), strict=True)
+            paint, loaded, filtered = map(statistics.median, openings_times)
             size = f"{file.stat().st_size / 2**20:.2f} MiB"
             print(f"{len(trials):>6} {size:>9} {paint:>12.0f} {loaded:>8.0f} {filtered:>9.0f}", flush=True)
         browser.close()
