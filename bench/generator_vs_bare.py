@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How much of a bare epoll loop's speed netdyno-load keeps, with every reply verified and timed.
+"""Measures how much of a bare epoll loop's speed netdyno-load keeps, with every reply verified and timed.
 
-Both meet the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
-drifts by more than the difference that is looked for, so the two alternate, each round gives one ratio, and the ratios
-are what counts. Run by hand on a quiet machine:
+Both load the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
+drifts by more than the expected difference, so the two alternate, each round gives one ratio, and the ratios are the
+result. Run by hand on a quiet machine:
 
     bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000] [--realtime]
 
-With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of both pairs run under SCHED_FIFO, so that what else the
-machine does takes no core from any of them; the kernel keeps 5% for the rest (sched(7)).
+With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of both pairs run under SCHED_FIFO, so that no other work
+of the machine takes a core from any of them; the kernel keeps 5% for the rest (sched(7)).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ REALTIME = False
 
 @dataclass(frozen=True)
 class Rate:
-    """Round trips a second, and CPU microseconds that each cost the generator."""
+    """Round trips a second, and the CPU microseconds that each cost the generator."""
 
     per_second: float
     cpu_us: float
 
 
 def bare_server(build: Path) -> AbstractContextManager[Served]:
-    """A fresh server on SERVER_CORE."""
+    """Start a fresh server on SERVER_CORE."""
     return serving([*on_core(SERVER_CORE, realtime=REALTIME), str(build / "bench/bare_server")])
 
 
@@ -82,13 +82,13 @@ def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
         # Every other round the other way round, so that drift favours neither.
         order = (bare, ours) if number % 2 == 0 else (ours, bare)
         rates = {measure.__name__: measure(build, connections, seconds) for measure in order}
-        b, o = rates["bare"], rates["ours"]
-        ratios.append(o.per_second / b.per_second)
-        bare_us.append(b.cpu_us)
-        our_us.append(o.cpu_us)
+        bare_rate, our_rate = rates["bare"], rates["ours"]
+        ratios.append(our_rate.per_second / bare_rate.per_second)
+        bare_us.append(bare_rate.cpu_us)
+        our_us.append(our_rate.cpu_us)
         print(
-            f"{number + 1:>5} {b.per_second:>9.0f} {o.per_second:>9.0f} {ratios[-1]:>6.3f} "
-            f"{b.cpu_us:>8.2f} {o.cpu_us:>8.2f}",
+            f"{number + 1:>5} {bare_rate.per_second:>9.0f} {our_rate.per_second:>9.0f} {ratios[-1]:>6.3f} "
+            f"{bare_rate.cpu_us:>8.2f} {our_rate.cpu_us:>8.2f}",
             flush=True,
         )
     low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
@@ -100,8 +100,8 @@ def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
 
 
 def interval_of_median(values: Sequence[float]) -> str:
-    """Between two of the values, as far in as at least 95% allow: each lies on either side of the true median with a
-    chance of one half, whatever they are distributed like."""
+    """Return the interval between two of the values, as far in as at least 95% allow: each lies on either side of the
+    true median with a chance of one half, whatever their distribution."""
     count = len(values)
     tail, rank = 0.0, 0  # the chance that fewer than `rank` values, or more than `count - rank`, lie below it
     while (tail := tail + 2 * math.comb(count, rank) / 2**count) <= 0.05:
@@ -113,7 +113,7 @@ def interval_of_median(values: Sequence[float]) -> str:
 
 
 def memory(build: Path, connections: int) -> None:
-    """Peak memory of one process with many connections."""
+    """Print the peak memory of one process with many connections."""
     result = run_ours(build, connections, 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
     print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")

@@ -1,4 +1,5 @@
-"""The servers that bench/peers.py puts under load, each in its own folder, on a core of its own, and ended by id."""
+"""The servers that bench/peers.py puts under load, each in its own folder, on a core of its own, and ended by its
+id."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ class Server:
 
 @contextmanager
 def group(command: Sequence[str], port: int) -> Iterator[int]:
-    """A program and what it starts, from when it listens. All of its group end with it, also one that is stopped."""
+    """Run a program, from when it listens. At the end all of its process group end with it, also a stopped one."""
     silent = subprocess.DEVNULL
     with subprocess.Popen(
         [*on_core(SERVER_CORE), *command], stdin=silent, stdout=silent, stderr=silent, start_new_session=True
     ) as server:
         try:
-            until = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + PATIENCE_S
             while not listens(port):
-                if server.poll() is not None or time.monotonic() > until:
+                if server.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"{command[0]} does not listen")
                 time.sleep(0.02)
             yield server.pid
@@ -59,7 +60,7 @@ def group(command: Sequence[str], port: int) -> Iterator[int]:
 
 
 def send(leader: int, number: signal.Signals) -> None:
-    """To all of the group, if there is one still."""
+    """Send a signal to all of a group, if it still exists."""
     with suppress(ProcessLookupError):
         os.killpg(leader, number)
 
@@ -98,30 +99,31 @@ http {{
 """
 
 
-def _nginx(folder: Path, what: str, path: str) -> Iterator[Up]:
-    """Its defaults (one worker, 1,000 requests a connection), without the log of accesses, which fills disks."""
+def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[Up]:
+    """Serve with nginx's defaults (one worker, 1,000 requests a connection), without the access log, which fills
+    disks."""
     port = free_port()
     settings = folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""  # else its worker may not read the folder
-    settings.write_text(_NGINX.format(folder=folder, port=port, what=what, user=user))
+    settings.write_text(_NGINX.format(folder=folder, port=port, what=location, user=user))
     with group(["nginx", "-p", str(folder), "-c", str(settings), "-e", str(folder / "error.log")], port) as pid:
         yield Up(f"http://127.0.0.1:{port}{path}", pid)
 
 
 def nginx_reply(folder: Path, _: Path) -> Iterator[Up]:
-    yield from _nginx(folder, 'location / { return 200 "Hello\\n"; }', "/")
+    yield from _serve_nginx(folder, 'location / { return 200 "Hello\\n"; }', "/")
 
 
 def nginx_file(folder: Path, _: Path) -> Iterator[Up]:
     (folder / "file.bin").write_bytes(b"x" * (16 << 10))
-    yield from _nginx(folder, f"root {folder};", "/file.bin")
+    yield from _serve_nginx(folder, f"root {folder};", "/file.bin")
 
 
 def python_http(folder: Path, _: Path) -> Iterator[Up]:
     port = free_port()
     (folder / "file.txt").write_text("Hello\n")
-    where = ["--bind", "127.0.0.1", "--directory", str(folder)]
-    with group([sys.executable, "-m", "http.server", str(port), *where], port) as pid:
+    options = ["--bind", "127.0.0.1", "--directory", str(folder)]
+    with group([sys.executable, "-m", "http.server", str(port), *options], port) as pid:
         yield Up(f"http://127.0.0.1:{port}/file.txt", pid)
 
 
@@ -129,9 +131,9 @@ def redis(folder: Path, _: Path) -> Iterator[Up]:
     port = free_port()
     with group(
         ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)], port
-    ) as p:
+    ) as pid:
         say(port, f"SET {REDIS_KEY} {REDIS_VALUE}\r\n", "+OK")
-        yield Up(f"redis://127.0.0.1:{port}", p)
+        yield Up(f"redis://127.0.0.1:{port}", pid)
 
 
 def memcached(_: Path, __: Path) -> Iterator[Up]:
@@ -142,10 +144,10 @@ def memcached(_: Path, __: Path) -> Iterator[Up]:
         yield Up(f"memcached://127.0.0.1:{port}", pid)
 
 
-def say(port: int, words: str, wanted: str) -> None:
+def say(port: int, request: str, expected_reply: str) -> None:
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
-        connection.sendall(words.encode())
-        if not connection.recv(100).startswith(wanted.encode()):
+        connection.sendall(request.encode())
+        if not connection.recv(100).startswith(expected_reply.encode()):
             raise RuntimeError(f"port {port} takes no value")
 
 
@@ -161,6 +163,6 @@ SERVERS = (
 
 @contextmanager
 def running(server: Server, folder: Path, build: Path) -> Iterator[Up]:
-    """A fresh server in a folder of its own."""
+    """Run a fresh server in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     yield from server.start(folder, build)
