@@ -1,5 +1,5 @@
-"""Builds the wheel (PEP 517): CMake's preset `load`, and the program that it makes among the wheel's scripts. Of the
-standard library alone, so that it needs nothing from an index.
+"""Builds the wheel (PEP 517): CMake's preset `load`, with its program among the wheel's scripts. Uses the standard
+library alone, so that it needs nothing from an index.
 
 As everywhere, $NETDYNO_BUILD takes the program of another build as it is."""
 
@@ -23,12 +23,12 @@ NAME = "netdyno_load"
 # In pyproject.toml, too; Python 3.9 and 3.10 cannot read it.
 SUMMARY = "A load generator for network servers that measures honestly: every reply verified, nothing omitted"
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux.*\.so\.\d+")
-"""What every Linux has that has the GNU C library (PEP 600)."""
+"""The libraries of every Linux with the GNU C library (PEP 600)."""
 Settings = Mapping[str, object] | None
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Called by pip and uv. Returns the name of the file that it leaves in the folder."""
+    """Build the wheel for pip or uv. Returns the name of the file that it leaves in the folder."""
     with tempfile.TemporaryDirectory() as prefix:
         program = installed(Path(prefix)) / "bin" / "netdyno-load"
         version, tag = project_version(), f"py3-none-{platform(program)}"
@@ -63,7 +63,7 @@ def write(wheel: Path, files: Mapping[str, bytes], record: str) -> None:
 
 
 def installed(prefix: Path) -> Path:
-    """The generator, built where it is not up to date, without symbols."""
+    """Install the generator without symbols, built where it is not up to date."""
     for tool in ("cmake", "ninja"):
         if shutil.which(tool) is None:
             raise SystemExit(f"netdyno-load: {tool} is missing; packages/debian.txt names what the build needs")
@@ -84,18 +84,18 @@ def project_version() -> str:
 
 
 def platform(program: Path) -> str:
-    """Where the program runs: on every Linux with a C library as new as it asks for; where it asks for other libraries,
-    on machines such as this."""
-    here = re.sub(r"\W", "_", sysconfig.get_platform())
-    said = subprocess.run(["objdump", "-p", str(program)], check=True, capture_output=True, text=True).stdout
-    return platform_of(said, here)
+    """Return where the program runs: on every Linux with a C library as new as it needs; where it needs other
+    libraries, on machines such as this."""
+    this_platform = re.sub(r"\W", "_", sysconfig.get_platform())
+    objdump_output = subprocess.run(["objdump", "-p", str(program)], check=True, capture_output=True, text=True).stdout
+    return platform_of(objdump_output, this_platform)
 
 
-def platform_of(said: str, here: str) -> str:
-    """Of what objdump says of a program's libraries. Pure."""
-    needed = re.findall(r"^\s*NEEDED\s+(\S+)", said, re.MULTILINE)
-    versions = [tuple(map(int, one)) for one in re.findall(r"\bGLIBC_(\d+)\.(\d+)", said)]
-    if not here.startswith("linux_") or not versions or not all(EVERYWHERE.fullmatch(name) for name in needed):
-        return here
+def platform_of(objdump_output: str, this_platform: str) -> str:
+    """Return the platform by objdump's output on a program's libraries. Pure."""
+    needed = re.findall(r"^\s*NEEDED\s+(\S+)", objdump_output, re.MULTILINE)
+    versions = [tuple(map(int, number)) for number in re.findall(r"\bGLIBC_(\d+)\.(\d+)", objdump_output)]
+    if not this_platform.startswith("linux_") or not versions or not all(EVERYWHERE.fullmatch(name) for name in needed):
+        return this_platform
     major, minor = max(versions)
-    return f"manylinux_{major}_{minor}_{here.removeprefix('linux_')}"
+    return f"manylinux_{major}_{minor}_{this_platform.removeprefix('linux_')}"
