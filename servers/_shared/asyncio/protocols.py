@@ -1,5 +1,5 @@
-"""Protocol classes on one event loop: the loop calls them when something has happened, and they call its transport.
-Which loop is the one difference between the contestants that use this."""
+"""Protocol classes on one event loop: the loop calls them on events, and they call its transport. The contestants that
+use this differ in the loop alone."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from netdyno_server.session import FRAME_OVERHEAD, Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
 
 HIGH_WATER = 64 << 10
-"""What may wait in a transport before it says so; the default of both loops."""
+"""The bytes that may wait in a transport before it reports so; the default of both loops."""
 HIGH_WATER_OF_CHAT = 16 << 10
 """Less, as frames are short, and some transports keep each of them by itself."""
 BURN_SLICE_NS = 10_000_000
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client. What a read brought goes to the session, and its effects are carried out one after the other; one
+    """One client. The bytes of a read go to the session, and its effects are carried out one after the other; an effect
     that takes time ends `_carry_out`, and a callback of the loop goes on with it."""
 
     def __init__(self, server: Server) -> None:
@@ -44,9 +44,9 @@ class Connection(asyncio.BufferedProtocol):
         self._options = server.options
         self._totals = server.totals
         self._session = make_session(server.options, server.totals)
-        self._effects: Iterator[Effect] = iter(())  # to be carried out
+        self._effects: Iterator[Effect] = iter(())  # to carry out
         self._busy = False  # an effect takes time
-        self._held = b""  # what has arrived meanwhile: one read, for then reading pauses
+        self._held = b""  # arrived meanwhile: one read, for then reading pauses
         self._ended = False  # by the peer
         self._closing = False  # by the session
         self._full = False  # the transport holds more than it should
@@ -54,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         self._chats = server.options.workload == "chat"
         self._joins = not (server.options.split or server.options.single)
         self._outbox = bytearray()  # frames that wait for the end of the turn, or until the transport has room
-        self._waiting = 0  # so many
+        self._waiting = 0  # their number
 
     # --- what the loop calls ---
 
@@ -78,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
             self._carry_out(self._session.receive(data))
 
     def eof_received(self) -> bool:
-        if is_reset(self._descriptor()):  # libuv tells of a reset as of an end where bytes came with it
+        if is_reset(self._descriptor()):  # libuv reports a reset as an end where bytes came with it
             self.give_up()
             return True
         self._ended = True
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         elif not self._busy:
             self._carry_out(self._session.end())
-        return True  # the transport stays open for what is still owed
+        return True  # the transport stays open for pending replies
 
     def pause_writing(self) -> None:
         self._full = True
@@ -106,9 +106,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- what the server calls ---
 
     def deliver(self, parts: tuple[bytes, ...]) -> None:
-        """Lets a frame wait for the end of the turn, or sends it at once (single, split); where the transport has no
-        room, it waits until that has. Closes a reader for whom too much waits, if its socket takes nothing: the loop
-        may have had no turn yet in which to see that it takes more."""
+        """Queue a frame for the end of the turn, or send it at once (single, split); where the transport has no room,
+        it waits until that has. Closes a reader for which too much waits, if its socket takes nothing: the loop may
+        have had no turn yet in which to see that it takes more."""
         if self._transport.is_closing():
             return
         if not (self._full or self._joins):
@@ -125,44 +125,44 @@ class Connection(asyncio.BufferedProtocol):
             self.give_up()
 
     def flush(self) -> None:
-        """Sends what waits, if the transport has room."""
+        """Send the queued frames, if the transport has room."""
         if not (self._full or self._transport.is_closing()):
             self._send_outbox()
 
     def stop_receiving(self) -> None:
-        """Ends the input at what has arrived. Both loops' own sockets refuse that, so another object asks."""
-        with self._own_socket() as own, suppress(OSError):  # the peer is gone
-            own.shutdown(socket.SHUT_RD)
+        """End the input at what has arrived. Both loops' own sockets refuse that, so it needs another object."""
+        with self._own_socket() as own_socket, suppress(OSError):  # the peer is gone
+            own_socket.shutdown(socket.SHUT_RD)
 
     @contextmanager
     def _own_socket(self) -> Iterator[socket.socket]:
-        own = socket.socket(fileno=self._descriptor())
+        own_socket = socket.socket(fileno=self._descriptor())
         try:
-            yield own
+            yield own_socket
         finally:
-            own.detach()
+            own_socket.detach()
 
     def _descriptor(self) -> int:
         descriptor: int = self._transport.get_extra_info("socket").fileno()
         return descriptor
 
     def give_up(self) -> None:
-        """What waits is not sent any more."""
+        """Drop the connection with all unsent bytes."""
         self._uncount_unsent()
         self._transport.abort()
 
     def _uncount_unsent(self) -> None:
-        """Of what the transport was given, it loses what waits when the connection breaks, and tells nobody."""
-        with self._own_socket() as own:
-            lost = self._given - handed_to_kernel(own)
+        """Take the bytes that were lost with the connection off the totals: the transport does not report them."""
+        with self._own_socket() as own_socket:
+            lost = self._given - handed_to_kernel(own_socket)
         self._given -= lost
         self._totals.bytes_out -= lost
 
     def _send_outbox(self) -> None:
-        """In one piece: what waited is no longer frames."""
+        """Send the queued frames in one piece."""
         if self._outbox:
-            waited, self._outbox, self._waiting = bytes(self._outbox), bytearray(), 0
-            self._send((waited,))
+            unsent, self._outbox, self._waiting = bytes(self._outbox), bytearray(), 0
+            self._send((unsent,))
 
     # --- effects ---
 
@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Carries out effects, from the first that is left, until one takes time."""
+        """Carry out effects, from the first that is left, until one takes time."""
         for effect in self._effects:
             if effect[0] == "write":
                 self._send((effect[1],))
@@ -189,8 +189,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._read_on()
 
     def _read_on(self) -> None:
-        """With what was held back, then with the socket; but who does not take its replies is not read. Broadcasts are
-        no replies: their bound is the outbox limit."""
+        """Go on with the data that were held back, then with the socket; but a client that does not take its replies is
+        not read. Broadcasts are no replies: their bound is the outbox limit."""
         if self._transport.is_closing():
             return
         if self._full and not self._chats and not self._closing:
@@ -210,27 +210,28 @@ class Connection(asyncio.BufferedProtocol):
                 self._given += len(part)
                 self._totals.bytes_out += len(part)
 
-    def _wait(self, until: float) -> None:
-        """Timers count whole milliseconds, and some come a little early: then there is another one."""
-        left = until - monotonic()
+    def _wait(self, deadline: float) -> None:
+        """Wait until the deadline. Timers count whole milliseconds, and some come a little early: then another
+        follows."""
+        remaining_s = deadline - monotonic()
         if self._transport.is_closing():
             return
-        if left > 0:
-            self._loop.call_later(math.ceil(left * 1000) / 1000, self._wait, until)
+        if remaining_s > 0:
+            self._loop.call_later(math.ceil(remaining_s * 1000) / 1000, self._wait, deadline)
         else:
             self._go_on()
 
-    def _burn(self, left: int) -> None:
-        """Long work is cut into slices, between which the loop turns: a signal could not be seen otherwise."""
+    def _burn(self, remaining_ns: int) -> None:
+        """Keep the core busy, in slices between which the loop turns: a signal could not be seen otherwise."""
         if self._transport.is_closing():
             return
-        if left := burn_cpu(left, BURN_SLICE_NS):
-            self._loop.call_soon(self._burn, left)
+        if remaining_ns := burn_cpu(remaining_ns, BURN_SLICE_NS):
+            self._loop.call_soon(self._burn, remaining_ns)
         else:
             self._go_on()
 
     def _finish(self) -> None:
-        """Closes once all is sent. Where the peer has not ended its stream, only ours is ended, and what still comes is
+        """Close once all is sent. Where the peer has not ended its stream, only ours is ended, and further input is
         read (the session ignores it): a close with unread bytes resets the connection, and the peer would lose the
         replies that are on their way (RFC 9112, 9.6)."""
         self._closing = True
@@ -256,30 +257,30 @@ class Connection(asyncio.BufferedProtocol):
 
 ACCEPTS_AT_ONCE = 100
 """asyncio has one number for the kernel's queue and for how often it accepts in a turn. Without a descriptor left it
-does so in vain each time, and writes a traceback: of 4096 in a turn it was busy for half a second in each."""
+fails each time, and writes a traceback: with 4096 in a turn it was busy for half a second in each."""
 
 
 class Server:
-    """All connections, and what they share as there is one thread."""
+    """All connections, and the state that they share in one thread."""
 
     def __init__(self, options: Options, loop: asyncio.AbstractEventLoop) -> None:
         self.options = options
         self.loop = loop
         self.totals = Totals()
-        self.read_buffer = memoryview(bytearray(options.read_buffer))  # what a read brought is taken at once
+        self.read_buffer = memoryview(bytearray(options.read_buffer))  # the bytes of a read are taken at once
         self._everybody: set[Connection] = set()
         self._members: set[Connection] = set()  # of the chat
         self._unflushed: list[Connection] = []
         self._stopping = False
 
     def run(self) -> None:
-        """Until the program was told to end, and all connections are done or the grace is over."""
+        """Serve until the signal to end, and until all connections are done or the grace is over."""
         loop, sock = self.loop, listen_or_exit(self.options)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=ACCEPTS_AT_ONCE)
-        self._listener = loop.run_until_complete(making)
-        sock.listen(self.options.backlog)  # listen(2): a later call sets the length of the queue anew
+        server_creation = loop.create_server(lambda: Connection(self), sock=sock, backlog=ACCEPTS_AT_ONCE)
+        self._listener = loop.run_until_complete(server_creation)
+        sock.listen(self.options.backlog)  # listen(2): a later call changes the length of the queue
         loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not look at signals
         loop.run_forever()
         print_totals(self.totals)
@@ -292,7 +293,7 @@ class Server:
             connection.stop_receiving()
 
     def mute(self, connection: Connection) -> None:
-        """Broadcasts do not reach it any more."""
+        """Exclude a connection from broadcasts."""
         self._members.discard(connection)
 
     def left(self, connection: Connection) -> None:
@@ -301,13 +302,14 @@ class Server:
         self._end_if_all_are_gone()
 
     def broadcast(self, parts: tuple[bytes, ...], sender: Connection) -> None:
-        """Everybody's transport gets the same objects."""
+        """Deliver a frame to all members; their transports get the same objects."""
         for member in self._members:
             if member is not sender or self.options.to_all:
                 member.deliver(parts)
 
     def flush_later(self, connection: Connection) -> None:
-        """At the end of this turn of the loop, so that what several senders say in it leaves in one write."""
+        """Flush a connection at the end of this turn of the loop, so that the frames of several senders leave in one
+        write."""
         if not self._unflushed:
             self.loop.call_soon(self._flush)
         self._unflushed.append(connection)
@@ -318,7 +320,7 @@ class Server:
             connection.flush()
 
     def _stop(self) -> None:
-        """Stops accepting, and ends every stream at what has arrived."""
+        """Stop accepting, and end every stream at what has arrived."""
         if self._stopping:
             return
         self._stopping = True
@@ -340,5 +342,5 @@ class Server:
 
 
 def serve(options: Options, loop: asyncio.AbstractEventLoop) -> None:
-    """A server's whole life."""
+    """Run a server's whole life."""
     Server(options, loop).run()
