@@ -32,7 +32,7 @@ class Instance:
         self._open: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Until nobody sends any more and the last answer is in, or not waited for any more. Its connection stays."""
+        """Run until the load is over and the last answer is in, or given up. Its connection stays."""
         while True:
             try:
                 return await self._attempt()
@@ -44,15 +44,15 @@ class Instance:
             await asyncio.sleep(self._plan.retry_delay_ns / 1e9)
 
     def close(self) -> None:
-        """Let go of the connection; what could not be sent by now is not waited for."""
+        """Let go of the connection; unsent bytes are dropped."""
         if self._open is not None:
             self._open.transport.abort()
             self._open = None
 
     async def _attempt(self) -> None:
-        """One connection, from the name to the last of its answers. Raises FailedError."""
-        until = asyncio.get_running_loop().time() + self._plan.connect_timeout_ns / 1e9
-        reader, writer = await self._connect(await self._resolve(until), until)
+        """Make one connection, from the name to the last of its answers. Raises FailedError."""
+        deadline = asyncio.get_running_loop().time() + self._plan.connect_timeout_ns / 1e9
+        reader, writer = await self._connect(await self._resolve(deadline), deadline)
         self._open = writer
         try:
             self.caller.connected()
@@ -63,36 +63,36 @@ class Instance:
             raise
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """From the start of the load to the last answer."""
+        """Exchange messages from the start of the load to the last answer."""
         await self._network.begun.wait()
         while self._network.journal.may_send():
             await self._exchange(reader, writer)
 
-    async def _resolve(self, until: float) -> list[Found]:
-        """The addresses of the server, if they are known in time."""
+    async def _resolve(self, deadline: float) -> list[Found]:
+        """Return the addresses of the server. Raises FailedError where they are not known in time."""
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(deadline):
                 return await asyncio.shield(self._network.lookup())
         except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long for a name
             raise FailedError(Failure.RESOLVE_FAILED) from error  # TimeoutError is an OSError
 
-    async def _connect(self, addresses: list[Found], until: float) -> Stream:
-        """A stream to the first address that answers, all of them within one time limit."""
+    async def _connect(self, addresses: list[Found], deadline: float) -> Stream:
+        """Return a stream to the first address that answers, all of them within one time limit."""
         self.caller.connecting()
-        why = OSError()
+        last_error = OSError()
         try:
-            async with asyncio.timeout_at(until):
-                for found in addresses:
+            async with asyncio.timeout_at(deadline):
+                for address in addresses:
                     try:
-                        return await _open(found, self._plan.nodelay)
+                        return await _open_stream(address, self._plan.nodelay)
                     except OSError as error:
-                        why = error
+                        last_error = error
         except TimeoutError as error:
             raise FailedError(Failure.CONNECT_TIMED_OUT) from error
-        raise FailedError(connect_failure(why)) from why
+        raise FailedError(connect_failure(last_error)) from last_error
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request and its response."""
+        """Send one request and receive its response."""
         header, body = self.caller.next()
         limit = asyncio.timeout(self._plan.timeout_ns / 1e9)
         try:
@@ -108,12 +108,13 @@ class Instance:
             raise FailedError(Failure.RESPONSE_TIMEOUT if limit.expired() else Failure.RESET) from error
 
     async def _receive(self, reader: asyncio.StreamReader) -> bool:
-        """The next message; whether it is the response that is waited for."""
+        """Receive a message; returns whether it is the response to the request under way."""
         size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
         return self.caller.receive(await reader.readexactly(size))
 
     def _write(self, writer: asyncio.StreamWriter, header: bytes, body: bytes) -> None:
-        """Each write is a system call at once where the socket has room, which here nothing else fills."""
+        """Write a message. Each write is a system call at once where the socket has room, which here nothing else
+        fills."""
         if self._plan.split:
             writer.write(header)
             writer.write(body)
@@ -122,15 +123,15 @@ class Instance:
 
 
 class Chatter(Instance):
-    """One client of a chat: connect, say as many things as may be in flight, hear everybody, and say the next thing
-    when a witness has heard one. It connects once: who is not in the room when it opens stays out."""
+    """One client of a chat: connect, send as many messages as may be in flight, hear all others, and send the next one
+    when a witness has heard one. It connects once: a client that is not in the room when it opens stays out."""
 
     def __init__(self, network: Network, speaker: Speaker) -> None:
         super().__init__(network, speaker)
         self._speaker = speaker
 
     async def run(self) -> None:
-        """Until everybody has heard everything, or that is not waited for any more."""
+        """Run until all members have heard everything, or that is given up."""
         try:
             await self._attempt()
         except FailedError as failed:
@@ -139,22 +140,22 @@ class Chatter(Instance):
             self._network.attempt_ended()
 
     def say(self) -> None:
-        """The next message, while the load lasts."""
+        """Send the next message, while the load lasts."""
         if self._open is not None and self._network.journal.may_send():
             self._write(self._open, *self._speaker.next())
 
     def probe(self) -> None:
-        """Something that only shows who hears it."""
+        """Send a message that only shows which members hear it."""
         if self._open is not None:
             self._open.write(self._network.room.probe())
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Hear whatever comes, until the network says that it was all."""
+        """Hear all messages, until the network ends it."""
         try:
             while True:
                 size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
-                answered = self._speaker.hear(await reader.readexactly(size))
-                self._network.heard(answered)
+                speaker = self._speaker.hear(await reader.readexactly(size))
+                self._network.heard(speaker)
         except asyncio.IncompleteReadError as error:
             self.caller.cut_off(error.partial)
             raise FailedError(Failure.CLOSED) from error
@@ -162,12 +163,12 @@ class Chatter(Instance):
             raise FailedError(Failure.RESET) from error
 
 
-async def _open(found: Found, nodelay: bool) -> Stream:
-    """A connected stream, as asyncio.open_connection makes it, but to exactly this address. Raises OSError."""
-    sock = socket.socket(found.family, socket.SOCK_STREAM)
+async def _open_stream(address: Found, nodelay: bool) -> Stream:
+    """Return a connected stream, as asyncio.open_connection makes it, but to exactly this address. Raises OSError."""
+    sock = socket.socket(address.family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, found.address)
+        await asyncio.get_running_loop().sock_connect(sock, address.address)
         stream = await asyncio.open_connection(sock=sock)  # which sets TCP_NODELAY
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
     except BaseException:
@@ -176,14 +177,14 @@ async def _open(found: Found, nodelay: bool) -> Stream:
     return stream
 
 
-def _take_error(lookup: asyncio.Future[list[Found]]) -> None:
-    """Perhaps nobody waits for it any more, and asyncio would complain of an exception that was never retrieved."""
+def _retrieve_exception(lookup: asyncio.Future[list[Found]]) -> None:
+    """Retrieve the exception of a lookup: perhaps no instance waits for it any more, and asyncio would complain."""
     if not lookup.cancelled():
         lookup.exception()
 
 
 class Network:
-    """All instances, and what they have in common: the start and the end of the load."""
+    """All instances, and the start and the end of their load."""
 
     def __init__(self, plan: ClientPlan) -> None:
         self.plan = plan
@@ -203,33 +204,33 @@ class Network:
         self._lookup: asyncio.Future[list[Found]] | None = None
 
     async def run(self) -> int:
-        """The whole run; the program's exit code."""
+        """Run the load; returns the program's exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
         self._wake()
-        async with asyncio.TaskGroup() as group:  # an exception nobody foresaw ends everything, and is shown
+        async with asyncio.TaskGroup() as group:  # an unforeseen exception ends everything, and is shown
             self._tasks = [group.create_task(instance.run()) for instance in self._instances]
         await self._linger()
         self.journal.recorder.finish()
         return self._application.finish()
 
     def lookup(self) -> asyncio.Future[list[Found]]:
-        """The addresses of the server's name, by getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop
-        must not. One lookup for all instances that wait for it: the pool is small, and slow ones would add up."""
+        """Return the addresses of the server's name, by getaddrinfo(3) in a thread of the loop's pool: it blocks, and
+        the loop must not. All instances that wait share one lookup: the pool is small, and slow ones would add up."""
         if not self.is_resolving():
             loop = asyncio.get_running_loop()
             self._lookup = loop.run_in_executor(None, resolve, self.plan.url.host, self.plan.url.port)
-            self._lookup.add_done_callback(_take_error)
+            self._lookup.add_done_callback(_retrieve_exception)
         assert self._lookup is not None
         return self._lookup
 
     def is_resolving(self) -> bool:
-        """A thread may still be in getaddrinfo(3), which cannot be broken off."""
+        """Whether a thread may still be in getaddrinfo(3), which cannot be broken off."""
         return self._lookup is not None and not self._lookup.done()
 
     def attempt_ended(self) -> None:
-        """An attempt has stood or failed. With the last of the first attempts the load starts."""
+        """Note that an attempt has succeeded or failed. With the last of the first attempts the load starts."""
         if self.journal.begun() or not self.journal.settled():
             return
         if not self._chatters:
@@ -238,18 +239,18 @@ class Network:
             self.room.open()
             self._probe(PROBE_AGAIN_S)
 
-    def heard(self, answered: int | None) -> None:
-        """A message of a chat has come, and with it somebody may speak again."""
-        if answered is not None:
-            self._chatters[answered].say()
+    def heard(self, speaker: int | None) -> None:
+        """Note a message of a chat, with which a speaker may go on."""
+        if speaker is not None:
+            self._chatters[speaker].say()
         elif not self.journal.begun() and self.room.is_known:
             self._settle()
         if self.is_over and self.room.has_heard_all:
             self._give_up()
 
     def _probe(self, again_s: float) -> None:
-        """Until the server knows everybody who is connected: some may wait in its backlog, and would miss messages.
-        With a slow server it gets more patient."""
+        """Probe until the server knows all connected members: some may wait in its backlog, and would miss messages.
+        With a slow server the pauses get longer."""
         if self.journal.begun():
             return
         if self.room.is_known:
@@ -260,7 +261,7 @@ class Network:
         asyncio.get_running_loop().call_later(again_s, self._probe, 2 * again_s)
 
     def _settle(self) -> None:
-        """The load starts, or when it is told to."""
+        """Start the load, at once or at the moment that stdin names."""
         if self._settled:
             return
         self._settled = True
@@ -271,21 +272,21 @@ class Network:
             self._begin(time.monotonic_ns())
 
     def _go(self) -> None:
-        """Somebody says when."""
+        """Read the moment of the start."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(sys.stdin.fileno())
         if self.is_over:
             return
-        at = awaited_go(self.plan.program)
-        self._begin(at)
+        begin_ns = awaited_go(self.plan.program)
+        self._begin(begin_ns)
 
-    def _begin(self, at: int) -> None:
-        window = self.journal.begin(at)
+    def _begin(self, begin_ns: int) -> None:
+        window = self.journal.begin(begin_ns)
         loop = asyncio.get_running_loop()
         loop.call_at(window.end / 1e9, self.end)
         self._application.begin(window)
         self._wake()
-        loop.call_at(at / 1e9, self._start)
+        loop.call_at(begin_ns / 1e9, self._start)
 
     def _start(self) -> None:
         if self.is_over:
@@ -296,7 +297,7 @@ class Network:
                 chatter.say()
 
     def end(self) -> None:
-        """Nobody sends any more; who waits for a response waits on."""
+        """End all sending; an instance that waits for a response waits on."""
         if self.is_over:
             return
         self.is_over = True
@@ -309,7 +310,7 @@ class Network:
                 task.cancel()
 
     def _give_up(self) -> None:
-        """Nobody hears any more."""
+        """End all tasks."""
         for task in self._tasks:
             task.cancel()
 
@@ -319,7 +320,7 @@ class Network:
         self.end()
 
     async def _linger(self) -> None:
-        """After the last answer: keep the connections for a while, and close them."""
+        """Keep the connections for a while after the last answer, and close them."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.plan.linger_ns / 1e9):
                 await self._told_to_end.wait()
@@ -327,7 +328,7 @@ class Network:
             instance.close()
 
     def _wake(self) -> None:
-        """The application's turn, now and whenever something of it is due."""
+        """Wake the application, now and whenever it is due."""
         if self._wake_up is not None:
             self._wake_up.cancel()
         self._application.wake()

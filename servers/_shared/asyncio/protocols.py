@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         self._totals.bytes_out -= lost
 
     def _send_outbox(self) -> None:
-        """Send the queued frames in one piece."""
+        """Send the queued frames in one piece: the transport no longer knows them as frames."""
         if self._outbox:
             unsent, self._outbox, self._waiting = bytes(self._outbox), bytearray(), 0
             self._send((unsent,))
