@@ -1,6 +1,6 @@
-"""Runs the tcpkali that is installed in the place of the load generator, with the flags of source D, and says in the
-words of protocol/load-result.md what it says at its end. No figure is added to what it tells: README.md has how each
-comes about, and what it does not tell.
+"""Runs an installed tcpkali in the place of the load generator, with the flags of source D, and translates its last
+lines into the words of protocol/load-result.md. No figure is added to tcpkali's own: README.md has how each comes
+about, and which are missing.
 
     main.py TCPKALI URL [options of protocol/client.md, "Load programs of others"]
 """
@@ -48,18 +48,18 @@ MARKER = r"\{message.marker}\n"
 SIZE = 31
 """Bytes of the marker and its newline: the message of source D."""
 PERCENTS = (*(f"{tenth / 10:g}" for tenth in range(1, 1000)), "99.95", "99.99", "100")
-"""What is asked of its histogram: its counts follow from these to a tenth of a per cent."""
+"""The percentiles requested of its histogram: its counts follow from these to a tenth of a per cent."""
 STEP_MS = 0.1
-"""Of what it prints; a time below that is 0.0, and counts as half of it here."""
+"""The step of its printed times; a time below that is 0.0, and counts as half of it here."""
 LOOK_S = 0.5
-"""How often its memory is read."""
+"""The interval at which its memory is read."""
 PATIENCE_S = 5.0
-"""How long after its time it may take to end. It may connect for as long as it then sends."""
+"""The time that it may take to end after its own time. It may connect for as long as it then sends."""
 INTERRUPTED = 64
-"""How it ends after a signal (EX_USAGE): it has printed its figures by then."""
+"""Its exit code after a signal (EX_USAGE): it has printed its figures by then."""
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------------
+# --- the request -----------------------------------------------------------------------------------------------------
 
 
 class Asked(NamedTuple):
@@ -82,28 +82,29 @@ class Asked(NamedTuple):
 
 
 def parse(arguments: Sequence[str]) -> Asked:
-    """Read the command line. Ends the program on --help (exit 0) and on what tcpkali cannot do (exit 2)."""
+    """Read the command line. Ends the program on --help (exit 0) and on a request that tcpkali cannot carry out (exit
+    2)."""
     parser = Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
 
-    def add(name: str, read: Callable[[str], object], default: object, text: str, *also: str) -> None:
-        parser.add_argument(*also, name, type=reader(read), default=default, metavar="X", help=text)
+    def add(name: str, read: Callable[[str], object], default: object, text: str, *short_names: str) -> None:
+        parser.add_argument(*short_names, name, type=reader(read), default=default, metavar="X", help=text)
 
     parser.add_argument("tcpkali", help="the program")
     parser.add_argument("url", type=reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
     add("--workload", one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
-    add("--connections", _whole, 1, "connections, all opened before the window", "-c")
+    add("--connections", _parse_whole_number, 1, "connections, all opened before the window", "-c")
     add("--size", one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
     add("--rate", str, "", "messages a second in all, or on each connection with /conn")
-    add("--connect-rate", _positive, None, "connections opened a second")
-    add("--duration", _duration, 10.0, "the measured window")
-    add("--warmup", _duration, 0.0, "load before it, which its figures hold as well")
-    add("--connect-timeout", _duration, 5.0, "how long a connect may take")
-    add("--timeout", _duration, 10.0, "stands in the result: it waits for no answer after its end")
-    add("--linger", _duration, 0.0, "has no effect: it closes its connections at its end")
+    add("--connect-rate", _parse_positive, None, "connections opened a second")
+    add("--duration", _parse_duration, 10.0, "the measured window")
+    add("--warmup", _parse_duration, 0.0, "load before it, which its figures hold as well")
+    add("--connect-timeout", _parse_duration, 5.0, "how long a connect may take")
+    add("--timeout", _parse_duration, 10.0, "stands in the result: it waits for no answer after its end")
+    add("--linger", _parse_duration, 0.0, "has no effect: it closes its connections at its end")
     add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
     add("--write-mode", one_of("gathered"), "gathered", "a message is one write")
     add("--write-due", one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
-    add("--seed", _whole, 1, "stands in the result; nothing here is random")
+    add("--seed", _parse_whole_number, 1, "stands in the result; nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add("--events-fd", int, -1, "write what happens, one JSON object a line, to this descriptor")
     options = parser.parse_args(arguments)
@@ -117,7 +118,7 @@ def parse(arguments: Sequence[str]) -> Asked:
         tcpkali=options.tcpkali,
         url=options.url,
         connections=options.connections,
-        rate_hz=_rate_of_each(parser, options.rate, options.connections),
+        rate_hz=_parse_rate_of_each(parser, options.rate, options.connections),
         connect_rate_hz=options.connect_rate,
         duration_s=options.duration,
         warmup_s=options.warmup,
@@ -131,48 +132,48 @@ def parse(arguments: Sequence[str]) -> Asked:
     )
 
 
-def _rate_of_each(parser: Parser, text: str, connections: int) -> float:
+def _parse_rate_of_each(parser: Parser, text: str, connections: int) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)(/conn)?", text)
     if match is None or float(match[1]) <= 0:
         parser.error(f"--rate: {text!r} is no rate; want messages a second: 5000, or 100/conn")
     return float(match[1]) if match[2] else float(match[1]) / connections
 
 
-def _duration(text: str) -> float:
+def _parse_duration(text: str) -> float:
     return 0.0 if text == "0" else parse_duration(text)
 
 
-def _whole(text: str) -> int:
+def _parse_whole_number(text: str) -> int:
     if re.fullmatch(r"[1-9]\d{0,18}", text, re.ASCII) is None:
         raise ValueError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
-def _positive(text: str) -> float:
+def _parse_positive(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
         raise ValueError(f"{text!r} is not a number above 0")
     return value
 
 
-def command(asked: Asked) -> list[str]:
-    """Return the command line of tcpkali: source D's, but that more percentiles are asked for."""
+def command(request: Asked) -> list[str]:
+    """Return the command line of tcpkali: source D's, with more percentiles."""
     return [
-        *(asked.tcpkali, "-c", str(asked.connections), "--connect-rate", f"{asked.connect_rate_hz:.12g}"),
-        *("-r", f"{asked.rate_hz:.12g}", "-T", f"{asked.warmup_s + asked.duration_s:.12g}s"),
-        *("--connect-timeout", f"{asked.connect_timeout_s:.12g}s", "-em", MARKER),
-        *(() if asked.joined else ("--write-combine", "off")),
-        *("--nagle", "off" if asked.nodelay else "on", "--latency-percentiles", ",".join(PERCENTS)),
-        f"{asked.url.host}:{asked.url.port}",
+        *(request.tcpkali, "-c", str(request.connections), "--connect-rate", f"{request.connect_rate_hz:.12g}"),
+        *("-r", f"{request.rate_hz:.12g}", "-T", f"{request.warmup_s + request.duration_s:.12g}s"),
+        *("--connect-timeout", f"{request.connect_timeout_s:.12g}s", "-em", MARKER),
+        *(() if request.joined else ("--write-combine", "off")),
+        *("--nagle", "off" if request.nodelay else "on", "--latency-percentiles", ",".join(PERCENTS)),
+        f"{request.url.host}:{request.url.port}",
     ]
 
 
-# --- what it says ----------------------------------------------------------------------------------------------------
+# --- its figures -----------------------------------------------------------------------------------------------------
 
 
 class Report(NamedTuple):
-    """What tcpkali prints at its end. Rates and bytes are of the time since its connections stood (`seconds`); the
-    latencies, each with its per cent, of its whole life."""
+    """The figures that tcpkali prints at its end. Rates and bytes are of the time since its connections stood
+    (`seconds`); the latencies, each with its per cent, of its whole life."""
 
     bytes_sent: int
     bytes_received: int
@@ -187,7 +188,7 @@ class NoFiguresError(ValueError):
 
 
 def read_report(text: str) -> Report:
-    """Read what it printed. Pure. Raises NoFiguresError, which names the line that is not there."""
+    """Read tcpkali's output. Pure. Raises NoFiguresError, which names the missing line."""
 
     def find(line: str, pattern: str) -> re.Match[str]:
         match = re.search(f"^{line}: +{pattern}", text, re.MULTILINE)
@@ -211,15 +212,15 @@ def read_report(text: str) -> Report:
 
 
 def histogram(latencies_ms: Sequence[tuple[float, float]], count: int) -> Histogram:
-    """Return the histogram of so many values that has these percentiles: between two of them, all have the upper
-    one. Pure."""
-    made, before = Histogram(), 0
+    """Return the histogram of `count` values that has these percentiles: between two of them, all have the upper one.
+    Pure."""
+    result, counted = Histogram(), 0
     for percent, value_ms in latencies_ms:
         rank = round(count * percent / 100)
-        if rank > before:
-            made.record(round(1e6 * max(value_ms, STEP_MS / 2)), rank - before)
-        before = max(before, rank)
-    return made
+        if rank > counted:
+            result.record(round(1e6 * max(value_ms, STEP_MS / 2)), rank - counted)
+        counted = max(counted, rank)
+    return result
 
 
 # --- how it runs -----------------------------------------------------------------------------------------------------
@@ -236,11 +237,11 @@ class Used(NamedTuple):
 class Run:
     """tcpkali, from its start to its end."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, request: Asked) -> None:
+        self._asked = request
         self._is_ending = False
         self._child = subprocess.Popen(
-            command(asked),
+            command(request),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -248,7 +249,7 @@ class Run:
         )
         self._ended = os.pidfd_open(self._child.pid)
         self._peak = 0
-        self._limit_s = 2 * (asked.warmup_s + asked.duration_s) + PATIENCE_S
+        self._limit_s = 2 * (request.warmup_s + request.duration_s) + PATIENCE_S
         self._was_too_long = False
         self._timer = threading.Timer(self._limit_s, self._give_up)
         self._timer.daemon = True
@@ -257,9 +258,9 @@ class Run:
             signal.signal(number, self._end)
 
     def follow(self) -> tuple[str, str, Used, bool]:
-        """Announce connections and window. Returns what it printed, its last words on stderr, what it used in the
-        window, and whether that was whole."""
-        last = self._await_connections()
+        """Announce connections and window. Returns its output, its last words on stderr, its CPU time and memory in the
+        window, and whether the window was whole."""
+        last_line = self._await_connections()
         write_event(self._asked.events_fd, event="connected", established=self._asked.connections)
         self._wait_until(start := monotonic() + self._asked.warmup_s)
         write_event(self._asked.events_fd, event="window_start")
@@ -271,46 +272,46 @@ class Run:
         printed, complaints = self._child.communicate()
         self._timer.cancel()
         if self._was_too_long:
-            sys.exit(_complain(f"tcpkali did not end within {self._limit_s:g} s"))
-        return printed.decode(errors="replace"), _last_line(complaints) or last, used, not self._is_ending
+            sys.exit(_print_complaint(f"tcpkali did not end within {self._limit_s:g} s"))
+        return printed.decode(errors="replace"), _find_last_line(complaints) or last_line, used, not self._is_ending
 
     @property
     def exit_code(self) -> int:
         return self._child.returncode
 
     def _await_connections(self) -> str:
-        """The last line that it says until its connections stand. Ends the program where they never do."""
+        """Read stderr until its connections stand; returns the last line. Ends the program where they never do."""
         assert self._child.stderr is not None
-        last = ""
+        last_line = ""
         for line in self._child.stderr:
             if b"Ramped up to" in line:
                 return ""
-            last = _last_line(line) or last
+            last_line = _find_last_line(line) or last_line
         self._child.communicate()
         if self._was_too_long:
-            last = f"tcpkali did not have its connections within {self._limit_s:g} s"
-        sys.exit(_complain(last or f"tcpkali ended with exit code {self.exit_code}"))
+            last_line = f"tcpkali did not have its connections within {self._limit_s:g} s"
+        sys.exit(_print_complaint(last_line or f"tcpkali ended with exit code {self.exit_code}"))
 
     def _wait_until(self, moment: float) -> None:
-        """Until then, or until it has ended."""
+        """Wait until the moment, or until it has ended."""
         while (left_s := moment - monotonic()) > 0:
             if select.select([self._ended], [], [], min(left_s, LOOK_S))[0]:
                 return
             self._used()
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
-        """It prints what it has and ends."""
+        """Interrupt it: it prints its figures so far and ends."""
         self._is_ending = True
         with suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGINT)
 
     def _give_up(self) -> None:
-        """Thread `_timer`. Where it cannot do what it is asked, it may never end."""
+        """Kill it: it may never end where it cannot carry out its request. Thread `_timer`."""
         self._was_too_long = True
         self._child.kill()
 
     def _used(self) -> Used:
-        """By the kernel's count, which stays until its end has been asked for (proc(5))."""
+        """Read the kernel's count, which stays until the program has been waited for (proc(5))."""
         fields = Path(f"/proc/{self._child.pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2]
         user, system = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields.split()[11:13])
         status = Path(f"/proc/{self._child.pid}/status").read_text(encoding="ascii", errors="replace")
@@ -327,12 +328,12 @@ def prepare_child(parent: int) -> None:
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def _last_line(text: bytes) -> str:
+def _find_last_line(text: bytes) -> str:
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text.decode(errors="replace")).strip())
     return lines[-1].strip()
 
 
-def _complain(words: str) -> int:
+def _print_complaint(words: str) -> int:
     print(f"tcpkali: {harmless(words)}", file=sys.stderr, flush=True)
     return 1
 
@@ -340,11 +341,11 @@ def _complain(words: str) -> int:
 # --- the result ------------------------------------------------------------------------------------------------------
 
 
-def load_result(asked: Asked, report: Report, used: Used, *, whole: bool) -> LoadResult:
-    """Return what tcpkali said in the words of protocol/load-result.md. Pure."""
-    window_s = asked.duration_s if whole else min(asked.duration_s, max(report.seconds - asked.warmup_s, 0.0))
-    most = max(report.bytes_sent, report.bytes_received)  # what came back had been sent, if before it began to count
-    received, sent = report.bytes_received // SIZE, most // SIZE
+def load_result(request: Asked, report: Report, used: Used, *, whole: bool) -> LoadResult:
+    """Return tcpkali's figures in the words of protocol/load-result.md. Pure."""
+    window_s = request.duration_s if whole else min(request.duration_s, max(report.seconds - request.warmup_s, 0.0))
+    bytes_sent = max(report.bytes_sent, report.bytes_received)  # echoes had been sent, if before it began to count
+    received, sent = report.bytes_received // SIZE, bytes_sent // SIZE
     completed = min(round(report.received_hz * window_s), received)
     sent_in_window = min(round(report.sent_hz * window_s), sent)
     times = distribution(histogram(report.latencies_ms, min(completed, sent_in_window)))
@@ -354,7 +355,7 @@ def load_result(asked: Asked, report: Report, used: Used, *, whole: bool) -> Loa
     return LoadResult(
         version=1,
         instrument="tcpkali",
-        plan=_plan(asked, window_s),
+        plan=_make_plan(request, window_s),
         requests=Requests(
             sent=sent_in_window, completed=completed, per_second=completed / window_s if window_s else 0.0
         ),
@@ -362,14 +363,14 @@ def load_result(asked: Asked, report: Report, used: Used, *, whole: bool) -> Loa
         send_lag_ns=nothing,
         receive_lag_ns=nothing,
         connections=Connections(
-            attempted=asked.connections, established=asked.connections, refused=0, timed_out=0, reset=0, other=0
+            attempted=request.connections, established=request.connections, refused=0, timed_out=0, reset=0, other=0
         ),
         connect_ns=nothing,
         connection_mean_ns=nothing,
         messages=Messages(
             sent=sent, expected=received, received=received, lost=0, duplicated=0, reordered=0, corrupt=0
         ),
-        bytes=Bytes(sent=most, received=report.bytes_received, expected=report.bytes_received),
+        bytes=Bytes(sent=bytes_sent, received=report.bytes_received, expected=report.bytes_received),
         generator=Generator(
             cpu_user_s=used.user_s,
             cpu_system_s=used.system_s,
@@ -388,51 +389,51 @@ def load_result(asked: Asked, report: Report, used: Used, *, whole: bool) -> Loa
             p99_ns=(times.p99 if times.count else None,),
             errors=(0,),
         ),
-        audits=tuple(_audits(asked, report, whole=whole)),
+        audits=tuple(_make_audits(request, report, whole=whole)),
     )
 
 
-def _plan(asked: Asked, window_s: float) -> Plan:
+def _make_plan(request: Asked, window_s: float) -> Plan:
     return Plan(
-        url=str(asked.url),
+        url=str(request.url),
         workload="echo",
         arrivals="constant",
         depth=1,
-        rate_hz=asked.rate_hz * asked.connections,
-        connections=asked.connections,
+        rate_hz=request.rate_hz * request.connections,
+        connections=request.connections,
         size=SIZE,
         threads=1,
         audience="others",
-        seed=asked.seed,
-        warmup_s=asked.warmup_s,
+        seed=request.seed,
+        warmup_s=request.warmup_s,
         duration_s=window_s,
-        timeout_s=asked.timeout_s,
-        write_due="joined" if asked.joined else "each",
+        timeout_s=request.timeout_s,
+        write_due="joined" if request.joined else "each",
     )
 
 
-def _audits(asked: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
+def _make_audits(request: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
     rates = f"it reports that it sent {report.sent_hz:.1f}/s and received {report.received_hz:.1f}/s"
     yield Audit(name="verification", passed=True, detail="not judged: tcpkali does not look at what comes back")
-    yield Audit(name="connections", passed=True, detail=f"it reports {asked.connections} connections")
+    yield Audit(name="connections", passed=True, detail=f"it reports {request.connections} connections")
     yield Audit(
         name="achieved_rate",
         passed=True,
         detail=f"not judged, because tcpkali's own figures are wanted: {rates}, of "
-        f"{asked.rate_hz * asked.connections:.12g}/s requested",
+        f"{request.rate_hz * request.connections:.12g}/s requested",
     )
     yield Audit(name="generator", passed=True, detail="not judged: it does not report how late it sends or reads")
-    ended = f"{format_duration(asked.duration_s)}, as requested" if whole else "a signal ended it before its time"
-    yield Audit(name="window", passed=whole, detail=ended)
+    detail = f"{format_duration(request.duration_s)}, as requested" if whole else "a signal ended it before its time"
+    yield Audit(name="window", passed=whole, detail=detail)
 
 
-def summary(asked: Asked, result: LoadResult) -> str:
-    """A few lines for people: what was asked of it, and its figures."""
+def summary(request: Asked, result: LoadResult) -> str:
+    """A few lines for people: the requested load, and the figures."""
     times = result.latency.response_ns
     percentiles = ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in (("p50", times.p50), ("p99", times.p99)))
     return "\n".join(
         [
-            f"{asked.url}: tcpkali, {asked.connections} connections, {asked.rate_hz:.12g} messages a second each",
+            f"{request.url}: tcpkali, {request.connections} connections, {request.rate_hz:.12g} messages a second each",
             f"by its own figures: {result.requests.per_second:.1f} messages/s received, {percentiles}",
             *(f"INVALID  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed),
         ]
@@ -440,19 +441,19 @@ def summary(asked: Asked, result: LoadResult) -> str:
 
 
 def main() -> int:
-    asked = parse(sys.argv[1:])
-    run = Run(asked)
+    request = parse(sys.argv[1:])
+    run = Run(request)
     printed, complaint, used, whole = run.follow()
     if run.exit_code not in (0, INTERRUPTED):
-        return _complain(complaint or f"tcpkali ended with exit code {run.exit_code}")
+        return _print_complaint(complaint or f"tcpkali ended with exit code {run.exit_code}")
     try:
         report = read_report(printed)
     except NoFiguresError as error:
-        return _complain(str(error))
-    result = load_result(asked, report, used, whole=whole)
-    if why := write_result(result, asked.json_file, summary(asked, result)):
-        return _complain(why)
-    return 0 if result.messages.received else _complain(f"no answer from {asked.url}")
+        return _print_complaint(str(error))
+    result = load_result(request, report, used, whole=whole)
+    if problem := write_result(result, request.json_file, summary(request, result)):
+        return _print_complaint(problem)
+    return 0 if result.messages.received else _print_complaint(f"no answer from {request.url}")
 
 
 if __name__ == "__main__":
