@@ -1,4 +1,4 @@
-"""How much code a contestant is: source lines and cyclomatic complexity (McCabe 1976), as lizard counts them.
+"""Counts the code of contestants: source lines and cyclomatic complexity (McCabe 1976), as lizard counts them.
 
 A contestant's folder holds its model; what contestants share is listed apart, folder by folder. A folder that only some
 share belongs to their family, and counts with each of them where contestants are compared. lizard counts a lambda into
@@ -80,9 +80,9 @@ def sources(folder: Path, *, deep: bool = True) -> list[Path]:
     """The source files of a folder, and of its sub-folders if `deep`, without tests, examples and hidden or
     installed things."""
     paths: list[Path] = []
-    for here, inner, names in os.walk(folder):
+    for current, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if deep and not _is_foreign(name)]
-        paths += [Path(here, name) for name in names if name.endswith(SUFFIXES) and not _is_test(name)]
+        paths += [Path(current, name) for name in names if name.endswith(SUFFIXES) and not _is_test(name)]
     return sorted(paths)
 
 
@@ -132,11 +132,11 @@ def used_folders(folder: Path) -> set[Path]:
     folders: set[Path] = set()
     waiting = [folder]
     while waiting:
-        here = waiting.pop()
+        current = waiting.pop()
         for name, pattern in USED.items():
-            if (here / name).is_file():
-                named: list[str] = pattern.findall((here / name).read_text(encoding="utf-8"))
-                new = {Path(os.path.normpath(here / path)) for path in named} - folders
+            if (current / name).is_file():
+                named: list[str] = pattern.findall((current / name).read_text(encoding="utf-8"))
+                new = {Path(os.path.normpath(current / path)) for path in named} - folders
                 folders |= new
                 waiting += new
     return folders
@@ -162,8 +162,8 @@ def included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> se
 
 def _find_led_to(path: Path, root: Path) -> list[Path]:
     """The files that a C++ file includes, and those beside it in a folder that some share: it counts as a whole."""
-    beside = sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
-    return [*_find_included(path, root), *beside]
+    neighbours = sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
+    return [*_find_included(path, root), *neighbours]
 
 
 def taken_in(files: Sequence[Path], home: Path) -> list[Path]:

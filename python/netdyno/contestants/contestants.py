@@ -43,7 +43,7 @@ def parse_manifest(path: Path) -> Manifest:
     try:
         manifest = msgspec.convert(raw, Manifest)
     except msgspec.ValidationError as error:
-        raise UserError(f"{path}: {_explain(raw, error)}") from error
+        raise UserError(f"{path}: {_explain_validation_error(raw, error)}") from error
     if manifest.kind == "command" and not manifest.run:
         raise UserError(f"{path}: kind 'command' needs the key 'run': the list of arguments that starts the program")
     _check_transports(path, manifest)
@@ -58,7 +58,7 @@ def _check_transports(path: Path, manifest: Manifest) -> None:
             raise UserError(f"{path}: key 'transports': unknown transport {name!r}{did_you_mean(name, TRANSPORTS)}")
 
 
-def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
+def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationError) -> str:
     """Describe a validation error: the key first, and for a wrong word the nearest right one."""
     text = str(error)
     if "`$." not in text:
@@ -79,10 +79,10 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
 
 def discover(root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> tuple[Contestant, ...]:
     """Every contestant of a kind, by name. A folder without a manifest, or with a broken one, is a UserError."""
-    where = build if build is not None else build_dir()
+    build_folder = build if build is not None else build_dir()
     home = root / f"{kind}s"
     folders = sorted(entry for entry in home.iterdir() if _is_contestant(entry)) if home.is_dir() else []
-    return tuple(_load(folder, where, kind) for folder in folders)
+    return tuple(_load(folder, build_folder, kind) for folder in folders)
 
 
 def _is_contestant(entry: Path) -> bool:
@@ -102,16 +102,18 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         command = expand(manifest.run, folder, build)
     if kind == "server" and manifest.is_launched:
         command = launched(str(launcher_path(build)), folder.name, manifest, command)
-    why_not = _why_not(skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build))
+    why_not = _explain_why_not(
+        skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build)
+    )
     # What cmake/kinds/java.cmake makes beside the program.
-    made = (f"{{build}}/java/{folder.name}/program.jar",) if manifest.kind == "java" else ()
+    built_files = (f"{{build}}/java/{folder.name}/program.jar",) if manifest.kind == "java" else ()
     return Contestant(
         name=folder.name,
         manifest=manifest,
         command=command,
         available=not why_not,
         why_not=why_not,
-        loads=expand((*made, *manifest.loads), folder, build),
+        loads=expand((*built_files, *manifest.loads), folder, build),
     )
 
 
@@ -137,7 +139,7 @@ def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
     return build / "skipped" / f"{kind}s" / f"{name}.txt"
 
 
-def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
+def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
     """The reason why a contestant cannot be started, or "": the build's own where it skipped it, what the kernel lacks,
     or a missing program, unless it `is_to_come`."""
     if reason.is_file():
@@ -189,33 +191,33 @@ def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None
     with its last line of output as the reason."""
     if not contestant.available:
         return contestant
-    where = build if build is not None else build_dir()
-    skipped = skip_file(where, contestant.name, kind)
-    if why_not := _why_not(skipped, contestant.manifest, contestant.command, is_to_come=False):
-        return _unavailable(contestant, why_not)
+    build_folder = build if build is not None else build_dir()
+    skipped = skip_file(build_folder, contestant.name, kind)
+    if why_not := _explain_why_not(skipped, contestant.manifest, contestant.command, is_to_come=False):
+        return _mark_unavailable(contestant, why_not)
     if not contestant.manifest.build:
         return contestant
     folder = root / f"{kind}s" / contestant.name
-    command = expand(contestant.manifest.build, folder, where)
+    command = expand(contestant.manifest.build, folder, build_folder)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=folder,
-            env=_build_environment(where),
+            env=_read_build_environment(build_folder),
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
         )
     except OSError as error:
-        return _unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
-    if done.returncode == 0:
+        return _mark_unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
+    if process.returncode == 0:
         return contestant
-    words = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
-    return _unavailable(contestant, f"its build step failed (exit code {done.returncode}): {words}")
+    last_line = (process.stderr.strip() or process.stdout.strip() or "it said nothing").splitlines()[-1]
+    return _mark_unavailable(contestant, f"its build step failed (exit code {process.returncode}): {last_line}")
 
 
-def _build_environment(build: Path) -> dict[str, str]:
+def _read_build_environment(build: Path) -> dict[str, str]:
     """The environment that cmake/Environment.cmake has left in the cache; in a foreign build the least there is."""
     cache = build / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8", errors="replace") if cache.is_file() else ""
@@ -225,5 +227,5 @@ def _build_environment(build: Path) -> dict[str, str]:
     return {name: os.environ[name] for name in words if name in os.environ} | fixed
 
 
-def _unavailable(contestant: Contestant, why_not: str) -> Contestant:
+def _mark_unavailable(contestant: Contestant, why_not: str) -> Contestant:
     return msgspec.structs.replace(contestant, available=False, why_not=why_not)

@@ -37,7 +37,7 @@ def _why_no_uring() -> str:
     if fd >= 0:
         os.close(fd)
         return ""
-    return why_no_uring(ctypes.get_errno(), platform.release(), _setting())
+    return why_no_uring(ctypes.get_errno(), platform.release(), _read_setting())
 
 
 def why_no_uring(error: int, kernel: str, setting: str) -> str:
@@ -54,7 +54,7 @@ def why_no_uring(error: int, kernel: str, setting: str) -> str:
     )
 
 
-def _setting() -> str:
+def _read_setting() -> str:
     try:
         return _DISABLED.read_text(encoding="ascii").strip()
     except OSError:

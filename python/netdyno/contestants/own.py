@@ -79,11 +79,11 @@ def contestant(name: str, own: Own) -> Contestant:
         caveats=_of_address(own.address) if own.address else (GIVEN_A_PORT,),
     )
     command = (sys.executable, "-I", "-S", str(STAND_IN), *words)
-    why_not = _why_not(own, words[0])
+    why_not = _explain_why_not(own, words[0])
     return Contestant(name=name, manifest=manifest, command=command, available=not why_not, why_not=why_not, own=own)
 
 
-def _why_not(own: Own, program: str) -> str:
+def _explain_why_not(own: Own, program: str) -> str:
     if own.address:
         return (
             "" if stand_in.accepts(*stand_in.place(own.address)) else f"no server accepts connections at {own.address}"

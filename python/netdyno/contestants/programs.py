@@ -60,26 +60,26 @@ def places(arguments: Iterable[str]) -> dict[str, str]:
 def why_not(needs: Iterable[str]) -> str:
     """Return which of these needs is missing and how to get it; empty where all are there."""
     needed = [PROGRAMS[need] for need in needs if need in PROGRAMS]
-    return " ".join(reason for program in needed if (reason := _why_not(program, path_of(program))))
+    return " ".join(reason for program in needed if (reason := _explain_why_not(program, path_of(program))))
 
 
-def _why_not(program: Program, path: str | None) -> str:
+def _explain_why_not(program: Program, path: str | None) -> str:
     get = f"{program.how}; then put it on PATH as {program.name}, or name it in {program.variable}"
     if path is None:
         named = os.environ.get(program.variable)
-        where = f"{program.variable} names {named}, which is no program" if named else f"{program.name} not found"
-        return f"{where}: {get}"
-    version = _version(path)
+        location = f"{program.variable} names {named}, which is no program" if named else f"{program.name} not found"
+        return f"{location}: {get}"
+    version = _read_version(path)
     return "" if version.startswith(program.version) else f"{path} is no {program.name}, it says {version!r}: {get}"
 
 
 @functools.cache
-def _version(path: str) -> str:
+def _read_version(path: str) -> str:
     """Return the first line that a program prints for --version, or the reason where it cannot be started."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [path, "--version"], capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return (done.stdout or done.stderr).strip().partition("\n")[0]
+    return (process.stdout or process.stderr).strip().partition("\n")[0]
