@@ -29,7 +29,7 @@ from typing import NamedTuple
 LOOK_EVERY_S = 0.01
 """Nothing notifies a process that another's socket has begun to listen, so it is polled this often."""
 NOT_READY_S = 9.0
-"""After this time it prints where it looked for the server: a second before the harness gives it up."""
+"""The time after which it prints where it looked for the server: a second before the harness gives it up."""
 PATIENCE_S = 4.0
 """The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
@@ -117,8 +117,8 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def end_all() -> int:
-    """Kill all processes that the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER,
-    prctl(2)). Returns their number."""
+    """Kill all processes that the server has started and left: as orphans they are children of this process
+    (PR_SET_CHILD_SUBREAPER, prctl(2)). Returns their number."""
     ended = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while pids := children.read_text().split():
@@ -206,7 +206,7 @@ def process_at(address: str, port: int) -> int | None:
 
 def stand_beside(url: str) -> int:
     """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
-    line has ours in its place and says so."""
+    line has this process in its place and says so."""
     end_signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
     if not accepts(*place(url)):

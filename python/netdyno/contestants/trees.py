@@ -28,24 +28,24 @@ _TAIL = 15
 def checked_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
     """Check out each commit into a folder that exists within the context, also where SIGTERM ends the program. Raises
     UserError for a ref that is no commit."""
-    commits = [_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
-    if _git(repository, "status", "--porcelain", "--untracked-files=no"):
+    commits = [_run_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
+    if _run_git(repository, "status", "--porcelain", "--untracked-files=no"):
         print("netdyno: what is not committed in your repository is not in this comparison", file=sys.stderr)
-    with _ended_by_sigterm(), temporary_folder("gate") as folder_of_trees:
+    with _exit_on_sigterm(), temporary_folder("gate") as folder_of_trees:
         folders = tuple(folder_of_trees / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
         try:
             for folder, commit in zip(folders, commits, strict=True):
-                _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+                _run_git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)
             yield folders
         finally:
             for folder in folders:
                 if folder.exists():
-                    _git(repository, "worktree", "remove", "--force", str(folder))
+                    _run_git(repository, "worktree", "remove", "--force", str(folder))
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Within it, SIGTERM leaves through the clean-up, as Ctrl-C does; a run within it has a handler of its own."""
+def _exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM leave through the clean-up, as Ctrl-C does; a run within the context has a handler of its own."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -57,7 +57,7 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _git(repository: Path, *words: str, what: str = "") -> str:
+def _run_git(repository: Path, *words: str, what: str = "") -> str:
     """Run git and return its output. Raises UserError where it fails."""
     try:
         process = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)

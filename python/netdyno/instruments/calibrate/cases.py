@@ -53,11 +53,11 @@ def response_percentiles(load: LoadResult, done: Done) -> tuple[Score, ...]:
     begin, end = load.plan.warmup_s * 1e9, (load.plan.warmup_s + load.plan.duration_s) * 1e9
     due = np.linspace(begin, end, len(actual), endpoint=False, dtype=np.float64)
     generator, server = done.paused("generator"), done.paused("server")
-    kept = truths.at_rank(truths.held_up(due + programmed, server) - due, QUANTILES["p99"])
+    programmed_p99 = truths.at_rank(truths.held_up(due + programmed, server) - due, QUANTILES["p99"])
     expected = truths.readings(due, actual, generator, server)
     read = load.latency.response_ns
     return (
-        within("server kept its programme, p99", kept, at(done.delay_actual_ns, "p99")),
+        within("server kept its programme, p99", programmed_p99, at(done.delay_actual_ns, "p99")),
         *(within(name, truths.at_rank(expected, QUANTILES[name]), at(read, name)) for name in ("p50", "p99", "p99.9")),
     )
 
@@ -78,16 +78,16 @@ def accounted(load: LoadResult, done: Done) -> tuple[Score, ...]:
     leaves less than nothing."""
     programmed, delay = at(done.delay_programmed_ns, "p50"), at(done.delay_actual_ns, "p50")
     read = at(load.latency.response_ns, "p50")
-    kept = within("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
+    punctuality = within("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
     reading = Score(
         name="p50", unit="ns", rule="stated", truth=delay, measured=read, service=at(load.latency.service_ns, "p50")
     )
     lags = _find_lags(load)
     if not (lags and done.read_lag_ns and done.read_lag_ns.count):
-        return (kept, reading)  # this kernel does not tell when messages arrive
+        return (punctuality, reading)  # this kernel does not tell when messages arrive
     on_the_way = (*lags, done.read_lag_ns, done.delay_actual_ns)
     return (
-        kept,
+        punctuality,
         reading,
         part("- send and receive lag", delay, _estimate_median_of_sum(*lags)),
         part("- the server's wake-up", delay, at(done.read_lag_ns, "p50")),
