@@ -11,7 +11,7 @@ _INDENT = 4
 
 
 def as_text(findings: Sequence[Finding], width: int) -> str:
-    """In the order given, which is the worst first; `width` is the terminal's, in columns. Pure."""
+    """Format findings in the given order, the worst first; `width` is the terminal's, in columns. Pure."""
     names = max(len(finding.name) for finding in findings)
     verdicts = max(len(verdict) for verdict in VERDICTS)
     lines = [_summarise(findings), ""]

@@ -19,15 +19,15 @@ _FAST_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_cou
 def cores(system: System) -> Opinion:
     """Server and generator get cores of their own (topology.py)."""
     pinned = system.pinning
-    found = f"{len(system.cores)} to use: {pinned.note.partition('; generator at ')[0]}"
+    observed = f"{len(system.cores)} to use: {pinned.note.partition('; generator at ')[0]}"
     if not pinned.generator:
         fix = "allow two cores or more (taskset -c, docker run --cpuset-cpus), and a CPU quota, if any, of as many"
-        return Opinion(found, "bad", fix, needs_root=False)
+        return Opinion(observed, "bad", fix, needs_root=False)
     if "same physical core" in pinned.note:
         return Opinion(
-            found, "could be better", "allow two physical cores, or: echo off > /sys/devices/system/cpu/smt/control"
+            observed, "could be better", "allow two physical cores, or: echo off > /sys/devices/system/cpu/smt/control"
         )
-    return Opinion(found, "good")
+    return Opinion(observed, "good")
 
 
 @check(
@@ -42,13 +42,13 @@ def governor(system: System) -> Opinion:
     )
     if not governors:
         return Opinion(_NO_FREQUENCY, "unknown")
-    found = ", ".join(f"{name} on {count} of {len(system.cores)} cores" for name, count in sorted(governors.items()))
+    observed = ", ".join(f"{name} on {count} of {len(system.cores)} cores" for name, count in sorted(governors.items()))
     fix = "cpupower frequency-set -g performance"
     if set(governors) == {"performance"}:
-        return Opinion(found, "good")
+        return Opinion(observed, "good")
     # intel_pstate's powersave is no low speed but one that follows the load (intel_pstate.rst).
     active = "active" in (system.text(f"{_CPU}/intel_pstate/status"), system.text(f"{_CPU}/amd_pstate/status"))
-    return Opinion(found, "bad" if "powersave" in governors and not active else "could be better", fix)
+    return Opinion(observed, "bad" if "powersave" in governors and not active else "could be better", fix)
 
 
 @check(
@@ -79,12 +79,14 @@ def mitigations(system: System) -> Opinion:
         return Opinion("not reported by this kernel", "unknown")
     mitigated_count = sum(text.startswith("Mitigation") for text in weaknesses)
     open_count = sum(text.startswith("Vulnerable") for text in weaknesses)
-    found = f"on for {mitigated_count} weaknesses of this CPU, {open_count} left open"
+    observed = f"on for {mitigated_count} weaknesses of this CPU, {open_count} left open"
     off = {"mitigations=off", "nopti", "pti=off"}.intersection(boot_options(system.text("/proc/cmdline")))
     if off or (open_count and not mitigated_count):
-        why = f" ({' '.join(sorted(off))})" if off else ""
-        return Opinion(f"off{why}: {open_count} weaknesses are open", "could be better", "boot with mitigations=auto")
-    return Opinion(found, "good")
+        options_text = f" ({' '.join(sorted(off))})" if off else ""
+        return Opinion(
+            f"off{options_text}: {open_count} weaknesses are open", "could be better", "boot with mitigations=auto"
+        )
+    return Opinion(observed, "good")
 
 
 @check(

@@ -26,11 +26,11 @@ def steal(system: System) -> Opinion:
     if observation is None:
         return Opinion("not reported by this kernel", "unknown")
     share = observation.steal_s / (observation.cores * observation.window_s)
-    found = f"{100 * share:.1f}% of the cores' time within {WATCHED_S:g} s"
+    observed = f"{100 * share:.1f}% of the cores' time within {WATCHED_S:g} s"
     fix = "a machine of its own, or a virtual one with dedicated cores"
     if share > STEAL_SHARE:
-        return Opinion(found, "bad", fix, needs_root=False)
-    return Opinion(found, "could be better" if share > 0 else "good", fix, needs_root=False)
+        return Opinion(observed, "bad", fix, needs_root=False)
+    return Opinion(observed, "could be better" if share > 0 else "good", fix, needs_root=False)
 
 
 @check(
@@ -46,15 +46,15 @@ def other_load(system: System) -> Opinion:
     limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / observation.cores)
     share = observation.foreign_s / (observation.cores * observation.window_s)
     waiting = pressure(system.text("/proc/pressure/cpu"))
-    found = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
+    observed = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
     if waiting is not None:
-        found += f"; something waited for a core in {waiting:.0f}% of the last 10 s"
+        observed += f"; something waited for a core in {waiting:.0f}% of the last 10 s"
     fix = "end other programs (top shows them), and measure when nothing else runs"
     if share > limit:
-        return Opinion(found, "bad", fix, needs_root=False)
+        return Opinion(observed, "bad", fix, needs_root=False)
     if share > _QUIET_SHARE or (waiting or 0.0) > _WAITING_PERCENT:
-        return Opinion(found, "could be better", fix, needs_root=False)
-    return Opinion(found, "good")
+        return Opinion(observed, "could be better", fix, needs_root=False)
+    return Opinion(observed, "good")
 
 
 def pressure(text: str) -> float | None:
@@ -80,12 +80,12 @@ def interrupts(system: System) -> Opinion:
         return Opinion("not reported by this kernel", "unknown")
     rates = {name: (count - first.get(name, 0)) / WATCHED_S for name, count in last.items()}
     all_hz = sum(rates.values())
-    found = f"{all_hz:.0f} per second from devices on the cores of trials"
+    observed = f"{all_hz:.0f} per second from devices on the cores of trials"
     if all_hz <= _INTERRUPTS_HZ:
-        return Opinion(found, "good")
+        return Opinion(observed, "good")
     busiest = max(rates, key=lambda name: rates[name])
     fix = f"stop irqbalance; echo CORE > /proc/irq/{busiest}/smp_affinity_list, a core that trials do not use (taskset)"
-    return Opinion(f"{found}, most of them number {busiest}", "could be better", fix)
+    return Opinion(f"{observed}, most of them number {busiest}", "could be better", fix)
 
 
 def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
@@ -110,9 +110,9 @@ def cpu_quota(system: System) -> Opinion:
     least = quota_cores(system.text)
     if least is None:
         return Opinion("none", "good")
-    found = f"{least:g} cores' time for {len(system.cores)} cores"
+    observed = f"{least:g} cores' time for {len(system.cores)} cores"
     fix = "start the container without --cpus (systemd: CPUQuota=), and give it whole cores (--cpuset-cpus)"
-    return Opinion(found, "bad" if least < len(system.cores) else "could be better", fix)
+    return Opinion(observed, "bad" if least < len(system.cores) else "could be better", fix)
 
 
 def _observe_machine(system: System) -> MachineObservation | None:

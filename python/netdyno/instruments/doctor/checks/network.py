@@ -39,11 +39,11 @@ def ports(system: System) -> Opinion:
     if len(words) != 2:
         return Opinion("not reported by this kernel", "unknown")
     room = int(words[1]) - int(words[0]) + 1
-    found = f"{room} ({words[0]} to {words[1]}), for {_CONNECTIONS} connections"
+    observed = f"{room} ({words[0]} to {words[1]}), for {_CONNECTIONS} connections"
     fix = 'sysctl -w net.ipv4.ip_local_port_range="32768 60999"'
     if room >= 2 * _CONNECTIONS:
-        return Opinion(found, "good")
-    return Opinion(found, "could be better" if room >= _CONNECTIONS else "bad", fix)
+        return Opinion(observed, "good")
+    return Opinion(observed, "could be better" if room >= _CONNECTIONS else "bad", fix)
 
 
 @check(
@@ -55,12 +55,12 @@ def udp_buffers(system: System) -> Opinion:
     text = system.text("/proc/sys/net/core/rmem_max")
     if not text:
         return Opinion("not reported by this kernel", "unknown")
-    found = f"{int(text)} bytes of the {_RECEIVE_BUFFER} that the generator asks for"
+    observed = f"{int(text)} bytes of the {_RECEIVE_BUFFER} that the generator asks for"
     if int(text) >= _RECEIVE_BUFFER:
-        return Opinion(found, "good")
+        return Opinion(observed, "good")
     if system.is_root:
-        return Opinion(f"{found}, which root gets anyway", "good")
-    return Opinion(found, "could be better", f"sysctl -w net.core.rmem_max={_RECEIVE_BUFFER}")
+        return Opinion(f"{observed}, which root gets anyway", "good")
+    return Opinion(observed, "could be better", f"sysctl -w net.core.rmem_max={_RECEIVE_BUFFER}")
 
 
 @check("namespaces", "Without network namespaces, trials over multicast and over the link lan are skipped.")

@@ -16,12 +16,12 @@ def descriptors(system: System) -> Opinion:
     """The hard RLIMIT_NOFILE; the harness raises the soft one by itself."""
     hard = system.hard_descriptors
     limit = "no limit" if hard == float("inf") else f"{hard:.0f} per program"
-    found = f"{limit}, for {_CONNECTIONS} connections"
+    observed = f"{limit}, for {_CONNECTIONS} connections"
     needed = _MOST_FOR_EACH * _CONNECTIONS + _SPARE
     fix = f"ulimit -n {needed} (as root, or by LimitNOFILE or limits.conf)"
     if hard >= needed:
-        return Opinion(found, "good")
-    return Opinion(found, "could be better" if hard >= _CONNECTIONS + _SPARE else "bad", fix)
+        return Opinion(observed, "good")
+    return Opinion(observed, "could be better" if hard >= _CONNECTIONS + _SPARE else "bad", fix)
 
 
 @check(
@@ -47,8 +47,8 @@ def perf(system: System) -> Opinion:
     if not level:
         return Opinion("not here: the kernel has no perf events", "unknown")
     counters = "" if system.paths("/sys/bus/event_source/devices", "cpu*") else ", without the CPU's own counters"
-    found = f"installed{counters}"
+    observed = f"installed{counters}"
     if system.is_root or int(level) <= 1:
-        return Opinion(found, "good")
-    found = f"{found}; kernel.perf_event_paranoid is {level}"
-    return Opinion(found, "could be better", "sysctl -w kernel.perf_event_paranoid=1")
+        return Opinion(observed, "good")
+    observed = f"{observed}; kernel.perf_event_paranoid is {level}"
+    return Opinion(observed, "could be better", "sysctl -w kernel.perf_event_paranoid=1")
