@@ -35,8 +35,8 @@ def listen_or_exit(options: Options) -> socket.socket:
         listener.setblocking(False)
     except (OSError, UnicodeError) as error:
         hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
-        where = format_url(host, port)
-        print(f"{options.program}: cannot listen on {where}{hint and '; ' + hint}: {error}", file=sys.stderr)
+        url = format_url(host, port)
+        print(f"{options.program}: cannot listen on {url}{hint and '; ' + hint}: {error}", file=sys.stderr)
         sys.exit(1)
     return listener
 

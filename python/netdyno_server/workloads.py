@@ -95,7 +95,7 @@ class RpcSession(FramedSession):
 
 
 class ChatSession(FramedSession):
-    """Each message becomes one frame that all recipients share."""
+    """A chat: each message becomes one frame that all recipients share."""
 
     def _on_frame(self, data: bytes, offset: int, end: int) -> None:
         self._totals.requests += 1

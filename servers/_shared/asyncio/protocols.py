@@ -119,8 +119,8 @@ class Connection(asyncio.BufferedProtocol):
         for part in parts:
             self._outbox += part
         self._waiting += 1
-        held = len(self._outbox) + self._waiting * FRAME_OVERHEAD + self._transport.get_write_buffer_size()
-        if held > self._options.outbox_limit and not takes_more(self._descriptor()):
+        held_bytes = len(self._outbox) + self._waiting * FRAME_OVERHEAD + self._transport.get_write_buffer_size()
+        if held_bytes > self._options.outbox_limit and not takes_more(self._descriptor()):
             self._totals.slow_closed += 1
             self.give_up()
 
@@ -196,8 +196,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._full and not self._chats and not self._closing:
             self._transport.pause_reading()
         elif self._held:
-            held, self._held = self._held, b""
-            self._carry_out(self._session.receive(held))
+            held_data, self._held = self._held, b""
+            self._carry_out(self._session.receive(held_data))
         elif not self._ended:
             self._transport.resume_reading()
         elif not self._closing:
