@@ -50,7 +50,7 @@ FEWEST_RUNS_SHARE = 4
 
 Bools = NDArray[np.bool_]
 Method = Callable[[Floats], Floats]
-"""From log figures over (runs, blocks, contestants, axes) to p-values over (runs, comparisons)."""
+"""A function from log figures over (runs, blocks, contestants, axes) to p-values over (runs, comparisons)."""
 
 
 # --- methods -----------------------------------------------------------------------------------------------------
@@ -247,11 +247,11 @@ def machines() -> dict[str, Callable[[int, int], Floats]]:
 
         return logs
 
-    made = {name: make_machine(draw, None) for name, draw in NOISE.items()}
-    made |= {name: make_machine(NOISE["normal"], bend) for name, bend in BENDS.items()}
+    machine_of = {name: make_machine(draw, None) for name, draw in NOISE.items()}
+    machine_of |= {name: make_machine(NOISE["normal"], bend) for name, bend in BENDS.items()}
     if TABLE.exists():
-        made["stored, disturbed machine"] = stored(read())
-    return made
+        machine_of["stored, disturbed machine"] = stored(read())
+    return machine_of
 
 
 # --- stored runs -------------------------------------------------------------------------------------------------

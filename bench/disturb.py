@@ -145,15 +145,15 @@ def what_it_took(burner: Process) -> Taken:
     return Taken(**json.loads(Path(burner.output.name).read_text(encoding="utf-8").splitlines()[-1]))
 
 
-def disturb(cores: Sequence[int], seed: int, bound_s: float, beside: Callable[[], int]) -> int:
-    """Burn these cores while `beside` runs, and print what was taken. Returns the result of `beside`. Raises TrialError
+def disturb(cores: Sequence[int], seed: int, bound_s: float, work: Callable[[], int]) -> int:
+    """Burn these cores while `work` runs, and print what was taken. Returns the result of `work`. Raises TrialError
     where a burner does not begin, or does not end well."""
     realtime = may_run_realtime(PRIORITY)
     with ExitStack() as stack:
         burners = [stack.enter_context(burning(core, seed, bound_s, realtime=realtime)) for core in cores]
         say(f"bursts on cores {','.join(map(str, cores))}, seed {seed}, {priority_words(realtime)}")
         began_s = time.monotonic()
-        code = beside()
+        code = work()
         if time.monotonic() - began_s > BOUND_S:
             say(f"the bursts ended after {BOUND_S:g} s, and the command went on without them")
         all_taken = [what_it_took(burner) for burner in burners]

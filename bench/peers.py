@@ -404,7 +404,7 @@ def middle(shares: Sequence[float]) -> str:
     return f"{statistics.median(shares):.1f}%" if shares else quantities.DASH
 
 
-def page(kept: Sequence[Results]) -> str:
+def page(stored_results: Sequence[Results]) -> str:
     """Return the page of the measurements: for each command its conditions, the table of our http server or of other
     people's servers, and the failures."""
     about = (
@@ -415,12 +415,12 @@ def page(kept: Sequence[Results]) -> str:
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
     previous: Results | None = None
-    for number, results in enumerate(latest(kept)):
+    for number, results in enumerate(latest(stored_results)):
         if not results.cases:
             continue
         tables = [of_our_server(results)] if CLOSED in results.cases else []
         if any(server.name in results.cases for server in SERVERS):
-            tables.append(of_others_servers(results, kept[:number]))
+            tables.append(of_others_servers(results, stored_results[:number]))
         lines += ["", *part(results, previous), *(line for table_lines in tables for line in ["", *table_lines])]
         previous = results
         if failed := notes(results):
@@ -428,15 +428,15 @@ def page(kept: Sequence[Results]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latest(kept: Sequence[Results]) -> list[Results]:
+def latest(stored_results: Sequence[Results]) -> list[Results]:
     """Return each command with the cases that no later command has measured."""
 
     def find_later_cases(number: int) -> set[str]:
-        return {case for later in kept[number + 1 :] for case in later.cases}
+        return {case for later in stored_results[number + 1 :] for case in later.cases}
 
     return [
         replace(results, cases=[case for case in results.cases if case not in find_later_cases(number)])
-        for number, results in enumerate(kept)
+        for number, results in enumerate(stored_results)
     ]
 
 
@@ -493,9 +493,9 @@ def wrapped(text: str, columns: int = 118) -> list[str]:
     return lines
 
 
-def stored(kept: Sequence[Results]) -> str:
+def stored(stored_results: Sequence[Results]) -> str:
     """Format the results as JSON, one run a line."""
-    return "[\n" + ",\n".join(map(_format_results, kept)) + "\n]\n"
+    return "[\n" + ",\n".join(map(_format_results, stored_results)) + "\n]\n"
 
 
 def _format_results(results: Results) -> str:
@@ -509,13 +509,13 @@ def read(text: str) -> list[Results]:
     return [Results(**{**entry, "runs": [Run(**run) for run in entry["runs"]]}) for entry in json.loads(text)]
 
 
-def together(kept: Sequence[Results], new: Results) -> list[Results]:
+def together(stored_results: Sequence[Results], new: Results) -> list[Results]:
     """Add the results of a command, in place of its earlier ones."""
-    return [*(results for results in kept if results.command != new.command), new]
+    return [*(results for results in stored_results if results.command != new.command), new]
 
 
-def write_page(kept: Sequence[Results]) -> None:
-    PAGE.write_text(page(kept))
+def write_page(stored_results: Sequence[Results]) -> None:
+    PAGE.write_text(page(stored_results))
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -552,8 +552,8 @@ def asked(words: Sequence[str]) -> str:
 def chosen(items: Sequence[Any], names: Sequence[str] | None, kind: str) -> list[Any]:
     unknown = set(names or ()) - {item.name for item in items}
     if unknown:
-        known = ", ".join(repr(item.name) for item in items)
-        raise SystemExit(f"no {kind} {', '.join(sorted(unknown))}; there are {known}")
+        known_names = ", ".join(repr(item.name) for item in items)
+        raise SystemExit(f"no {kind} {', '.join(sorted(unknown))}; there are {known_names}")
     return [item for item in items if names is None or item.name in names]
 
 
@@ -605,9 +605,9 @@ def main() -> None:
     if not results.runs:
         raise SystemExit("no run has ended")
     if options.write:
-        kept = together(read(STORE.read_text()) if STORE.exists() else [], results)
-        STORE.write_text(stored(kept))
-        write_page(kept)
+        stored_results = together(read(STORE.read_text()) if STORE.exists() else [], results)
+        STORE.write_text(stored(stored_results))
+        write_page(stored_results)
     print(page([results]), end="")
 
 

@@ -154,9 +154,9 @@ def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path
 def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return `quick` and its contestants. Raises SystemExit where one is not built."""
     quick = experiments.load(experiments.find("quick", experiments.experiments_dir()))
-    known = contestants.discover(build=build_dir())
+    all_contestants = contestants.discover(build=build_dir())
     names = sorted({name for scenario in quick.scenarios for name in scenario.contestants})
-    servers = contestants.select(known, names)
+    servers = contestants.select(all_contestants, names)
     if missing := [server.name for server in servers if not server.available]:
         raise SystemExit(f"not built: {', '.join(missing)}")
     return quick, servers
@@ -330,12 +330,12 @@ def print_same(runs: Sequence[Run]) -> None:
             members = {
                 name: value for (member_scenario, name), value in sorted(shown.items()) if member_scenario == scenario
             }
-            _print_same(scenario, "all", metric, margin, mean_by_block(members.values()))
+            _print_ratio(scenario, "all", metric, margin, mean_by_block(members.values()))
             for name, value in members.items():
-                _print_same(scenario, name, metric, margin, mean_by_block([value]))
+                _print_ratio(scenario, name, metric, margin, mean_by_block([value]))
 
 
-def _print_same(scenario: str, name: str, metric: str, margin: float, log_ratios: Sequence[float]) -> None:
+def _print_ratio(scenario: str, name: str, metric: str, margin: float, log_ratios: Sequence[float]) -> None:
     ratio = estimate_ratio(log_ratios)
     mark = "*" if ratio.is_within(margin) else " "
     print(f"{scenario:10}{name:21}{metric:12}{ratio} {mark}{ratio.blocks:6}")
