@@ -27,7 +27,7 @@ _HINTS = {
 
 
 def listen_or_exit(options: Options) -> socket.socket:
-    """Bound, non-blocking, and not listening yet: the event loops do that. Ends the program where it cannot be."""
+    """Return a bound, listening, non-blocking socket. Ends the program where it cannot be made."""
     host, port = options.listen
     try:
         listener = _bind(host, port)
