@@ -1,8 +1,8 @@
-"""What goes along with a difference in rank: the counters that tell two contestants apart beyond chance.
+"""The counters that correlate with a difference in rank: they differ between two contestants beyond chance.
 
 The counters are compared as the metric is: within blocks, and corrected over all counters of all paragraphs of a
-scenario, for they are one answer. What passes is associated with the result; its cause
-it need not be (docs/adr/equal-work.md). Pure functions."""
+scenario, for they are one answer. A counter that passes is associated with the result; it need not be its cause
+(docs/adr/equal-work.md). Pure functions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from netdyno.statistics import stats
 from netdyno.statistics.stats import Comparison, Samples
 
 SYSTEM = "cpu-system"
-"""The CPU time in the kernel, which is told with the whole and not tested by itself."""
+"""The CPU time in the kernel: shown as a part of the whole, not tested by itself."""
 
 Figures = Mapping[str, Mapping[str, Samples]]
 """By counter and contestant."""
 
 
 class _Pair(NamedTuple):
-    """The lower in rank, the higher, and the comparison of their metrics, the first divided by the second."""
+    """The lower in rank, the higher, and the comparison of their metrics, the lower divided by the higher."""
 
     worse: Name
     better: Name
@@ -55,42 +55,42 @@ def whys(
     work: Sequence[Work] = (),
     level: float = stats.LEVEL,
 ) -> tuple[Why, ...]:
-    """Each contestant that is proven to differ from the first of its kind by the metric, then for each that is from
-    the one right above it. `families`: the comparisons of each axis. What is ranked on an axis is not tested a second
-    time here: a counter that is one differs where the ranking says so."""
-    figures = _figures(ranked)
-    pairs = _pairs(standings, families[metric])
-    tested = [one for pair in pairs for name in COUNTERS if (one := _test(pair, name, figures[name])) is not None]
-    own = [one for one in tested if one.counter not in families]
-    judged = iter(stats.corrected([one.comparison for one in own], level))
+    """Return the counters behind each proven difference of the metric: of a contestant from the first of its kind, then
+    from the one right above it. `families`: the comparisons of each axis. A counter that is an axis is not tested a
+    second time: it differs where the ranking says so."""
+    figures = _collect_figures(ranked)
+    pairs = _list_pairs(standings, families[metric])
+    tested = [test for pair in pairs for name in COUNTERS if (test := _test(pair, name, figures[name])) is not None]
+    untested = [test for test in tested if test.counter not in families]
+    judged = iter(stats.corrected([test.comparison for test in untested], level))
     tested = [
-        one._replace(comparison=next(judged) if one in own else _of_ranking(one, families[one.counter]))
-        for one in tested
+        test._replace(comparison=next(judged) if test in untested else _read_ranking(test, families[test.counter]))
+        for test in tested
     ]
-    return tuple(_why(pair, [one for one in tested if one.pair == pair], figures, work) for pair in pairs)
+    return tuple(_explain(pair, [test for test in tested if test.pair == pair], figures, work) for pair in pairs)
 
 
-# --- who is compared, and by what --------------------------------------------------------------------------------
+# --- the pairs and their counters --------------------------------------------------------------------------------
 
 
-def _pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[_Pair]:
-    """Each once; those that are ranked apart among themselves."""
+def _list_pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[_Pair]:
+    """Return each pair once; contestants that are ranked apart are paired among themselves."""
     found: dict[tuple[str, str], _Pair] = {}
-    for peers in sorted({one.peers for one in standings}):
-        names = [one.contestant for one in standings if one.peers == peers]
+    for peers in sorted({standing.peers for standing in standings}):
+        names = [standing.contestant for standing in standings if standing.peers == peers]
         to_first = [(name, names[0]) for name in names[1:]]
         for worse, better in [*to_first, *((lower, upper) for upper, lower in pairwise(names))]:
-            one = answers.against(worse, better, family)
-            if one is not None and one.different:
-                found.setdefault((worse, better), _Pair(worse, better, one))
+            comparison = answers.against(worse, better, family)
+            if comparison is not None and comparison.different:
+                found.setdefault((worse, better), _Pair(worse, better, comparison))
     return list(found.values())
 
 
-def _figures(ranked: Sequence[Counted]) -> Figures:
-    wanted = (*COUNTERS, SYSTEM)
-    found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in wanted}
+def _collect_figures(ranked: Sequence[Counted]) -> Figures:
+    counters = (*COUNTERS, SYSTEM)
+    found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in counters}
     for trial, load in ranked:
-        for name in wanted:
+        for name in counters:
             figure = METRICS[name].of(trial, load)
             if figure is not None:
                 found[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
@@ -98,66 +98,66 @@ def _figures(ranked: Sequence[Counted]) -> Figures:
 
 
 def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | None:
-    """None where the counter was not read in any cell that both share, or counted nothing: it is no hypothesis then.
-    Whether ratios or differences are tested does not depend on which of the two is which."""
-    mine, theirs = figures.get(pair.worse, {}), figures.get(pair.better, {})
-    shared = stats.counted(mine.keys() & theirs.keys())
-    if not any(mine[cell] or theirs[cell] for cell in shared):
+    """Compare a counter over a pair; None where no shared cell has it, or it counted nothing: it is no hypothesis then.
+    Whether ratios or differences are tested does not depend on the order of the two."""
+    lower, higher = figures.get(pair.worse, {}), figures.get(pair.better, {})
+    shared = stats.counted(lower.keys() & higher.keys())
+    if not any(lower[cell] or higher[cell] for cell in shared):
         return None
-    relative = all(mine[cell] > 0 and theirs[cell] > 0 for cell in shared)
+    relative = all(lower[cell] > 0 and higher[cell] > 0 for cell in shared)
     pairs = stats.pairs_of(
-        {cell: math.log(mine[cell] / theirs[cell]) if relative else mine[cell] - theirs[cell] for cell in shared}
+        {cell: math.log(lower[cell] / higher[cell]) if relative else lower[cell] - higher[cell] for cell in shared}
     )
     comparison = stats.comparison(pair.worse, pair.better, pairs, ratios=relative, axis=name)
-    worse, better = (_mean([values[cell] for cell in shared], relative) for values in (mine, theirs))
+    worse, better = (_mean([values[cell] for cell in shared], relative) for values in (lower, higher))
     return _Tested(pair, name, relative, worse, better, comparison)
 
 
-def _of_ranking(one: _Tested, family: Sequence[Comparison]) -> Comparison:
-    """Return what the ranking on this axis says of the pair; where it compared no such two, that nothing is proven."""
-    found = answers.against(one.pair.worse, one.pair.better, family)
-    return found or replace(one.comparison, decidable=False, interval=None)
+def _read_ranking(test: _Tested, family: Sequence[Comparison]) -> Comparison:
+    """Return the ranking's comparison of the pair on this axis; where it has none, one that proves nothing."""
+    comparison = answers.against(test.pair.worse, test.pair.better, family)
+    return comparison or replace(test.comparison, decidable=False, interval=None)
 
 
 def _mean(values: Sequence[float], relative: bool) -> float:
-    """Geometric where the effect is a ratio, so that one mean divided by the other is just it."""
+    """Return the mean; geometric where the effect is a ratio, so that the ratio of the means is the effect."""
     return statistics.geometric_mean(values) if relative else statistics.fmean(values)
 
 
 # --- one pair ----------------------------------------------------------------------------------------------------
 
 
-def _why(pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Sequence[Work]) -> Why:
+def _explain(pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Sequence[Work]) -> Why:
     return Why(
         worse=pair.worse,
         better=pair.better,
         result=pair.result,
         differences=tuple(
-            Difference(one.counter, one.worse, one.better, one.relative, one.comparison)
-            for one in tested
-            if one.comparison.different
+            Difference(test.counter, test.worse, test.better, test.relative, test.comparison)
+            for test in tested
+            if test.comparison.different
         ),
-        considered=tuple(one.counter for one in tested),
-        decidable=any(one.comparison.decidable for one in tested),
-        blocks=max((one.comparison.blocks for one in tested), default=0),
-        kernel_worse=_in_kernel(pair.worse, figures),
-        kernel_better=_in_kernel(pair.better, figures),
-        traced=_traced(pair, work),
+        considered=tuple(test.counter for test in tested),
+        decidable=any(test.comparison.decidable for test in tested),
+        blocks=max((test.comparison.blocks for test in tested), default=0),
+        kernel_worse=_kernel_share(pair.worse, figures),
+        kernel_better=_kernel_share(pair.better, figures),
+        traced=_compare_traced(pair, work),
     )
 
 
-def _in_kernel(name: str, figures: Figures) -> float | None:
-    """How much of the CPU time was the kernel's, over all trials."""
+def _kernel_share(name: str, figures: Figures) -> float | None:
+    """Return the kernel's share of the CPU time, over all trials."""
     whole, kernel = (sum(figures[counter].get(name, {}).values()) for counter in ("cpu", SYSTEM))
     return kernel / whole if whole else None
 
 
-def _traced(pair: _Pair, work: Sequence[Work]) -> TracedCalls | None:
-    """What the traces of both say. They are one trial each, so nothing is tested."""
-    traced = {one.contestant: one for one in work if one.calls}
+def _compare_traced(pair: _Pair, work: Sequence[Work]) -> TracedCalls | None:
+    """Return the traced calls of both. They are one trial each, so nothing is tested."""
+    traced = {item.contestant: item for item in work if item.calls}
     if pair.worse not in traced or pair.better not in traced:
         return None
-    mine, theirs = traced[pair.worse].calls, traced[pair.better].calls
-    apart = {name: mine.get(name, 0.0) - theirs.get(name, 0.0) for name in (*mine, *theirs)}
-    most = max(apart, key=lambda name: abs(apart[name]))
-    return TracedCalls(label=traced[pair.worse].label, worse=mine, better=theirs, most=most)
+    worse, better = traced[pair.worse].calls, traced[pair.better].calls
+    differences = {name: worse.get(name, 0.0) - better.get(name, 0.0) for name in (*worse, *better)}
+    most = max(differences, key=lambda name: abs(differences[name]))
+    return TracedCalls(label=traced[pair.worse].label, worse=worse, better=better, most=most)
