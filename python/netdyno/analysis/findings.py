@@ -1,4 +1,4 @@
-"""What the analysis of a run finds, as frozen data. The terminal table and the report say the same: both read this.
+"""The findings of a run, as frozen data. The terminal table and the report say the same: both read this.
 
 Units are in the names; an `Estimate` carries the unit of the field that holds it.
 """
@@ -31,10 +31,10 @@ from netdyno.model.verdicts import Judged
 from netdyno.statistics.stats import Better, Comparison, Interval
 
 Bound = Literal["", "at least", "at most"]
-"""Of a figure that is not exact, the direction."""
+"""The direction of a figure that is not exact."""
 Verdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
-"""`equal`: none is proven best, and some are shown to be as good as the best, but for what does not matter.
-`undecided`: none is shown to be. `flip`: the question is where the winner changes, and no ranking over all levels."""
+"""`equal`: none is proven best, and some are shown to be as good as the best, within the margin. `undecided`: none is
+shown to be. `flip`: the question is where the winner changes; there is no ranking over all levels."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Lag:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the server spent per completed message. Times in microseconds; a switch is a context switch. What each
-    thread counts by itself is None where threads ended before they were read."""
+    """The server's spending per completed message. Times in microseconds; a switch is a context switch. Figures that
+    are counted per thread are None where threads ended before they were read."""
 
     cpu_user_us: Estimate
     cpu_system_us: Estimate
@@ -79,7 +79,7 @@ class Cost:
     run_queue_wait_us: Estimate | None
     rss_peak_bytes: Estimate
     connection_bytes: Estimate | None
-    """Peak memory beyond that of the server before anybody connected, per connection; None where it was not read."""
+    """Peak memory beyond that of the server before any client connected, per connection; None where it was not read."""
     threads: int
 
 
@@ -94,9 +94,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Drops:
-    """Where messages were dropped; None: nobody counted. `elsewhere`: datagrams that found no room in a socket of which
-    neither side told. `unserved`: requests that the server had, and dropped beyond its bound. `recipients`: how many
-    messages are lost with a request that is not served."""
+    """The places where messages were dropped; None: not counted. `elsewhere`: datagrams that found no room in a socket
+    that neither side reported. `unserved`: requests that the server received, and dropped beyond its bound.
+    `recipients`: how many messages are lost with a request that is not served."""
 
     server: int | None
     generator: int | None
@@ -125,8 +125,9 @@ class LossOfTrial:
 
 @dataclass(frozen=True)
 class Loss:
-    """What the latencies of a cell leave out, as shares over the whole life of its trials: `lost` of the messages that
-    should have come, with one point per trial; `late` of those sent; `duplicated` and `reordered` of those received."""
+    """The messages that a cell's latencies leave out, as shares over the whole life of its trials: `lost` of the
+    messages that should have come, with one point per trial; `late` of those sent; `duplicated` and `reordered` of
+    those received."""
 
     lost: Estimate
     messages: int
@@ -159,22 +160,22 @@ class CellFigures:
     kept: Estimate
     """The share of the offered rate; 1 in a closed loop."""
     connection_spread: Estimate | None
-    """None where the load did not tell connections apart."""
+    """None where the load did not distinguish connections."""
     send_lag: Lag
     receive_lag: Lag | None
     """None where the kernel did not say when replies came."""
     cost: Cost | None
     generator_cores: Estimate
     generator_cpu_us: Estimate
-    """Of the generator or client per completed message."""
+    """CPU time of the generator or client per completed message."""
     generator_rss_bytes: int
     tick_lag_p99_ns: float | None
     """How late the event loop of a client contestant was, over its whole life; None for the generator."""
     server_tick_lag_p99_ns: float | None
-    """The same of the server's main loop; None without the option `application-tick`."""
+    """The same for the server's main loop; None without the option `application-tick`."""
     series: tuple[Series, ...]
     loss: Loss | None
-    """None over a stream, where a message that is lost strikes its trial out."""
+    """None over a stream, where a lost message makes its trial invalid."""
 
     @property
     def marked(self) -> bool:
@@ -197,8 +198,8 @@ class LevelInfo:
 
 
 def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
-    """The last level, but never one at which fewer contestants were measured than at another. `levels` is not empty."""
-    measured = Counter(one.level for one in cells)
+    """Return the last level at which as many contestants were measured as at any other. `levels` is not empty."""
+    measured = Counter(cell.level for cell in cells)
     most = max(measured.values(), default=0)
     return next(level for level in reversed(levels) if measured[level.key] == most)
 
@@ -206,7 +207,7 @@ def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> Level
 @dataclass(frozen=True)
 class Censored:
     """A level at which a contestant kept the generator at its limit, with the share of a core that its busiest thread
-    used in the median: every figure there is a bound, whoever's it is."""
+    used in the median: every figure there is a bound, for every contestant."""
 
     level: Name
     """The level's key."""
@@ -216,9 +217,9 @@ class Censored:
 
 @dataclass(frozen=True)
 class ErrorBar:
-    """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: what it
-    sends late, and what it reads late (None where the kernel did not tell, 0 where its word ends the times). `of` is
-    the shortest response time of any contestant there at the same percentile."""
+    """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: how late
+    it sends, and how late it reads (None where the kernel gave no stamp, 0 where the kernel's stamp ends the times).
+    `of` is the shortest response time of any contestant there at the same percentile."""
 
     level: Name
     percentile: Literal["p50", "p99"]
@@ -239,15 +240,16 @@ class Score:
     contestant: Name
     value: Estimate | None
     trials: int
-    """Behind the value."""
+    """The number of trials behind the value."""
     rank: int | None
     shared: bool
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of an answer: a metric (model/metrics.py) with everybody's score, in the order of the ranking by the
-    scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this direction."""
+    """One axis of an answer: a metric (model/metrics.py) with the scores of all contestants, in the order of the
+    ranking by the scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this
+    direction."""
 
     metric: Name
     better: Better
@@ -269,8 +271,8 @@ class AxisRatio:
 
 @dataclass(frozen=True)
 class Beside:
-    """A contestant beside the one that is taken: the axes on which it is proven worse, and those on which it is proven
-    better, each with the largest difference first."""
+    """A contestant compared with the recommended one: the axes on which it is proven worse, and those on which it is
+    proven better, each with the largest difference first."""
 
     contestant: Name
     worse: tuple[AxisRatio, ...]
@@ -279,14 +281,14 @@ class Beside:
 
 @dataclass(frozen=True)
 class Decision:
-    """The verdict on a scenario. It is about those `among` whom it holds, the best first. Nobody is proven better than
-    any of the `front`, its leader first; of the `undecided` there it takes more blocks to say anything. `taken` is whom
-    to take; `beside` has what the others cost beside the first of these, or where nobody is taken of the front.
+    """The verdict on a scenario. It holds for the contestants in `among`, the best first. None is proven better than
+    any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict. `taken` are those to
+    take; `beside` compares the rest with the first of these, or of the front where none is taken.
 
-    Of a front of several: those `near` are shown to be behind the best by no more than what matters, and `within` is
-    the factor that none of them is further behind by; where nobody is near, the factor that none of the front is. `by`:
-    the axes that chose among those near. `blocks_to_settle`: how many more blocks would settle what is open, if means
-    and spreads stay what they are, and how many seconds these take; None where nothing is open, or nobody can say."""
+    For a front of several: those `near` are shown to be within the margin of the best, and none of them is further
+    behind it than by the factor `within`; where none is near, none of the front is. `by`: the axes that chose among
+    those near. `blocks_to_settle`: how many more blocks would settle what is open, if means and spreads stay as they
+    are, and `seconds_to_settle` how long these take; None where nothing is open, or it cannot be said."""
 
     verdict: Verdict
     among: tuple[Name, ...] = ()
@@ -302,13 +304,13 @@ class Decision:
 
     @property
     def tied(self) -> tuple[Name, ...]:
-        """Of the front, those with blocks enough to be compared with its leader."""
+        """The front without those that have too few blocks to be compared with its leader."""
         return tuple(name for name in self.front if name not in self.undecided)
 
 
 @dataclass(frozen=True)
 class AddedOption:
-    """An option that the harness set where a server could have it, and for whom."""
+    """An option that the harness set for the servers that have it."""
 
     option: Name
     value: type_level
@@ -343,8 +345,8 @@ class Unsteady:
 
 @dataclass(frozen=True)
 class UnevenThreads:
-    """A contestant of which one thread had much more than its share of connections in `trials` `of` so many. Its worst:
-    `most` of the `connections` on one of the `threads`, at the level of that label."""
+    """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `of`. Its
+    worst: `most` of the `connections` on one of the `threads`, at the level of that label."""
 
     contestant: Name
     trials: int
@@ -368,7 +370,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Unranked:
-    """A program that was run beside the contestants and is none, with what it is instead."""
+    """A program that was run beside the contestants without being one, with what it is instead."""
 
     contestant: Name
     what: Quoted
@@ -376,11 +378,11 @@ class Unranked:
 
 @dataclass(frozen=True)
 class MadeAgain:
-    """Trials that the machine disturbed, and that were made again in their block. `by_contestant`: how often, and of
-    how many cells; `causes` by audit. `p`: how often chance alone spreads them so unevenly over the contestants of a
-    block, None where nothing was made again. `given_up`: cells that no try filled. `slices_by_contestant`: how
-    many slices of its trials in turns were made again, and of how many; `slices_again`: the same by what took a core
-    (`foreign_program` of model/trial.py), the most frequent first; `slices_p` is their `p`."""
+    """Trials that the machine disturbed, retried in their block. `by_contestant`: how often, and of how many cells;
+    `causes` by audit. `p`: how often chance alone spreads retries so unevenly over the contestants of a block, None
+    without retries. `given_up`: cells that no try filled. `slices_by_contestant`: how many slices of its trials in
+    turns were retried, and of how many; `slices_again`: the same by the program that took a core (`foreign_program` of
+    model/trial.py), the most frequent first; `slices_p` is their `p`."""
 
     tries: int
     cells: int
@@ -394,16 +396,16 @@ class MadeAgain:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was made again."""
+        """Whether nothing was retried."""
         return not (self.causes or self.slices_again)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of a ranking. `rank`: 1 and how many are proven better; None: it shares no block with the others, or
-    nobody else could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
-    leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did something wrong; who has either is
-    ranked after those that have not, with a leader among its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md).
+    """One line of a ranking. `rank`: 1 plus the number proven better; None: it shares no block with the others, or no
+    other could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
+    leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did something wrong; a contestant with
+    either is ranked after those without, with a leader of its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md).
     `ground` is the place of its group in `Ground.together`: each group has a ranking of its own
     (docs/adr/same-cores.md). `loss` is its largest share of lost messages at any level, None over a stream. `value` is
     its own figure at the heaviest level, NaN where it has none there."""
@@ -415,22 +417,22 @@ class Standing:
     relative: Estimate | None
     against_leader: Comparison | None
     missing: int
-    """Trials of this contestant in this scenario that were set aside."""
+    """Excluded trials of this contestant in this scenario."""
     loss: float | None = None
     lossy: bool = False
     faults: tuple[Fault, ...] = ()
     bound: Bound = ""
-    """Where the value is only a bound."""
+    """The direction where the value is only a bound."""
     ground: int = 0
 
     @property
     def peers(self) -> tuple[int, int]:
-        """Who is ranked with whom: those for whom this is the same."""
+        """The key of a ranking: contestants with the same one are ranked together."""
         return self.ground, self.kind
 
     @property
     def kind(self) -> int:
-        """On its ground: 0 without fault, 1 with loss, 2 with faults."""
+        """Its kind on its ground: 0 without fault, 1 with loss, 2 with faults."""
         return 2 if self.faults else 1 if self.lossy else 0
 
     @property
@@ -456,8 +458,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Unsafe:
-    """What verification found of an unsafe contestant at one level, over all its trials with figures, whatever their
-    status: none of them enters anything else (docs/adr/unranked.md)."""
+    """Verification's findings on an unsafe contestant at one level, over all its trials with figures, of any status:
+    none of them enters anything else (docs/adr/unranked.md)."""
 
     contestant: Name
     why: Quoted
@@ -476,7 +478,7 @@ class Unsafe:
 
 
 EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
-"""Of blocks: narrow enough, nothing to compare with, interrupted, as many as may be, no time for another."""
+"""Why blocks ended: narrow enough, nothing to compare with, interrupted, the most allowed, no time for another."""
 
 
 @dataclass(frozen=True)
@@ -495,7 +497,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class RatePoint:
-    """What came of one contestant at one rate: the trials in which the objective held, failed, and that were no witness
+    """One contestant at one rate: how many trials held the objective, failed it, and were no witness
     (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
     figure that the objective is about; `whys` the reasons of the trials that did not hold."""
 
@@ -513,7 +515,7 @@ class RatePoint:
 @dataclass(frozen=True)
 class CapacityCurve:
     """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
-    blocks; in `at_least` of them every rate held, in `below` none did, so that those are bounds."""
+    blocks; in `at_least` of them every rate held, in `below` none did: these are bounds."""
 
     contestant: Name
     level: Name
@@ -528,8 +530,9 @@ class CapacityCurve:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search for a contestant's capacity answered; None where it did not come to its end, or went by other rules
-    than those of today. `why` is what the last trial said, which matters where trials kept saying nothing."""
+    """The answer of a search for a contestant's capacity; None where it did not come to its end, or followed other
+    rules than those of today. `why` is the reason from the last trial, which matters where trials kept being no
+    witness."""
 
     contestant: Name
     answer: Answer | None
@@ -538,8 +541,8 @@ class Searched:
 
 @dataclass(frozen=True)
 class CapacityFindings:
-    """What stands behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
-    `limit_ns` its limit; `search` is None where the run is none."""
+    """The data behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
+    `limit_ns` its limit; `search` is None where the run is no search."""
 
     objective: Objective
     figure: Name
@@ -550,7 +553,7 @@ class CapacityFindings:
 
 @dataclass(frozen=True)
 class Work:
-    """What stands behind one message of a contestant at the one level of a scenario at which its system calls are
+    """The work behind one message of a contestant at the one level of a scenario at which its system calls are
     traced. `traced` is that trial, and None where the run has none; the rest is from the measured trials at this level,
     per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
     where it was not counted."""
@@ -571,13 +574,13 @@ class Work:
         traced = self.traced
         if traced is None or not traced.messages:
             return {}
-        return {one.name: one.calls / traced.messages for one in traced.calls}
+        return {call.name: call.calls / traced.messages for call in traced.calls}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A counter that tells two contestants apart: its figures per message (means over what both were measured in), and
-    the comparison; with `relative` its ratio is one, else it is the difference, for some value was 0."""
+    """A counter that differs between two contestants: its figures per message (means over the cells of both), and the
+    comparison; its ratio is a ratio where `relative`, else the difference, for some value was 0."""
 
     counter: Name
     worse: float
@@ -588,7 +591,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class TracedCalls:
-    """System calls per message of two contestants that were traced, `most` being the one by which they differ most."""
+    """System calls per message of two traced contestants; `most` is the call by which they differ most."""
 
     label: Name
     """The level's."""
@@ -599,8 +602,8 @@ class TracedCalls:
 
 @dataclass(frozen=True)
 class Why:
-    """What goes along with one contestant's being proven different from a higher one: the counters that tell the two
-    apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher.
+    """The counters that correlate with a proven difference of one contestant from a higher one: those that differ
+    between the two, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher.
     `decidable`: some counter had blocks enough, and `blocks` is the most that any had. `kernel_worse` and
     `kernel_better` are the kernel's shares of the CPU time, None where none was seen. `traced` is None where not both
     were."""
@@ -619,7 +622,7 @@ class Why:
 
 @dataclass(frozen=True)
 class Within:
-    """Of the contestants in a language on a ground, so many, those that no other of it is proven better than."""
+    """The contestants of a language on a ground that no other of it is proven better than, out of `of`."""
 
     language: Name
     unbeaten: tuple[Name, ...]
@@ -629,7 +632,7 @@ class Within:
 
 @dataclass(frozen=True)
 class WarmedUp:
-    """What was measured of a contestant with a JIT before the first block, at each level that it was ranked at."""
+    """The warm-up of a contestant with a JIT before the first block, at each level at which it was ranked."""
 
     contestant: Name
     each: tuple[Warmup, ...]
@@ -649,7 +652,7 @@ class ScenarioFindings:
 
     scenario: Scenario
     decision: Decision
-    """Of those who are told first."""
+    """The verdict on the ground that is shown first."""
     better: Better
     levels: tuple[LevelInfo, ...]
     standings: tuple[Standing, ...]
@@ -661,50 +664,50 @@ class ScenarioFindings:
     """Every server with every client, server by server; empty where the client is no factor."""
     loss_bound: float
     unsafe: tuple[Unsafe, ...]
-    """Of contestants that are in nothing else of this."""
+    """Unsafe contestants are in no other field."""
     unranked: tuple[Unranked, ...]
-    """Neither are these."""
+    """These programs are in no other field either."""
     constant: tuple[Constant, ...]
     """Response times that no load changed."""
     absent: tuple[Name, ...]
     """Contestants without any valid trial, of which no fault is known."""
     ground: Ground
-    """What the server's cores can show."""
+    """The cores and threads: they decide what a comparison can show."""
     added_options: tuple[AddedOption, ...]
     threads_each: tuple[ThreadEach, ...]
     sampled_threads: tuple[SampledThreads, ...]
     ending: Ending | None = None
     """Why its blocks ended; None where it asked for no precision."""
     capacity: CapacityFindings | None = None
-    """Of the metric `capacity`."""
+    """None for a metric other than `capacity`."""
     work: tuple[Work, ...] = ()
-    """What stands behind a message, contestant by contestant in the order of the ranking."""
+    """The work behind a message, contestant by contestant in the order of the ranking."""
     whys: tuple[Why, ...] = ()
-    """What goes along with the ranking: against the first, then against the one above."""
+    """The counters that correlate with the ranking: against the first, then against the one above."""
     axes: tuple[Axis, ...] = ()
-    """The scenario's own metric first, whose comparisons are one family; those of the others are a second. Empty of a
-    capacity."""
+    """The scenario's own metric first, with comparisons that are one family; those of the others are a second. Empty
+    for a capacity."""
     faulty: tuple[Faulty, ...] = ()
-    """Also who has no valid trial."""
+    """Contestants with faults, also those without a valid trial."""
     censored: tuple[Censored, ...] = ()
     error_bars: tuple[ErrorBar, ...] = ()
-    """Of the levels and percentiles at which the generator's own part is not small."""
+    """For the levels and percentiles at which the generator's own part is not small."""
     unsteady: tuple[Unsteady, ...] = ()
     within: tuple[Within, ...] = ()
     """By language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
     warmups: tuple[WarmedUp, ...] = ()
-    """Who was warmed up for longer than the scenario says."""
+    """Contestants that were warmed up for longer than the scenario says."""
     alone: tuple[MeasuredAlone, ...] = ()
     """Empty where all contestants took turns, and in a run stored before they did."""
     flips: tuple[FlipFound, ...] = ()
-    """Those that the experiment asks for: its levels follow from them."""
+    """The flips that the experiment asks for: its levels follow from them."""
     elsewhere: tuple[Decision, ...] = ()
-    """Of those who could use another number of cores, each group by itself."""
+    """The verdicts on contestants that could use another number of cores, each group by itself."""
     company: Company | None = None
     """None where the machine was every trial's own."""
     instruments: tuple[Name, ...] = ()
-    """Load programs of others that said figures of it themselves (docs/adr/instruments.md)."""
+    """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
 
     @property
     def verdict(self) -> Verdict:
@@ -712,27 +715,28 @@ class ScenarioFindings:
 
     @property
     def may_lose(self) -> bool:
-        """Whether anybody was measured over a transport that may lose messages: then loss stands beside latency."""
+        """Whether a contestant was measured over a transport that may lose messages: then loss stands beside
+        latency."""
         return any(cell.loss is not None for cell in self.cells)
 
     @property
     def ranked_levels(self) -> int:
-        """Over how many levels the metric is a mean. A capacity is found along the levels of the rate."""
-        return len({one.level for one in self.capacity.curves}) if self.capacity else len(self.levels)
+        """The number of levels that the metric is a mean over. A capacity is found along the levels of the rate."""
+        return len({curve.level for curve in self.capacity.curves}) if self.capacity else len(self.levels)
 
     @property
     def heaviest(self) -> LevelInfo:
-        """Where costs are compared."""
+        """The level at which costs are compared."""
         return heaviest(self.levels, self.cells)
 
     def cell(self, contestant: str, level: str) -> CellFigures | None:
-        """The figures of a contestant at a level, None where no trial was valid."""
-        return next((one for one in self.cells if one.contestant == contestant and one.level == level), None)
+        """Return the figures of a contestant at a level, None where no trial was valid."""
+        return next((cell for cell in self.cells if cell.contestant == contestant and cell.level == level), None)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What became of most of the trials of a cell without a figure; both None where all were valid and none has it."""
+    """The outcome of most trials of a cell without a figure; both None where all were valid and none has it."""
 
     status: Status | None
     cause: SetAside | None
@@ -748,13 +752,13 @@ class Spot:
     estimates: tuple[Estimate | None, ...]
     missing: Missing | None
     trials: int
-    """That the estimate is from, of `planned`."""
+    """The number of trials behind the estimate, of `planned`."""
     planned: int
     set_aside: int
-    """Of these trials, for a metric that counts what sets a trial aside."""
+    """How many of these trials are excluded, for a metric that counts excluded ones."""
     lost: float | None
     above: bool
-    """Some trial lost more than the bound."""
+    """Whether some trial lost more than the bound."""
 
     @property
     def value(self) -> Estimate | None:
@@ -769,7 +773,7 @@ class ChartPanel:
     spots: tuple[Spot, ...]
     published: tuple[Published, ...]
     unsafe: tuple[Name, ...] = ()
-    """Of the whole figure."""
+    """The unsafe contestants of the whole figure."""
 
 
 @dataclass(frozen=True)
@@ -782,13 +786,13 @@ class Chart:
     across: tuple[type_level | None, ...]
     panels: tuple[ChartPanel, ...]
     blocks: int
-    """The least that any estimate is from."""
+    """The fewest blocks behind any estimate."""
     loss_bounds: tuple[float, ...]
-    """Of its scenarios, each once."""
+    """The bounds of its scenarios, each once."""
     elsewhere: int
-    """How many published figures are of panels that were not run."""
+    """The number of published figures in panels that were not run."""
     unsafe: tuple[Name, ...] = ()
-    """Who is drawn and in no ranking or claim."""
+    """Contestants that are drawn, and in no ranking or claim."""
 
     @property
     def spots(self) -> tuple[Spot, ...]:
@@ -803,7 +807,7 @@ class TrialNote:
     scenario: Name
     contestant: Name
     client: Name
-    """Of a pair; empty where the client is no factor."""
+    """The client of a pair; empty where the client is no factor."""
     level: Name
     status: Status
     cause: SetAside
@@ -814,7 +818,8 @@ class TrialNote:
 
 @dataclass(frozen=True)
 class Counts:
-    """Trials by what follows from their audits; `faulty` are those in which the server did something wrong."""
+    """The number of trials by the outcome of their audits; `faulty` are those in which the server did something
+    wrong."""
 
     valid: int
     struck_out: int
@@ -835,8 +840,8 @@ class AuditTally:
 
 @dataclass(frozen=True)
 class MachineUse:
-    """How far the machine was not the run's own, over the windows of the valid trials that tell: shares of the time of
-    all cores that the harness may use."""
+    """The machine's use by others over the windows of the valid trials that tell: shares of the time of all cores that
+    the harness may use."""
 
     trials: int
     steal_median: float
@@ -847,7 +852,7 @@ class MachineUse:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything a reader is told about a run."""
+    """All that a reader learns about a run."""
 
     run_id: Name
     experiment: Name
@@ -862,7 +867,7 @@ class Analysis:
     contestants: tuple[Name, ...]
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[Judged, ...]
-    """Of the experiment; empty where it makes none."""
+    """The verdicts on the experiment's claims; empty where it makes none."""
     charts: tuple[Chart, ...]
     """The figures that the experiment asks for."""
     level: float
@@ -877,18 +882,18 @@ class Analysis:
     canary: MachineOverTime | None
     """None in a run that was stored before there was one."""
     pinning: tuple[Pinning, ...]
-    """Each way once."""
+    """Each way of pinning once."""
     control: Control
     """The same contestants under two names."""
     about: tuple[About, ...]
-    """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
+    """The programs that took part, with code and caveats; empty for a run stored before these were recorded."""
     environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
     asked: Experiment
     example: Trial | None
-    """A trial that anybody may repeat by hand: the first with figures."""
+    """A trial to repeat by hand: the first with figures."""
     trials: tuple[Trial, ...]
     """Every try of every trial, the twins included, in their order."""
     gate: GateFound | None = None
+    """None for a run that is no gate."""
     flips: tuple[FlipFound, ...] = ()
-    """Those that the experiment asks for."""
-    """Of a run that is one."""
+    """The flips that the experiment asks for."""

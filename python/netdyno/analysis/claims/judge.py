@@ -1,10 +1,10 @@
 """From a stored run to the verdicts on its claims. Pure: a verdict comes from data only, the same run gives the same
 verdicts.
 
-A comparison holds or fails where its 95% interval over blocks leaves out the threshold; else it is open. One of bounds
-(claims/bounds.py) decides in its own direction only. To be confirmed, everything that the claim needs must hold, each
-at 5% by itself: more comparisons make that harder, so nothing is corrected. To be refuted, one that fails is enough,
-and more of them make that easier, so there each has its share of the 5% (docs/adr/claims.md)."""
+A comparison holds or fails where its 95% interval over blocks leaves out the threshold; else it is open. A comparison
+of bounds (claims/bounds.py) decides in its own direction only. A claim is confirmed where every comparison that it
+needs holds, each at 5% by itself: more comparisons make that harder, so nothing is corrected. It is refuted where a
+single one fails: more of them make that easier, so each has its share of the 5% (docs/adr/claims.md)."""
 
 from __future__ import annotations
 
@@ -51,47 +51,49 @@ from netdyno.statistics.stats import Interval
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
-    """The verdict on every claim of the run's experiment, in their order."""
+    """Return the verdict on every claim of the run's experiment, in their order."""
     return verdicts(run.experiment.claims, evidence_of(run, split(run)), level)
 
 
 def verdicts(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[Judged, ...]:
-    """In the order of the claims."""
+    """Return the verdicts in the order of the claims."""
     return tuple(_judge(claim, evidence, level) for claim in claims)
 
 
 def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
-    every: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
-    scenarios = _scenarios(evidence)
-    lacking = missing_need(claim.needs, evidence, _named(every)) or _names_refused(every, evidence.refused)
+    all_steps: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
+    scenarios = _shorten_scenarios(evidence)
+    lacking = missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
+        all_steps, evidence.refused
+    )
     if lacking:
         return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
-    asked, planned, left_out = _asked(claim, evidence)
+    tests, planned, left_out = _plan_tests(claim, evidence)
     if left_out and not planned:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
-    gaps: list[Lacking | None] = [one.gap(evidence) for one in asked]
+    gaps: list[Lacking | None] = [test.gap(evidence) for test in tests]
     gaps += [
         missing_trials(cells, evidence, METRICS[step.metric])
         for step in planned
-        if not _owner(asked, step).test.only_refutes
+        if not _find_owner(tests, step).test.only_refutes
         for cells in step.all_cells
     ]
     gaps += [] if any(step.needed for step in planned) else [left_out]
-    found = _corrected([_check(step, evidence, level, len(planned)) for step in planned], level)
+    corrected = _correct([_compare(step, evidence, level, len(planned)) for step in planned], level)
     checks: list[Check] = []
-    for check in found:
-        blocked = _owner(asked, check.step).blocked(check.outcome)
-        gaps += [blocked, _generator_at_limit(check, evidence)]
+    for check in corrected:
+        blocked = _find_owner(tests, check.step).blocked(check.outcome)
+        gaps += [blocked, _find_generator_limit(check, evidence)]
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
     gap = next((gap for gap in gaps if gap), None)
-    verdict = _verdict(checks, gap)
+    verdict = _decide_verdict(checks, gap)
     return Judged(
         claim=claim,
         verdict=verdict,
         lacking=gap if verdict == "not_testable" else None,
         checks=tuple(checks),
-        beside=_beside(claim, evidence) if claim.why and verdict != "not_testable" else None,
-        losses=_largest_losses(
+        beside=_count_beside(claim, evidence) if claim.why and verdict != "not_testable" else None,
+        losses=_find_losses(
             [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], evidence
         ),
         scenarios=scenarios,
@@ -101,9 +103,9 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A test with the comparisons that can be made for it, and what the machine lacks: for any verdict of it, to
-    confirm, and to refute."""
+class _PlannedTest:
+    """A test with the comparisons that can be made for it, and the needs that the machine does not meet: for any
+    verdict, to confirm, and to refute."""
 
     test: Test
     steps: tuple[Step, ...]
@@ -112,41 +114,41 @@ class _Asked:
     to_refute: Lacking | None
 
     def gap(self, evidence: Evidence) -> Lacking | None:
-        """Return what is missing for the test to be made; of one that only refutes nothing has to be there."""
+        """Return what the test lacks; a test that only refutes needs nothing."""
         return None if self.test.only_refutes else self.lacking or missing_levels(self.test, evidence)
 
     def blocked(self, outcome: Outcome) -> Lacking | None:
-        """Return what is missing for a comparison to count that came out so."""
+        """Return what is missing for a comparison with this outcome to count."""
         holds = None if self.test.only_refutes else self.to_confirm
         return {"holds": holds, "fails": self.to_refute, "open": None}[outcome]
 
 
-def _owner(asked: Sequence[_Asked], step: Step) -> _Asked:
-    """Return the test that a comparison is of."""
-    return next(one for one in asked if any(step is own for own in one.steps))
+def _find_owner(tests: Sequence[_PlannedTest], step: Step) -> _PlannedTest:
+    """Return the test of a comparison."""
+    return next(test for test in tests if any(step is test_step for test_step in test.steps))
 
 
-def _asked(claim: Claim, evidence: Evidence) -> tuple[list[_Asked], list[Step], NotOffered | None]:
-    """Return the tests, all comparisons that can be made, and the cells of those that the generator could not offer."""
-    asked: list[_Asked] = []
+def _plan_tests(claim: Claim, evidence: Evidence) -> tuple[list[_PlannedTest], list[Step], NotOffered | None]:
+    """Return the tests, all comparisons that can be made, and the cells that the generator could not offer."""
+    tests: list[_PlannedTest] = []
     for test in claim.tests:
-        own = steps(test, evidence)
-        names = _named(own)
+        test_steps = steps(test, evidence)
+        names = _list_scenarios(test_steps)
         lacking = missing_need(test.needs, evidence, names)
         confirm = missing_need((*claim.needs_to_confirm, *test.needs_to_confirm), evidence, names, "confirm")
         refute = missing_need((*claim.needs_to_refute, *test.needs_to_refute), evidence, names, "refute")
-        asked.append(_Asked(test, () if lacking else own, lacking, confirm, refute))
-    planned, left_out = offered([step for one in asked for step in one.steps], evidence)
-    return asked, list(planned), left_out
+        tests.append(_PlannedTest(test, () if lacking else test_steps, lacking, confirm, refute))
+    planned, left_out = offered([step for test in tests for step in test.steps], evidence)
+    return tests, list(planned), left_out
 
 
-def _named(planned: Sequence[Step]) -> tuple[str, ...]:
+def _list_scenarios(planned: Sequence[Step]) -> tuple[str, ...]:
     """Return the scenarios of these comparisons."""
     return tuple(dict.fromkeys(cells.scenario for step in planned for cells in step.all_cells))
 
 
-def _generator_at_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | None:
-    """Return beside which contestant the generator was at its limit, where the bounds that this left do not decide."""
+def _find_generator_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | None:
+    """Return the contestant with which the generator was at its limit, where bounds that do not decide came of it."""
     if check.why_open != "bound" or not check.needed:
         return None
     for cells in check.step.all_cells:
@@ -156,29 +158,30 @@ def _generator_at_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | 
     return None
 
 
-def _scenarios(evidence: Evidence) -> Mapping[str, str]:
-    """A scenario without the name of its study, which the claim is one of."""
+def _shorten_scenarios(evidence: Evidence) -> Mapping[str, str]:
+    """Return the scenarios without the name of the study that they and the claim belong to."""
     if len(evidence.parts) < 2:
         return {}
     parted = {name: name.partition(": ") for name in evidence.parts}
     return {
-        name: short if found and study in evidence.studies else name for name, (study, found, short) in parted.items()
+        name: short if separator and study in evidence.studies else name
+        for name, (study, separator, short) in parted.items()
     }
 
 
-def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> Refused | None:
+def _find_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> Refused | None:
     named = {str(name) for step in planned for cells in step.all_cells for name in cells.at.get(CONTESTANT, ())}
-    found = {name: refused[name] for name in sorted(named.intersection(refused))}
-    return Refused(found) if found else None
+    reasons = {name: refused[name] for name in sorted(named.intersection(refused))}
+    return Refused(reasons) if reasons else None
 
 
-def _verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdict:
-    """All tests of a claim together: one that fails refutes it, whatever cannot be tested of the rest."""
-    if any(one.outcome == "fails" for one in checks):
+def _decide_verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdict:
+    """Return the verdict of all tests of a claim: one that fails refutes it, even where others cannot be tested."""
+    if any(check.outcome == "fails" for check in checks):
         return "refuted"
     if gap:
         return "not_testable"
-    return "undecided" if any(one.needed and one.outcome == "open" for one in checks) else "confirmed"
+    return "undecided" if any(check.needed and check.outcome == "open" for check in checks) else "confirmed"
 
 
 # --- one comparison ----------------------------------------------------------------------------------------------
@@ -186,7 +189,7 @@ def _verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdict:
 
 @dataclass(frozen=True)
 class Scale:
-    """How two figures are compared, and what a mean of such contrasts says."""
+    """The scale on which two figures are compared, and the effect that a mean of such contrasts stands for."""
 
     ratio: bool
 
@@ -197,17 +200,17 @@ class Scale:
         return math.exp(mean) if self.ratio else mean
 
 
-def _check(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
-    """One comparison of so many, before any correction."""
+def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
+    """Make one comparison out of `comparisons`, before any correction."""
     metric = METRICS[step.metric]
-    scale, one = Scale(metric.scale == "ratio" and not step.subtracts), BoundedFigure(_no_difference(step), 0)
+    scale, no_difference = Scale(metric.scale == "ratio" and not step.subtracts), BoundedFigure(_no_difference(step), 0)
     dropped, differ = unpaired(step, evidence), apart(step.a, step.b, evidence)
     sides = [samples_of(evidence, metric, cells, dropped) for cells in step.cells]
     if step.over is not None:
         bases = [samples_of(evidence, metric, cells, dropped) for cells in step.over]
         relate = less if step.subtracts else divided
         sides = [relate(side, base) for side, base in zip(sides, bases, strict=True)]
-    first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
+    first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], no_difference)
     signs = {cell: contrast_sign(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
     shared = stats.counted(of_one_sign(signs))
     blank = Check(
@@ -230,10 +233,10 @@ def _check(step: Step, evidence: Evidence, level: float, comparisons: int) -> Ch
     if scale.ratio and min(min(first[cell].value, second[cell].value) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
     both = {cell: (first[cell].value, second[cell].value) for cell in shared}
-    return _measured(blank, step, scale, both, evidence, level, comparisons)
+    return _test_contrasts(blank, step, scale, both, evidence, level, comparisons)
 
 
-def _measured(
+def _test_contrasts(
     blank: Check,
     step: Step,
     scale: Scale,
@@ -248,8 +251,8 @@ def _measured(
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
     exact = metric.of_code is not None
-    found = None if exact else stats.mean_interval(pairs, level)
-    interval = found and Interval(scale.effect(found.low), scale.effect(found.high))
+    mean_interval = None if exact else stats.mean_interval(pairs, level)
+    interval = mean_interval and Interval(scale.effect(mean_interval.low), scale.effect(mean_interval.high))
     p = 0.0 if exact else stats.mean_p(pairs, threshold)
     check = replace(
         blank,
@@ -257,42 +260,44 @@ def _measured(
         interval=interval,
         p=p,
         p_corrected=p,
-        figures=tuple(_middle(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)),
-        losses=tuple(_loss_beside(cells, metric, evidence) for cells in step.cells),
+        figures=tuple(
+            _mean_figure(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)
+        ),
+        losses=tuple(_find_largest_loss(cells, metric, evidence) for cells in step.cells),
     )
     can_be = {"at_least": "above", "at_most": "below", None: ""}[check.limit]
-    outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side, can_be)
+    outcome = _find_outcome(_find_side(mean, mean_interval, threshold, exact=exact), step.side, can_be)
     if outcome == "holds" or exact:
         return replace(check, outcome=outcome, why_open=None)
     if can_be and (mean > threshold) != (can_be == "above"):
         return replace(check, why_open="bound")
     tends_to_hold = (mean > threshold) == (step.side == "above")
-    # what is to fail must do so among all of them (_corrected)
+    # A comparison must fail among all of them (_correct).
     enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
     check = replace(check, blocks_to_decide=enough)
     if outcome == "fails":
         return replace(check, outcome=outcome, why_open=None)
     if step.least_published is not None:
-        check = _beside_published(check, pairs, scale, found, step.least_published, level / comparisons)
+        check = _test_published(check, pairs, scale, mean_interval, step.least_published, level / comparisons)
         if check.is_short_of_published:
             return check
     return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")
 
 
-def _beside_published(
-    check: Check, pairs: stats.Pairs, scale: Scale, found: Interval | None, published: float, level: float
+def _test_published(
+    check: Check, pairs: stats.Pairs, scale: Scale, mean_interval: Interval | None, published: float, level: float
 ) -> Check:
-    """Return an open comparison as one that fails where its interval lies short of every published effect, or with the
-    number of blocks that would show that, where these are fewer."""
+    """Let an open comparison fail where its interval lies short of every published effect; else lower its
+    `blocks_to_decide` to the blocks that would show that, where these are fewer."""
     least, above = scale.contrast(published, 1.0), check.step.side == "above"
     mean = stats.log_ratio(pairs)
     is_towards = check.limit is None or check.limit == ("at_most" if above else "at_least")
     if (mean < least) != above or not is_towards:
         return check
     enough = stats.blocks_to_leave_out(pairs, least, level)
-    fewer = min((one for one in (enough, check.blocks_to_decide) if one is not None), default=None)
+    fewer = min((count for count in (enough, check.blocks_to_decide) if count is not None), default=None)
     check = replace(check, blocks_to_decide=fewer)
-    if found is None or (found.high >= least if above else found.low <= least):
+    if mean_interval is None or (mean_interval.high >= least if above else mean_interval.low <= least):
         return check
     p = stats.mean_p(pairs, least)
     return replace(check, p=p, p_corrected=p, outcome="fails", why_open=None, is_short_of_published=True)
@@ -302,68 +307,68 @@ def _no_difference(step: Step) -> float:
     return 0.0 if step.subtracts else neutral(step.metric)
 
 
-def _middle(scale: Scale, figures: Sequence[float]) -> float:
-    """The mean as the scale has it: geometric where ratios are compared."""
-    return scale.effect(sum(scale.contrast(one, 1.0 if scale.ratio else 0.0) for one in figures) / len(figures))
+def _mean_figure(scale: Scale, figures: Sequence[float]) -> float:
+    """Return the mean on this scale: geometric where ratios are compared."""
+    return scale.effect(sum(scale.contrast(figure, 1.0 if scale.ratio else 0.0) for figure in figures) / len(figures))
 
 
-def _side(mean: float, interval: Interval | None, threshold: float, *, exact: bool) -> str:
-    """On which side of the threshold the effect lies with its whole interval; empty where that cannot be said."""
+def _find_side(mean: float, interval: Interval | None, threshold: float, *, exact: bool) -> str:
+    """Return the side of the threshold on which the whole interval lies; empty where it holds the threshold."""
     low, high = (mean, mean) if exact else (interval.low, interval.high) if interval else (-math.inf, math.inf)
     return "above" if low > threshold else "below" if high < threshold else ""
 
 
-def _outcome(lies: str, claimed: str, can_be: str) -> Outcome:
-    """`can_be`: the only side on which a bound can show an effect to lie; empty where it is none."""
+def _find_outcome(lies: str, claimed: str, can_be: str) -> Outcome:
+    """Return the outcome. `can_be`: the only side on which a bound can show an effect to lie; empty for no bound."""
     if not lies or (can_be and lies != can_be):
         return "open"
     return "holds" if lies == claimed else "fails"
 
 
-def _corrected(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
-    """The same corrected for their number (Bonferroni): what fails only without that is open."""
-    return tuple(_corrected_among(one, len(checks), level) for one in checks)
+def _correct(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
+    """Correct checks for their number (Bonferroni): one that fails only without the correction is open."""
+    return tuple(_correct_check(check, len(checks), level) for check in checks)
 
 
-def _corrected_among(one: Check, comparisons: int, level: float) -> Check:
-    p = min(1.0, comparisons * one.p)
-    if one.outcome != "fails" or p <= level:
-        return replace(one, p_corrected=p)
-    return replace(one, p_corrected=p, outcome="open", why_open="unproven")
+def _correct_check(check: Check, comparisons: int, level: float) -> Check:
+    p = min(1.0, comparisons * check.p)
+    if check.outcome != "fails" or p <= level:
+        return replace(check, p_corrected=p)
+    return replace(check, p_corrected=p, outcome="open", why_open="unproven")
 
 
-# --- what goes with a verdict ------------------------------------------------------------------------------------
+# --- the figures beside a verdict --------------------------------------------------------------------------------
 
 
-def _beside(claim: Claim, evidence: Evidence) -> CountedBeside:
-    """What was counted on each side of the claim: where a test goes along something, at its ends."""
+def _count_beside(claim: Claim, evidence: Evidence) -> CountedBeside:
+    """Count each side of the claim; the sides of a test along a factor are its two ends."""
     sides: list[Cells] = []
     for test in claim.tests:
-        for step in steps(_whole(test), evidence):
-            is_told = step.needed or test.only_refutes
-            sides += [cells for cells in step.cells if is_told and cells not in sides]
+        for step in steps(_pool_cells(test), evidence):
+            is_shown = step.needed or test.only_refutes
+            sides += [cells for cells in step.cells if is_shown and cells not in sides]
     name = WHYS[claim.why]
-    return CountedBeside(name, tuple(_side_count(METRICS[name], cells, evidence) for cells in sides))
+    return CountedBeside(name, tuple(_count_side(METRICS[name], cells, evidence) for cells in sides))
 
 
-def _side_count(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:
+def _count_side(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:
     trials = list(evidence.counted(cells, outcomes.MEASURED))
     return SideCount(cells, len(trials), metric.over(trials))
 
 
-def _whole(test: Test) -> Test:
-    """The test over all its cells together."""
+def _pool_cells(test: Test) -> Test:
+    """Return the test over all its cells together."""
     return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
 
 
-def _loss_beside(cells: Cells, metric: Metric, evidence: Evidence) -> float | None:
-    """The largest loss of a trial that a latency is from; None where none can be lost."""
-    most = _largest_losses([cells], evidence) if metric.latency else {}
+def _find_largest_loss(cells: Cells, metric: Metric, evidence: Evidence) -> float | None:
+    """Return the largest loss of a trial behind a latency; None where no message can be lost."""
+    most = _find_losses([cells], evidence) if metric.latency else {}
     return max(most.values(), default=None)
 
 
-def _largest_losses(selections: Sequence[Cells], evidence: Evidence) -> Mapping[str, float]:
-    """By contestant the largest share of messages lost in a trial, of those whose transport may lose some."""
+def _find_losses(selections: Sequence[Cells], evidence: Evidence) -> Mapping[str, float]:
+    """Return the largest share of messages lost in a trial by contestant, over transports that may lose messages."""
     most: dict[str, float] = {}
     for cells in selections:
         for trial, load in evidence.counted(cells, outcomes.RANKED):
