@@ -1,4 +1,4 @@
-"""Claims over several stored runs: the verdict of each, and what they say together of platforms. Pure functions."""
+"""Claims over several stored runs: the verdict of each, and their joint verdict on platforms. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PLATFORM = ("architecture", "cpu_model", "system")
 @dataclass(frozen=True)
 class Across:
     """A claim of the first run, judged in each run that makes it by the same test, by the run's id. `together` is the
-    verdict on a claim that something depends on the platform: it does where one platform confirms its test and another
-    refutes it; None of any other claim. `platforms`: how many different ones made these runs."""
+    verdict on a claim that something depends on the platform: confirmed where one platform confirms its test and
+    another refutes it; None for any other claim. `platforms`: the number of different platforms of these runs."""
 
     claim: Claim
     each: tuple[tuple[Name, Judged], ...]
@@ -31,35 +31,39 @@ class Across:
 
 
 def across(runs: Sequence[Run]) -> tuple[Across, ...]:
-    """Of every claim of the first run, in its order."""
-    judged = [(run, {one.claim.id: one for one in judge(outcomes.judged(_as_one_of_several(run)))}) for run in runs]
-    found = []
+    """Judge every claim of the first run over all runs, in its order."""
+    judged = [(run, {item.claim.id: item for item in judge(outcomes.judged(_add_platforms(run)))}) for run in runs]
+    claims = []
     for claim in runs[0].experiment.claims:
-        each = [(run, of[claim.id]) for run, of in judged if claim.id in of and of[claim.id].claim.tests == claim.tests]
+        each = [
+            (run, by_id[claim.id])
+            for run, by_id in judged
+            if claim.id in by_id and by_id[claim.id].claim.tests == claim.tests
+        ]
         by_platform: dict[object, set[ClaimVerdict]] = {}
-        for run, one in each:
-            by_platform.setdefault(platform(run), set()).add(one.verdict)
+        for run, verdict in each:
+            by_platform.setdefault(platform(run), set()).add(verdict.verdict)
         depends = "platforms" in {SECONDS.get(need) for need in claim.needs}
-        together = _together(list(by_platform.values())) if depends else None
-        found.append(Across(claim, tuple((run.run_id, one) for run, one in each), together, len(by_platform)))
-    return tuple(found)
+        together = _combine(list(by_platform.values())) if depends else None
+        claims.append(Across(claim, tuple((run.run_id, verdict) for run, verdict in each), together, len(by_platform)))
+    return tuple(claims)
 
 
 def platform(run: Run) -> tuple[object, ...]:
-    """What a source means by it: processor and operating system."""
+    """Return the platform of a run as a source means it: processor and operating system."""
     return tuple(run.environment.get(key) for key in _PLATFORM)
 
 
-def _as_one_of_several(run: Run) -> Run:
-    """What one run cannot have is had by them together, so that each gives its own figure."""
+def _add_platforms(run: Run) -> Run:
+    """Return the run with two platforms: the runs have them together, so that each run gives its own figure."""
     return msgspec.structs.replace(run, environment=run.environment | {"platforms": 2})
 
 
-def _together(by_platform: Sequence[set[ClaimVerdict]]) -> ClaimVerdict:
-    """Of the verdicts of each platform's runs; runs of one platform that contradict each other decide nothing."""
+def _combine(by_platform: Sequence[set[ClaimVerdict]]) -> ClaimVerdict:
+    """Combine the verdicts of each platform's runs; runs of one platform that contradict each other decide nothing."""
     verdicts = set[ClaimVerdict]().union(*by_platform)
     if len(by_platform) < 2 or "not_testable" in verdicts:
         return "not_testable"
-    if "undecided" in verdicts or any(len(of_one) > 1 for of_one in by_platform):
+    if "undecided" in verdicts or any(len(platform_verdicts) > 1 for platform_verdicts in by_platform):
         return "undecided"
     return "confirmed" if len(verdicts) > 1 else "refuted"

@@ -1,6 +1,5 @@
-"""The figures of a comparison and whether they are bounds. Beside a server for which the generator was at its limit, a
-closed loop's throughput is at least, and its response time at most, what was measured (Metric.at_limit). Pure
-functions."""
+"""The figures of a comparison and whether they are bounds. With the generator at its limit, a closed loop's throughput
+is at least, and its response time at most, the measured figure (Metric.at_limit). Pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from netdyno.statistics import stats
 
 @dataclass(frozen=True)
 class BoundedFigure:
-    """A figure of a cell, and how the server's own lies to it (Evidence.sign)."""
+    """A figure of a cell, and the side on which the server's own lies (Evidence.sign)."""
 
     value: float
     sign: int | None
@@ -29,16 +28,16 @@ BoundedFigures = Mapping[stats.Cell, BoundedFigure]
 
 
 def samples_of(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
-    """The metric by block and the coordinates that cells are paired by."""
+    """Return the metric by block and the coordinates by which cells are paired."""
     if metric.of_code is not None:
-        return _of_code(evidence, metric, cells, dropped)
-    found: dict[stats.Cell, BoundedFigure] = {}
+        return _measure_code(evidence, metric, cells, dropped)
+    figures: dict[stats.Cell, BoundedFigure] = {}
     for trial, load in evidence.counted(cells, {*metric.statuses, "censored"}):
         figure = metric.of(trial, load)
         if figure is not None:
             kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
-            found[trial.block, level_key(kept)] = BoundedFigure(figure, evidence.sign(metric, trial))
-    return found
+            figures[trial.block, level_key(kept)] = BoundedFigure(figure, evidence.sign(metric, trial))
+    return figures
 
 
 def contrast_sign(first: int | None, second: int | None) -> int | None:
@@ -50,20 +49,20 @@ def contrast_sign(first: int | None, second: int | None) -> int | None:
 
 
 def of_one_sign(signs: Mapping[stats.Cell, int | None]) -> list[stats.Cell]:
-    """Return the cells that say something together: where some are bounds from below and others from above, only those
-    that are no bounds."""
+    """Return the cells that can be pooled: where some are bounds from below and others from above, only those that are
+    no bounds."""
     contradict = {1, -1} <= set(signs.values())
     return [cell for cell, sign in signs.items() if sign is not None and not (contradict and sign)]
 
 
 def limit_of(signs: Iterable[int | None]) -> Limit | None:
-    """Return what the mean over cells with these signs is."""
-    found = set(signs)
-    return "at_least" if 1 in found else "at_most" if -1 in found else None
+    """Return the kind of bound that the mean over cells with these signs is; None for no bound."""
+    kinds = set(signs)
+    return "at_least" if 1 in kinds else "at_most" if -1 in kinds else None
 
 
 def divided(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
-    """Where both are known. Nothing can be divided by 0: such a cell is 0 itself, which has no ratio either."""
+    """Return the ratios of the cells that both have. Over a base of 0 the cell is 0, which has no ratio either."""
     return {
         cell: BoundedFigure(
             samples[cell].value / base[cell].value if base[cell].value else 0.0,
@@ -74,15 +73,15 @@ def divided(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
 
 
 def less(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
-    """Return each figure less that of the same cell."""
+    """Return each figure less the base of the same cell."""
     return {
         cell: BoundedFigure(samples[cell].value - base[cell].value, contrast_sign(samples[cell].sign, base[cell].sign))
         for cell in samples.keys() & base.keys()
     }
 
 
-def _of_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
-    """Of a server's or a client's own code and what its family shares: a loop in servers/_shared/ is its code too."""
+def _measure_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
+    """Measure a program's own code with what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
     kind, coordinate = whose_code(cells)
     return {

@@ -1,4 +1,4 @@
-"""What a claim needs and this run did not have; None where nothing is missing. Pure functions."""
+"""The needs of a claim that a run does not meet; None where nothing is missing. Pure functions."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def missing_need(
     needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: Verdict | None = None
 ) -> TooFewCores | OnlyOne | None:
     """Return the first need that the run does not meet, of a claim about these scenarios. `to`: the only verdict that
-    they are needed for. A library is not asked for here: where it is missing, the trials of its contestants say so."""
+    needs them. A missing library is not found here: the trials of its contestants were skipped."""
     for need in needs:
-        asked = CORES.fullmatch(need)
-        if asked is not None:
-            of_server, least = bool(asked[1]), int(asked[2])
-            cores = _server_cores(evidence, scenarios) if of_server else _cores(evidence)
+        match = CORES.fullmatch(need)
+        if match is not None:
+            of_server, least = bool(match[1]), int(match[2])
+            cores = _count_server_cores(evidence, scenarios) if of_server else _read_cores_allowed(evidence)
             if cores is None or cores < least:
                 return TooFewCores(least, cores, of_server, to)
         if need in SECONDS:
@@ -48,68 +48,68 @@ def missing_need(
     return None
 
 
-def _cores(evidence: Evidence) -> int | None:
+def _read_cores_allowed(evidence: Evidence) -> int | None:
     cores = evidence.environment.get("cores_allowed")
     return cores if isinstance(cores, int) else None
 
 
-def _server_cores(evidence: Evidence, scenarios: Collection[Name]) -> int | None:
-    """Return how many cores servers had in the scenario of these that gave them the fewest, at the level that gave them
-    the most; all where they were not pinned. The trials say it where some were made, else the environment does; None
+def _count_server_cores(evidence: Evidence, scenarios: Collection[Name]) -> int | None:
+    """Return the cores of the servers: the fewest of any of these scenarios, each counted at its level with the most;
+    all cores where servers were not pinned. Read from the trials where some were made, else from the environment; None
     where it was not recorded."""
-    found = [_cores_of_scenario(evidence, name) for name in scenarios]
-    return None if None in found else min((cores for cores in found if cores is not None), default=None)
+    counts = [_count_cores(evidence, name) for name in scenarios]
+    return None if None in counts else min((cores for cores in counts if cores is not None), default=None)
 
 
-def _cores_of_scenario(evidence: Evidence, name: Name) -> int | None:
+def _count_cores(evidence: Evidence, name: Name) -> int | None:
     pinnings = [trial.pinning for trial in evidence.parts[name].trials if trial.pinning is not None]
     if pinnings:
         everywhere = any(not pinning.server for pinning in pinnings)
-        return _cores(evidence) if everywhere else max(len(pinning.server) for pinning in pinnings)
+        return _read_cores_allowed(evidence) if everywhere else max(len(pinning.server) for pinning in pinnings)
     pinned = evidence.environment.get("pinning.server")
     if not isinstance(pinned, str):
         return None
-    return _cores(evidence) if pinned == "none" else len(pinned.split(","))
+    return _read_cores_allowed(evidence) if pinned == "none" else len(pinned.split(","))
 
 
 def missing_levels(test: Test, evidence: Evidence) -> SingleLevel | None:
-    """Why a test cannot go along its factor: a smaller size of the experiment may have a single level of it."""
+    """Return the factor of a test with a single level: a smaller size of the experiment may have no more."""
     if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, evidence)) > 1:
         return None
     return SingleLevel(test.along)
 
 
 def offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step], NotOffered | None]:
-    """The comparisons of cells whose rate the generator could offer, and the cells of the others. Where it is at its
-    limit beside one contestant and not beside another, the rate can be offered: then the one's figures are no
-    latencies, but what it achieved is its own."""
-    beyond = _beyond(evidence)
-    everybody = {cell for cell, (limited, measured) in beyond.items() if limited == measured}
+    """Return the comparisons of cells with a rate that the generator could offer, and the cells of the rest. Where it
+    is at its limit with one contestant and not with another, the rate can be offered: the first one's times are then no
+    latencies, but the rate that it achieved is its own."""
+    over_limit = _find_over_limit(evidence)
+    limited_for_all = {cell for cell, (limited, measured) in over_limit.items() if limited == measured}
 
     def lacks(cells: Cells, metric: Metric) -> bool:
-        found = {_cell_of(trial) for trial in evidence.trials(cells) if trial.load is not None}
-        return bool(found) and found <= (everybody if metric.struck_out_too else beyond.keys())
+        measured = {_cell_of(trial) for trial in evidence.trials(cells) if trial.load is not None}
+        return bool(measured) and measured <= (limited_for_all if metric.struck_out_too else over_limit.keys())
 
     lacking = [[cells for cells in step.all_cells if lacks(cells, METRICS[step.metric])] for step in planned]
-    left_out = [cells for of_step in lacking for cells in of_step]
+    left_out = [cells for step_cells in lacking for cells in step_cells]
     once = tuple(cells for number, cells in enumerate(left_out) if cells not in left_out[:number])
     kept = [step for step, cells in zip(planned, lacking, strict=True) if not cells]
     return kept, NotOffered(once) if once else None
 
 
-def _beyond(evidence: Evidence) -> Mapping[_Cell, tuple[frozenset[Name], frozenset[Name]]]:
-    """Of each cell of an open loop whose rate the generator could not offer: the contestants beside which it was at its
-    limit, and all that were measured there."""
-    found: dict[_Cell, tuple[frozenset[Name], frozenset[Name]]] = {}
+def _find_over_limit(evidence: Evidence) -> Mapping[_Cell, tuple[frozenset[Name], frozenset[Name]]]:
+    """Return, for each cell of an open loop with the generator at its limit, the contestants with which it was, and all
+    that were measured there."""
+    over_limit: dict[_Cell, tuple[frozenset[Name], frozenset[Name]]] = {}
     for name, part in evidence.parts.items():
         if part.scenario.arrivals == "closed":
             continue
-        for level in {one.level for one in part.saturated}:
+        for level in {limit.level for limit in part.saturated}:
             cell = (name, level)
-            limited = {one.contestant for one in part.saturated if one.level == level}
-            measured = {one.contestant for one in part.trials if one.load is not None and _cell_of(one) == cell}
-            found[cell] = (frozenset(limited), frozenset(measured))
-    return found
+            limited = {limit.contestant for limit in part.saturated if limit.level == level}
+            measured = {trial.contestant for trial in part.trials if trial.load is not None and _cell_of(trial) == cell}
+            over_limit[cell] = (frozenset(limited), frozenset(measured))
+    return over_limit
 
 
 def _cell_of(trial: Trial) -> _Cell:
@@ -117,20 +117,20 @@ def _cell_of(trial: Trial) -> _Cell:
 
 
 def missing_trials(cells: Cells, evidence: Evidence, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
-    """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
-    failed are no such reason, and neither are some cells of many that were skipped."""
+    """Return why a contestant of these cells, or all of them, could not be measured at all. Invalid or failed trials
+    are no such reason, and neither are a few skipped cells of many."""
     if metric.of_code is not None:
-        return _missing_code(cells, evidence)
+        return _find_missing_code(cells, evidence)
     trials = evidence.trials(cells)
     if CONTESTANT not in cells.at:
-        return _missing(trials, None)
-    of_each = ((name, [one for one in trials if one.contestant == name]) for name in cells.at[CONTESTANT])
-    gaps = (_missing(own, str(name)) for name, own in of_each)
+        return _find_missing(trials, None)
+    by_name = ((name, [trial for trial in trials if trial.contestant == name]) for name in cells.at[CONTESTANT])
+    gaps = (_find_missing(named, str(name)) for name, named in by_name)
     return next((gap for gap in gaps if gap), None)
 
 
-def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
-    """Why none of them was started."""
+def _find_missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
+    """Return why none of the trials was started."""
     if not trials:
         return NotPlanned(name)
     if all(trial.status == "skipped" for trial in trials):
@@ -139,11 +139,11 @@ def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped 
 
 
 def whose_code(cells: Cells) -> tuple[str, str]:
-    """Of which kind of contestant cells of a metric of code are, and the coordinate that names them."""
+    """Return the kind of contestant in cells of a metric of code, and the coordinate that names it."""
     return ("client", "client") if "client" in cells.at else ("server", CONTESTANT)
 
 
-def _missing_code(cells: Cells, evidence: Evidence) -> NotCounted | None:
+def _find_missing_code(cells: Cells, evidence: Evidence) -> NotCounted | None:
     kind, coordinate = whose_code(cells)
     counted = {about.name: about for about in evidence.about if about.kind == kind}
     for name in cells.at.get(coordinate, ()):

@@ -1,4 +1,4 @@
-"""From a test to the comparisons it stands on, each of one selection of cells with another. Pure functions."""
+"""From a test to its comparisons, each of one selection of cells with another. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from netdyno.model.verdicts import Step
 
 def steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
     """Return all comparisons of a test."""
-    found = _steps(test, evidence)
-    return tuple(replace(step, needed=False) for step in found) if test.only_refutes else found
+    planned = _plan(test, evidence)
+    return tuple(replace(step, needed=False) for step in planned) if test.only_refutes else planned
 
 
-def _steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
-    """Return its comparisons as its kind has them."""
+def _plan(test: Test, evidence: Evidence) -> tuple[Step, ...]:
+    """Return the comparisons of a test by its kind."""
     match test:
         case Ratio():
-            one = Step(
+            step = Step(
                 test.metric,
                 test.a,
                 test.b,
@@ -34,46 +34,47 @@ def _steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
                 over=test.over,
                 least_published=test.least_published,
             )
-            return tuple(_each(one, evidence)) if test.every else (one,)
+            return tuple(_split_by_cell(step, evidence)) if test.every else (step,)
         case Bound():
-            one = Step(test.metric, test.cells, None, test.side, test.threshold)
-            return tuple(_each(one, evidence)) if test.every else (one,)
+            step = Step(test.metric, test.cells, None, test.side, test.threshold)
+            return tuple(_split_by_cell(step, evidence)) if test.every else (step,)
         case Order():
-            return tuple(_order(test))
+            return tuple(_plan_order(test))
         case Trend():
-            return tuple(_trend(test, evidence))
+            return tuple(_plan_trend(test, evidence))
         case Flat():
-            return tuple(_flat(test, evidence))
+            return tuple(_plan_flat(test, evidence))
 
 
 def at(cells: Cells, name: str, value: type_level) -> Cells:
-    """The part of a selection that is at one value of a coordinate."""
+    """Return the part of a selection at one value of a coordinate."""
     return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
 
 
 def unpaired(step: Step, evidence: Evidence) -> set[str]:
-    """The coordinates that no two figures of a comparison are paired by."""
-    found = apart(step.a, step.b, evidence)
+    """Return the coordinates by which no two figures of a comparison are paired."""
+    names = apart(step.a, step.b, evidence)
     for cells, base in zip(step.cells, step.over or (), strict=False):
-        found |= apart(cells, base, evidence)
-    return found
+        names |= apart(cells, base, evidence)
+    return names
 
 
 def apart(a: Cells, b: Cells | None, evidence: Evidence) -> set[str]:
-    """The coordinates that cells of `a` and `b` are not paired by: those they differ in, and those of one alone."""
+    """Return the coordinates by which `a` and `b` are not paired: those in which they differ, and those of one
+    alone."""
     if b is None:
         return set()
     first, second = (set(evidence.parts[cells.scenario].scenario.factors) for cells in (a, b))
-    own = first ^ second
-    return own | {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
+    unshared = first ^ second
+    return unshared | {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
 
 
 def neutral(metric: str) -> float:
-    """The threshold of "no difference"."""
+    """Return the threshold of "no difference"."""
     return 1.0 if METRICS[metric].scale == "ratio" else 0.0
 
 
-def _order(test: Order) -> Iterator[Step]:
+def _plan_order(test: Order) -> Iterator[Step]:
     side: Side = "above" if test.direction == "rising" else "below"
     base, subtracts = test.over or test.minus, test.minus is not None
     threshold = 0.0 if subtracts else neutral(test.metric)
@@ -84,8 +85,8 @@ def _order(test: Order) -> Iterator[Step]:
             yield Step(test.metric, a, b, side, threshold, over=over, subtracts=subtracts)
 
 
-def _trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
-    """From the first level to the last, which is the claim; then level by level, none of which may go the other way."""
+def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
+    """Compare the first level with the last, which is the claim; then level by level: none may go the other way."""
     side: Side = "above" if test.direction == "rises" else "below"
     levels = levels_along(test.cells, test.along, evidence)
     if len(levels) < 2:
@@ -97,19 +98,19 @@ def _trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
         yield replace(whole, a=a, b=b, needed=(first, last) == ends[0])
 
 
-def _flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
-    """Every level against the first, each way."""
-    first, *others = levels_along(test.cells, test.along, evidence) or ("",)
+def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
+    """Compare every level with the first, in both directions."""
+    first, *later = levels_along(test.cells, test.along, evidence) or ("",)
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
-    for level in others:
+    for level in later:
         a, b = at(test.cells, test.along, level), at(test.cells, test.along, first)
         yield Step(test.metric, a, b, "below", most)
         yield Step(test.metric, a, b, "above", least)
 
 
 def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
-    """The levels of a coordinate in their order in the file."""
+    """Return the levels of a coordinate in their order in the file."""
     scenario = evidence.parts[cells.scenario].scenario
     named = cells.at.get(along)
     if along not in scenario.factors or along == "client":
@@ -117,27 +118,27 @@ def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_lev
     return tuple(level for level in scenario.factors[along] if named is None or level in named)
 
 
-def _each(step: Step, evidence: Evidence) -> Iterator[Step]:
-    """The same for each cell on its own, in the order of the levels. Without any trial, as it is."""
+def _split_by_cell(step: Step, evidence: Evidence) -> Iterator[Step]:
+    """Split a comparison into one for each cell, in the order of the levels; without any trial, return it as it is."""
     free = apart(step.a, step.b, evidence)
-    found = dict.fromkeys(
+    found_cells = dict.fromkeys(
         tuple((name, value) for name, value in coordinates(trial).items() if name not in free)
         for trial in evidence.trials(*step.cells)
     )
-    for where in sorted(found, key=lambda one: _position(step.a, one, evidence)):
+    for cell in sorted(found_cells, key=lambda cell: _rank_cell(step.a, cell, evidence)):
         a, b = step.a, step.b
-        for name, value in where:
+        for name, value in cell:
             a, b = at(a, name, value), b and at(b, name, value)
         yield replace(step, a=a, b=b)
-    if not found:
+    if not found_cells:
         yield step
 
 
-def _position(cells: Cells, where: Sequence[tuple[str, type_level]], evidence: Evidence) -> tuple[tuple[int, str], ...]:
-    """Where a cell stands in the plan: by its level in each factor, contestants by name."""
+def _rank_cell(cells: Cells, cell: Sequence[tuple[str, type_level]], evidence: Evidence) -> tuple[tuple[int, str], ...]:
+    """Return the place of a cell in the plan: by its level in each factor, contestants by name."""
 
     def place(name: str, value: type_level) -> tuple[int, str]:
         levels = () if name == CONTESTANT else levels_along(cells, name, evidence)
         return (levels.index(value) if value in levels else 0), str(value)
 
-    return tuple(place(name, value) for name, value in where)
+    return tuple(place(name, value) for name, value in cell)
