@@ -1,4 +1,4 @@
-"""The axes of an answer: what beside its own metric a scenario is judged by. Pure functions of a run."""
+"""The axes of an answer: a scenario's own metric and the others that it is judged by. Pure functions of a run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SMALL_LAG, SMALL_LAG_IN_ROUNDS = 0.25, 0.5
 """The generator's own part of the shortest response time in a cell; in a round, messages leave one after the other."""
 
 Groups = Sequence[Sequence[str]]
-"""Who is ranked with whom, and those of a later group after those of an earlier one."""
+"""The contestants that are ranked together; those of a later group come after those of an earlier one."""
 Grounds = Sequence[Groups]
 """The groups of those that could use equally many cores, each with ranks from the first on."""
 
 
 def names(scenario: Scenario) -> tuple[str, ...]:
-    """Its own metric first, then the others in the order that they count in (docs/adr/statistics.md). A capacity stands
-    alone: its trials have other rates for each contestant."""
+    """Return the axes: the own metric first, then the others by their weight (docs/adr/statistics.md). A capacity has
+    none: its trials have other rates for each contestant."""
     if scenario.metric == CAPACITY:
         return ()
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
@@ -37,7 +37,7 @@ def names(scenario: Scenario) -> tuple[str, ...]:
 
 
 def is_alone(groups: Groups, grounds: Grounds) -> bool:
-    """Whether nobody else could use so many cores, though others took part: its rank would say nothing."""
+    """Return whether no other contestant could use as many cores, though others took part: a rank would say nothing."""
     return len(grounds) > 1 and sum(map(len, groups)) == 1
 
 
@@ -46,55 +46,59 @@ def compared(
 ) -> dict[str, tuple[Comparison, ...]]:
     """Return the comparisons of every two contestants of a group on every axis. Those of the first axis, which the
     question is about, are corrected as one family (and if one is best, as such), and those of all other axes as a
-    second. Two that share no block are no hypothesis."""
-    first, *others = of_axes
-    own = _judged(of_axes, (first,), groups, level)[first]
-    rivals = [found for group in groups if len(found := [name for name in group if name in of_axes[first]]) > 1]
+    second. A pair that shares no block is no hypothesis."""
+    first, *rest = of_axes
+    own_family = _compare_family(of_axes, (first,), groups, level)[first]
+    rivals = [
+        shared_names for group in groups if len(shared_names := [name for name in group if name in of_axes[first]]) > 1
+    ]
     for names in rivals:
-        own = stats.compared_with_the_best(names, own, METRICS[first].better, level / len(rivals))
-    families = {first: own, **_judged(of_axes, others, groups, level)}
+        own_family = stats.compared_with_the_best(names, own_family, METRICS[first].better, level / len(rivals))
+    families = {first: own_family, **_compare_family(of_axes, rest, groups, level)}
     return {axis: stats.without_circles(family) for axis, family in families.items()}
 
 
-def _judged(
+def _compare_family(
     of_axes: Mapping[str, Mapping[str, Samples]], family: Sequence[str], groups: Groups, level: float
 ) -> dict[str, tuple[Comparison, ...]]:
     raw = [
-        one
+        comparison
         for axis in family
         for group in groups
         for a, b in itertools.combinations([name for name in group if name in of_axes[axis]], 2)
-        if (one := stats.compare(a, b, of_axes[axis], axis)).pairs
+        if (comparison := stats.compare(a, b, of_axes[axis], axis)).pairs
     ]
     judged = stats.corrected(raw, level)
-    return {axis: tuple(one for one in judged if one.axis == axis) for axis in family}
+    return {axis: tuple(comparison for comparison in judged if comparison.axis == axis) for axis in family}
 
 
 def order(group: Sequence[str], family: Sequence[Comparison], better: Better) -> tuple[dict[str, int], list[str]]:
-    """Return the ranks, the best first, and those that share no block with these, who have none. Of equal ranks the
-    better comes first by the mean of the log ratios to the others, each over the blocks that the two share. No figure
-    is carried over from one to another."""
-    joined = _largest_component(group, family)
-    sides = {name: [ratio for one in family if (ratio := _log_ratio(name, one)) is not None] for name in joined}
-    means = {name: statistics.fmean(each) if each else 0.0 for name, each in sides.items()}
+    """Return the ranks, the best first, and the contestants without a rank, which share no block with these. Equal
+    ranks are ordered by the mean of the log ratios to the others, each over the blocks that the two share. No figure is
+    carried over from one to another."""
+    joined = _find_largest_component(group, family)
+    sides = {
+        name: [ratio for comparison in family if (ratio := _log_ratio(name, comparison)) is not None] for name in joined
+    }
+    means = {name: statistics.fmean(ratios) if ratios else 0.0 for name, ratios in sides.items()}
     sign = -1.0 if better == "higher" else 1.0
     ranks = stats.ranks(joined, family, better)
     best_first = sorted(joined, key=lambda name: (ranks[name], sign * means[name]))
     return {name: ranks[name] for name in best_first}, [name for name in group if name not in joined]
 
 
-def _log_ratio(name: str, one: Comparison) -> float | None:
-    if name == one.a:
-        return math.log(one.ratio)
-    return -math.log(one.ratio) if name == one.b else None
+def _log_ratio(name: str, comparison: Comparison) -> float | None:
+    if name == comparison.a:
+        return math.log(comparison.ratio)
+    return -math.log(comparison.ratio) if name == comparison.b else None
 
 
-def _largest_component(group: Sequence[str], family: Iterable[Comparison]) -> list[str]:
-    """Those that are joined by comparisons, the most of them; alone, one is ranked as the only one there is."""
+def _find_largest_component(group: Sequence[str], family: Iterable[Comparison]) -> list[str]:
+    """Return the largest set of names joined by comparisons; the only name of a group is ranked as such."""
     joined = {name: {name} for name in group}
-    for one in family:
-        if one.a in joined and one.b in joined:
-            whole = joined[one.a] | joined[one.b]
+    for comparison in family:
+        if comparison.a in joined and comparison.b in joined:
+            whole = joined[comparison.a] | joined[comparison.b]
             for name in whole:
                 joined[name] = whole
     largest = max(joined.values(), key=len, default=set())
@@ -102,7 +106,8 @@ def _largest_component(group: Sequence[str], family: Iterable[Comparison]) -> li
 
 
 def figure(axis: str, cell: CellFigures) -> Estimate | None:
-    """A contestant's own figure at a level: percentiles of its merged histogram, sums over sums, means over trials."""
+    """Return a contestant's figure at a level: percentiles of its merged histogram, sums over sums, means over
+    trials."""
     if axis in ("cpu", "memory"):
         cost = cell.cost
         return None if cost is None else cost.rss_peak_bytes if axis == "memory" else _nanoseconds(cost.cpu_us)
@@ -134,12 +139,12 @@ def fill(
     bars: Sequence[ErrorBar],
     censored: Sequence[Censored],
 ) -> tuple[Axis, ...]:
-    """Every axis with everybody's score."""
+    """Return every axis with the scores of all contestants."""
     if not figures:
         return ()
     level = heaviest(levels, figures)
     by_name = {cell.contestant: cell for cell in figures if cell.level == level.key}
-    own = {axis: _of_axis(axis, families[axis], grounds, by_name) for axis in names(scenario)}
+    scores_by_axis = {axis: _score_axis(axis, families[axis], grounds, by_name) for axis in names(scenario)}
     saturated = bool(censored)
     limited = {bar.percentile for bar in bars}
     return tuple(
@@ -148,19 +153,19 @@ def fill(
             better=METRICS[axis].better,
             scores=scores,
             comparisons=tuple(families[axis]),
-            bound=_bound(axis, saturated, limited),
+            bound=_find_bound(axis, saturated, limited),
         )
-        for axis, scores in own.items()
+        for axis, scores in scores_by_axis.items()
     )
 
 
-def _bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
+def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
     if saturated and axis in ("throughput", "kept"):
         return "at least"
     return "at most" if axis in LATENCIES and (saturated or axis in limited or (axis == "mean" and limited)) else ""
 
 
-def _of_axis(
+def _score_axis(
     axis: str, family: Sequence[Comparison], grounds: Grounds, by_name: Mapping[str, CellFigures]
 ) -> tuple[Score, ...]:
     better = METRICS[axis].better
@@ -190,7 +195,8 @@ def _of_axis(
 
 
 def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
-    """Where it is not small beside the shortest response time of any contestant at a level: decided for all alike."""
+    """Return the bars that are not small beside the shortest response time at a level, of any contestant: one rule for
+    all."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}
     for trial, load in ranked:
         if load.client is None and not load.instrument:
@@ -199,16 +205,18 @@ def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar,
         bar
         for level, by_name in by_level.items()
         for percentile in ("p50", "p99")
-        if (bar := _bar(scenario, level, percentile, by_name)).share > _small(scenario)
+        if (bar := _measure_lag(scenario, level, percentile, by_name)).share > _small_share(scenario)
     )
 
 
-def _small(scenario: Scenario) -> float:
+def _small_share(scenario: Scenario) -> float:
     in_rounds = scenario.arrivals == "closed" and scenario.scheduled
     return SMALL_LAG_IN_ROUNDS if in_rounds else SMALL_LAG
 
 
-def _bar(scenario: Scenario, level: str, percentile: str, by_name: Mapping[str, Sequence[LoadResult]]) -> ErrorBar:
+def _measure_lag(
+    scenario: Scenario, level: str, percentile: str, by_name: Mapping[str, Sequence[LoadResult]]
+) -> ErrorBar:
     def median(figures: Iterable[float]) -> float:
         return statistics.median(figures)
 
@@ -223,5 +231,8 @@ def _bar(scenario: Scenario, level: str, percentile: str, by_name: Mapping[str, 
         else median(getattr(lag, percentile) for lag in received)
         if received
         else None,
-        of=min(median(getattr(load.latency.response_ns, percentile) for load in of) for of in by_name.values()),
+        of=min(
+            median(getattr(load.latency.response_ns, percentile) for load in contestant_loads)
+            for contestant_loads in by_name.values()
+        ),
     )

@@ -21,13 +21,13 @@ from netdyno.statistics.stats import Floats
 NS_PER_S = 1e9
 US_PER_NS = 1e-3
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
-"""Those of a `Tail`."""
+"""The percentiles of a `Tail`."""
 BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
 
 def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None) -> CellFigures:
-    """All figures of a cell. `trials` is not empty and holds valid trials only."""
+    """Return all figures of a cell. `trials` is not empty and holds valid trials only."""
     loads = [load for _, load in trials]
     response = tuple(load.latency.response_ns.histogram for load in loads)
     return CellFigures(
@@ -40,15 +40,15 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
             [float(load.latency.response_ns.count) for load in loads],
             seed,
         ),
-        response_ns=_tail(response, seed),
-        service_ns=_tail(tuple(load.latency.service_ns.histogram for load in loads), seed),
+        response_ns=_merge_tail(response, seed),
+        service_ns=_merge_tail(tuple(load.latency.service_ns.histogram for load in loads), seed),
         curve=_merged_curve(response),
-        send_lag=_lag([load.send_lag_ns for load in loads]),
-        receive_lag=_lag(received)
+        send_lag=_merge_lag([load.send_lag_ns for load in loads]),
+        receive_lag=_merge_lag(received)
         if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
         else None,
-        cost=_cost(trials, seed),
-        connection_spread=_connection_spread(trials, seed),
+        cost=_measure_cost(trials, seed),
+        connection_spread=_mean_connection_spread(trials, seed),
         kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
         generator_cpu_us=per_message(
@@ -57,17 +57,17 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
             seed,
         ),
         generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
-        tick_lag_p99_ns=_tick_lag_p99([load.client.tick_lag_ns for load in loads if load.client is not None]),
-        server_tick_lag_p99_ns=_tick_lag_p99(
+        tick_lag_p99_ns=_merge_tick_lag_p99([load.client.tick_lag_ns for load in loads if load.client is not None]),
+        server_tick_lag_p99_ns=_merge_tick_lag_p99(
             [lag for trial, _ in trials if trial.server is not None and (lag := trial.server.tick_lag_ns) is not None]
         ),
-        series=tuple(_series(trial.block, load) for trial, load in trials),
+        series=tuple(_convert_series(trial.block, load) for trial, load in trials),
         loss=loss,
     )
 
 
 def mean(values: Sequence[float], seed: int) -> Estimate:
-    """The mean over trials with its interval."""
+    """Return the mean over trials with its interval."""
     points = np.array(values, dtype=np.float64)
     return Estimate(
         value=float(points.mean()),
@@ -77,7 +77,7 @@ def mean(values: Sequence[float], seed: int) -> Estimate:
 
 
 def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) -> Estimate:
-    """Sum of amounts over sum of messages: a trial weighs as much as it carried."""
+    """Return the sum of amounts over the sum of messages: a trial weighs as much as it carried."""
     over, under = np.array(amounts, dtype=np.float64), np.array(messages, dtype=np.float64)
 
     def ratio(drawn: Floats) -> Floats:
@@ -91,17 +91,17 @@ def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) 
     )
 
 
-def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
-    each = [METRICS["connection-spread"].of(*one) for one in trials]
-    known = [one for one in each if one is not None]
-    return mean(known, seed) if len(known) == len(each) else None
+def _mean_connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
+    spreads = [METRICS["connection-spread"].of(*counted) for counted in trials]
+    known = [spread for spread in spreads if spread is not None]
+    return mean(known, seed) if len(known) == len(spreads) else None
 
 
 @lru_cache(maxsize=1024)
-def _tail(histograms: tuple[str, ...], seed: int) -> Tail:
-    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms again. Kept, because a closed
-    loop has its response times as service times too, and a run is often analysed more than once."""
-    highest, rows = hdr.align(_decoded(histograms))
+def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
+    """Return percentiles of the merged histogram; a resample merges the histograms of its trials. Cached, because a
+    closed loop has its response times as service times too, and a run is often analysed more than once."""
+    highest, rows = hdr.align(_decode(histograms))
 
     def merged(drawn: Floats) -> Floats:
         return hdr.percentiles(highest, rows, PERCENTS, drawn)
@@ -110,25 +110,25 @@ def _tail(histograms: tuple[str, ...], seed: int) -> Tail:
     intervals = stats.intervals(merged, len(rows), seed) or [None] * len(PERCENTS)
     return Tail(
         *(
-            Estimate(value=float(whole), interval=interval, points=tuple(map(float, each)))
-            for (whole, *each), interval in zip(values, intervals, strict=True)
+            Estimate(value=float(whole), interval=interval, points=tuple(map(float, trial_values)))
+            for (whole, *trial_values), interval in zip(values, intervals, strict=True)
         )
     )
 
 
 @lru_cache(maxsize=1024)
 def _merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    return curve(hdr.merge(_decoded(histograms)))
+    return curve(hdr.merge(_decode(histograms)))
 
 
 @lru_cache(maxsize=16)
-def _decoded(histograms: tuple[str, ...]) -> tuple[hdr.Histogram, ...]:
-    """Kept for a moment: a cell's percentiles and its curve are of the same histograms."""
+def _decode(histograms: tuple[str, ...]) -> tuple[hdr.Histogram, ...]:
+    """Decode histograms. Cached briefly: a cell's percentiles and its curve are of the same histograms."""
     return tuple(hdr.decode(text) for text in histograms)
 
 
 def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
-    """(percent, ns) evenly spaced on the axis log 1/(1-q), from the median's side out to 99.99 at most."""
+    """Return (percent, ns) evenly spaced on the axis log 1/(1-q), from the median's side out to 99.99 at most."""
     if not histogram.count:
         return ()
     last = min(4.0, np.log10(histogram.count / BEYOND_LAST_POINT))
@@ -137,64 +137,64 @@ def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
     return tuple(zip(percents, hdr.curve(histogram, percents), strict=True))
 
 
-def _tick_lag_p99(lags: Sequence[Distribution]) -> float | None:
+def _merge_tick_lag_p99(lags: Sequence[Distribution]) -> float | None:
     return hdr.percentile(hdr.merge([hdr.decode(lag.histogram) for lag in lags]), 99) if lags else None
 
 
-def _lag(distributions: Sequence[Distribution]) -> Lag:
-    merged = hdr.merge([hdr.decode(one.histogram) for one in distributions])
+def _merge_lag(distributions: Sequence[Distribution]) -> Lag:
+    merged = hdr.merge([hdr.decode(distribution.histogram) for distribution in distributions])
     return Lag(
         p50_ns=hdr.percentile(merged, 50),
         p99_ns=hdr.percentile(merged, 99),
-        max_ns=float(max(one.max for one in distributions)),
+        max_ns=float(max(distribution.max for distribution in distributions)),
     )
 
 
-def _cost(trials: Sequence[Counted], seed: int) -> Cost | None:
-    """None where the server was not observed."""
+def _measure_cost(trials: Sequence[Counted], seed: int) -> Cost | None:
+    """Return the server's costs; None where it was not observed."""
     seen = [(trial, load) for trial, load in trials if trial.server is not None]
     servers = [trial.server for trial, _ in seen if trial.server is not None]
     if not seen:
         return None
 
-    def each(name: str, scale: float = 1.0) -> Estimate:
+    def mean_of(name: str, scale: float = 1.0) -> Estimate:
         metric = METRICS[name]
-        amounts = [scale * (metric.amount(*one) or 0.0) for one in seen if metric.amount]
-        return per_message(amounts, [metric.per(*one) for one in seen], seed)
+        amounts = [scale * (metric.amount(*counted) or 0.0) for counted in seen if metric.amount]
+        return per_message(amounts, [metric.per(*counted) for counted in seen], seed)
 
-    def each_if_known(name: str, scale: float = 1.0) -> Estimate | None:
-        return None if any(METRICS[name].of(*one) is None for one in seen) else each(name, scale)
+    def mean_if_known(name: str, scale: float = 1.0) -> Estimate | None:
+        return None if any(METRICS[name].of(*counted) is None for counted in seen) else mean_of(name, scale)
 
     return Cost(
-        cpu_user_us=each("cpu-user", US_PER_NS),
-        cpu_system_us=each("cpu-system", US_PER_NS),
-        cpu_us=each("cpu", US_PER_NS),
-        voluntary_switches=each_if_known("voluntary"),
-        involuntary_switches=each_if_known("involuntary", 1e-3),
-        run_queue_wait_us=each_if_known("run-queue", US_PER_NS),
-        rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server in servers]),
-        connection_bytes=_connection_bytes(seen, seed),
+        cpu_user_us=mean_of("cpu-user", US_PER_NS),
+        cpu_system_us=mean_of("cpu-system", US_PER_NS),
+        cpu_us=mean_of("cpu", US_PER_NS),
+        voluntary_switches=mean_if_known("voluntary"),
+        involuntary_switches=mean_if_known("involuntary", 1e-3),
+        run_queue_wait_us=mean_if_known("run-queue", US_PER_NS),
+        rss_peak_bytes=_estimate_largest([float(server.rss_peak_bytes) for server in servers]),
+        connection_bytes=_mean_connection_bytes(seen, seed),
         threads=max(server.threads for server in servers),
     )
 
 
-def _connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
-    told = [
+def _mean_connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
+    amounts = [
         (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes, load.plan.connections)
         for trial, load in trials
         if trial.server is not None and trial.server.rss_ready_bytes
     ]
-    if not told:
+    if not amounts:
         return None
-    return mean([beyond / connections for beyond, connections in told], seed)
+    return mean([beyond / connections for beyond, connections in amounts], seed)
 
 
-def _largest(values: Sequence[float]) -> Estimate:
-    """A peak is the largest seen; a resampled maximum has no honest interval, so the block values stand for it."""
+def _estimate_largest(values: Sequence[float]) -> Estimate:
+    """Return the largest peak; a resampled maximum has no honest interval, so the block values stand for it."""
     return Estimate(value=max(values), interval=None, points=tuple(values))
 
 
-def _series(block: int, load: LoadResult) -> Series:
+def _convert_series(block: int, load: LoadResult) -> Series:
     per_interval = NS_PER_S / load.timeseries.interval_ns
     return Series(
         block=block,

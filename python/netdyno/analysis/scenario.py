@@ -1,6 +1,6 @@
 """The findings of one scenario, from its part of a run. Only trials that are valid, or bounds, enter a figure. The
-comparisons of the scenario's own metric are one family, and those of the other axes together another: the chance that
-one of them claims any difference that is not there is at most `stats.LEVEL`, each time. Pure functions."""
+comparisons of the scenario's own metric are one family, and those of the other axes together another: for each family
+the chance of any false difference is at most `stats.LEVEL`. Pure functions."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
 def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()) -> ScenarioFindings:
-    """`flips` are those that the levels follow from. Levels that were chosen by what they say make no ranking: nobody
-    is compared over all of them."""
+    """Return the findings of a part. `flips` are those that the levels follow from: levels chosen by their results make
+    no ranking, so nothing is compared over all of them."""
     scenario, names = part.scenario, part.contestants
     ranked = [trial for trial, _ in part.ranked]
     sampled = samples(part)
-    levels = _levels(scenario, part.trials)
-    figures = _figures(part, levels)
+    levels = _list_levels(scenario, part.trials)
+    figures = _measure_cells(part, levels)
     faulty = find_faulty(part.trials)
     grounds = [[[name for name in group if name in sampled] for group in groups] for groups in peers(part)]
     groups = list(itertools.chain.from_iterable(grounds))
@@ -79,12 +79,14 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     families = dict.fromkeys(of_axes, ()) if flips else axes.compared(of_axes, groups, level)
     family = families[scenario.metric]
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
-    censored = () if alone else tuple(Censored(one.level, one.contestant, one.share) for one in part.saturated)
+    censored = () if alone else tuple(Censored(cell.level, cell.contestant, cell.share) for cell in part.saturated)
     bars = () if alone else axes.error_bars(scenario, part.ranked)
     scored = () if alone else axes.fill(scenario, families, grounds, figures, levels, bars, censored)
-    standings = _standings(part, sampled, grounds, family, figures, faulty, scored)
-    absent = tuple(name for name in names if name not in faulty and name not in {one.contestant for one in standings})
-    behind = message_cost.rows(part, _first_ranked(standings, names))
+    standings = _rank_all(part, sampled, grounds, family, figures, faulty, scored)
+    absent = tuple(
+        name for name in names if name not in faulty and name not in {standing.contestant for standing in standings}
+    )
+    behind = message_cost.rows(part, _put_ranked_first(standings, names))
     basis = answers.Basis(scenario, standings, family, scored, level, seconds_of_block(part))
     decisions = () if flips else answers.decide_each(basis)
     return ScenarioFindings(
@@ -96,8 +98,8 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         standings=standings,
         comparisons=family,
         cells=figures,
-        drift=_drift(sampled),
-        pairs=_pairs(part),
+        drift=_measure_drift(sampled),
+        pairs=_list_pairs(part),
         loss_bound=scenario.loss_bound,
         unsafe=excluded.found_wrong(part.unsafe, part.why_unsafe, levels),
         unranked=tuple(Unranked(name, what) for name, what in part.unranked.items()),
@@ -115,7 +117,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         faulty=tuple(faulty.values()),
         censored=censored,
         error_bars=bars,
-        unsteady=_unsteady(part.ranked),
+        unsteady=_find_unsteady(part.ranked),
         within=languages.within(standings, family, answers.better(scenario), part.about),
         uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
         warmups=warmups.warmed_up(part.ranked),
@@ -126,11 +128,11 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     )
 
 
-# --- what is compared --------------------------------------------------------------------------------------------
+# --- the cells -----------------------------------------------------------------------------------------------------
 
 
-def _levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo, ...]:
-    """Every planned combination in planned order; then what only trials name."""
+def _list_levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo, ...]:
+    """Return every planned combination in planned order, then those that only trials name."""
     planned = [
         dict(zip(scenario.factors, combination, strict=True))
         for combination in itertools.product(*scenario.factors.values())
@@ -139,9 +141,9 @@ def _levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo, ...
     return tuple(LevelInfo(key, level_label(scenario, values), values) for key, values in by_key.items())
 
 
-def _figures(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
+def _measure_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
     by_cell: dict[tuple[str, str], list[Counted]] = {}
-    for trial, load in sorted(part.ranked, key=lambda one: one[0].block):
+    for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
         cells.figures(name, level.key, trials, part.seed, loss.of_cell(trials, part.scenario, part.seed))
@@ -151,29 +153,29 @@ def _figures(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]
 
 
 def client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
-    """The client of a cell where the client is a factor, else nothing."""
+    """Return the client of a cell where the client is a factor, else an empty name."""
     return settings(scenario, levels).client if "client" in scenario.factors else ""
 
 
-def _pairs(part: Part) -> tuple[Pair, ...]:
+def _list_pairs(part: Part) -> tuple[Pair, ...]:
     scenario = part.scenario
     clients = () if scenario.metric == CAPACITY else scenario.factors.get("client", ())
     trials: dict[tuple[str, str], list[Trial]] = {}
     for trial in part.trials:
         trials.setdefault((trial.contestant, client(scenario, trial.levels)), []).append(trial)
     return tuple(
-        _pair(scenario, name, str(of), trials.get((name, str(of)), ()))
-        for name, of in itertools.product(part.contestants, clients)
+        _describe_pair(scenario, name, str(client_name), trials.get((name, str(client_name)), ()))
+        for name, client_name in itertools.product(part.contestants, clients)
     )
 
 
-def _pair(scenario: Scenario, contestant: str, of: str, trials: Sequence[Trial]) -> Pair:
+def _describe_pair(scenario: Scenario, contestant: str, client_name: str, trials: Sequence[Trial]) -> Pair:
     trials = [trial for trial in trials if trial.status != "made_again"]
     valid = [(trial, trial.load) for trial in trials if trial.status in outcomes.RANKED and trial.load is not None]
-    figures = [figure for each in valid if (figure := METRICS[scenario.metric].of(*each) or 0.0) > 0]
+    figures = [figure for counted in valid if (figure := METRICS[scenario.metric].of(*counted) or 0.0) > 0]
     return Pair(
         contestant=contestant,
-        client=of,
+        client=client_name,
         valid=len(valid),
         trials=len(trials),
         figure=math.exp(sum(map(math.log, figures)) / len(figures)) if figures else None,
@@ -185,7 +187,7 @@ def _pair(scenario: Scenario, contestant: str, of: str, trials: Sequence[Trial])
 # --- the ranking -------------------------------------------------------------------------------------------------
 
 
-def _standings(
+def _rank_all(
     part: Part,
     samples: Mapping[str, Samples],
     grounds: axes.Grounds,
@@ -194,55 +196,59 @@ def _standings(
     faulty: Mapping[str, Faulty],
     scored: Sequence[Axis],
 ) -> tuple[Standing, ...]:
-    """On each ground those that delivered, then those that are ranked apart, each group with its own leader."""
+    """Rank the contestants of each ground without fault, then those ranked apart, each group with its own leader."""
     largest: dict[str, float] = {}
     for cell in figures:
         if cell.loss is not None:
             largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.lost)
-    found: list[Standing] = []
+    standings: list[Standing] = []
     for ground, groups in enumerate(grounds):
         before, alone = 0, axes.is_alone(groups, grounds)
         for number, group in enumerate(groups):
-            found += [
+            standings += [
                 replace(
-                    one,
-                    rank=None if one.rank is None or alone else one.rank + before,
-                    loss=largest.get(one.contestant),
+                    standing,
+                    rank=None if standing.rank is None or alone else standing.rank + before,
+                    loss=largest.get(standing.contestant),
                     lossy=number == 1,
-                    faults=faulty[one.contestant].faults if number == 2 else (),
+                    faults=faulty[standing.contestant].faults if number == 2 else (),
                     ground=ground,
                 )
-                for one in _ranked(part, samples, group, family, scored)
+                for standing in _rank_group(part, samples, group, family, scored)
             ]
             before += len(group)
-    return tuple(found)
+    return tuple(standings)
 
 
-def _ranked(
+def _rank_group(
     part: Part,
     samples: Mapping[str, Samples],
     group: Sequence[str],
     family: Sequence[Comparison],
     scored: Sequence[Axis],
 ) -> list[Standing]:
-    """One group, its first at rank 1."""
+    """Rank one group, its first at rank 1."""
     direction = answers.better(part.scenario)
     ranks, unranked = axes.order(group, family, direction)
     sizes = Counter(ranks.values())
     leader = next(iter(ranks), None)
     standings = []
     for name in (*ranks, *unranked):
-        one = answers.against(name, leader, family) if leader is not None else None
+        comparison = answers.against(name, leader, family) if leader is not None else None
         score = scored[0].score(name) if scored else None
         standings.append(
             Standing(
                 rank=ranks.get(name),
                 shared=name in ranks and sizes[ranks[name]] > 1,
                 contestant=name,
-                value=_own(samples[name]) if not scored else score.value.value if score and score.value else math.nan,
-                relative=Estimate(one.ratio, one.interval, ()) if one else None,
-                against_leader=one,
-                missing=_missing(part, name),
+                value=_mean_capacity(samples[name])
+                if not scored
+                else score.value.value
+                if score and score.value
+                else math.nan,
+                relative=Estimate(comparison.ratio, comparison.interval, ()) if comparison else None,
+                against_leader=comparison,
+                missing=_count_missing(part, name),
                 bound=capacity.bound(part, name) or (scored[0].bound if scored else ""),
             )
         )
@@ -254,30 +260,30 @@ def seconds_of_block(part: Part) -> float | None:
     return sum(trial.seconds for trial in part.trials) / part.blocks if part.blocks else None
 
 
-def _own(of: Samples) -> float:
-    """The geometric mean of a contestant's own capacities."""
-    return math.exp(statistics.fmean(math.log(figure) for figure in of.values()))
+def _mean_capacity(capacities: Samples) -> float:
+    """Return the geometric mean of a contestant's own capacities."""
+    return math.exp(statistics.fmean(math.log(figure) for figure in capacities.values()))
 
 
-def _missing(part: Part, name: str) -> int:
-    """Trials of a contestant that its metric is not from."""
+def _count_missing(part: Part, name: str) -> int:
+    """Count the trials of a contestant that its metric does not use."""
     if part.scenario.metric == CAPACITY:
         return capacity.silent(part, name)
     counted = (*outcomes.RANKED, "made_again")
     return sum(trial.contestant == name and trial.status not in counted for trial in part.trials)
 
 
-def _first_ranked(standings: Sequence[Standing], names: Sequence[str]) -> list[str]:
-    """All names: the ranked in their order, then those without a valid trial."""
-    ranked = [one.contestant for one in standings]
+def _put_ranked_first(standings: Sequence[Standing], names: Sequence[str]) -> list[str]:
+    """Return all names: the ranked in their order, then those without a valid trial."""
+    ranked = [standing.contestant for standing in standings]
     return [*ranked, *(name for name in names if name not in ranked)]
 
 
 # --- beside the ranking ------------------------------------------------------------------------------------------
 
 
-def _unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
-    """Who moved in more windows than chance makes of still ones, 2% at the most (docs/adr/stationary.md)."""
+def _find_unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
+    """Find contestants that moved in more windows than chance explains, 2% at the most (docs/adr/stationary.md)."""
     trials: dict[str, list[bool]] = {}
     for trial, _ in ranked:
         trials.setdefault(trial.contestant, []).append(bool(outcomes.failed(trial, "note")))
@@ -288,16 +294,16 @@ def _unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
     )
 
 
-def _drift(samples: Mapping[str, Samples]) -> float:
-    """How much the machine itself changed: fastest block over slowest, with contestants and levels taken out."""
+def _measure_drift(samples: Mapping[str, Samples]) -> float:
+    """Return the drift of the machine itself: fastest block over slowest, with contestants and levels taken out."""
     deviations: dict[int, list[float]] = {}
-    for of in samples.values():
+    for figures in samples.values():
         by_level: dict[str, list[tuple[int, float]]] = {}
-        for (block, level), figure in of.items():
+        for (block, level), figure in figures.items():
             by_level.setdefault(level, []).append((block, math.log(figure)))
         for logs in by_level.values():
             centre = float(np.mean([log for _, log in logs]))
             for block, log in logs:
                 deviations.setdefault(block, []).append(log - centre)
-    means = [float(np.mean(each)) for each in deviations.values()]
+    means = [float(np.mean(logs)) for logs in deviations.values()]
     return math.exp(max(means) - min(means)) if means else 1.0

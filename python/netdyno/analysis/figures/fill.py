@@ -1,8 +1,8 @@
 """From a stored run to the figures that its experiment asks for. Pure: the same run gives the same figures.
 
-A spot's value is the geometric mean over its blocks of what each trial gave, as in the claims that are judged by the
-same metric; of shares, and where a value is 0, it is the plain mean. What was not run is not drawn: a smaller grid than
-the file's is no fault."""
+A spot's value is the geometric mean over its blocks of the figures of the trials, as in claims on the same metric; of
+shares, and where a value is 0, it is the plain mean. Cells that were not run are not drawn: a smaller grid than the
+file's is no fault."""
 
 from __future__ import annotations
 
@@ -33,27 +33,32 @@ Counted = tuple[Trial, LoadResult]
 
 
 def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
-    """In the order of the figures. Who is unsafe is drawn where the experiment names it, and marked
-    (docs/adr/unranked.md)."""
+    """Fill the charts, in the order of the figures. An unsafe contestant is drawn where the experiment names it, and
+    marked (docs/adr/unranked.md)."""
     by_name = {part.scenario.name: part for part in parts}
     return tuple(
-        _chart(figure, {cells.scenario: by_name[cells.scenario] for cells in figure.cells}) for figure in figures
+        _fill_chart(figure, {cells.scenario: by_name[cells.scenario] for cells in figure.cells}) for figure in figures
     )
 
 
 def where(trial: Trial) -> dict[str, type_level]:
-    """All coordinates of a trial's cell in a figure."""
+    """Return all coordinates of a trial's cell in a figure."""
     return {**coordinates(trial), SCENARIO: trial.scenario}
 
 
-def _chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
-    """`parts`: of the figure's scenarios, each once."""
-    trials = [one for part in parts.values() for one in part.drawn()]
-    planned = _by_place(figure, [one for one in trials if any(is_in(cells, one) for cells in figure.cells)])
-    found = [_measured(figure, parts, METRICS[name]) for name in (figure.metric, *figure.below)]
-    values = {name: _values(figure, name, parts, planned) for name in figure.drawn}
-    order = sorted(planned, key=lambda place: [values[name].index(one) for name, one in _pairs(figure, place)])
-    spots = [_spot(figure, parts, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
+def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
+    """Fill a chart. `parts`: those of the figure's scenarios, each once."""
+    trials = [trial for part in parts.values() for trial in part.drawn()]
+    planned = _group_by_place(figure, [trial for trial in trials if any(is_in(cells, trial) for cells in figure.cells)])
+    measured_by_metric = [_group_measured(figure, parts, METRICS[name]) for name in (figure.metric, *figure.below)]
+    values = {name: _list_values(figure, name, parts, planned) for name in figure.drawn}
+    order = sorted(
+        planned, key=lambda place: [values[name].index(value) for name, value in _pair_with_names(figure, place)]
+    )
+    spots = [
+        _fill_spot(figure, parts, place, planned[place], [counted.get(place, ()) for counted in measured_by_metric])
+        for place in order
+    ]
     panels: dict[Place, list[Spot]] = {}
     for spot in spots:
         panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
@@ -64,65 +69,67 @@ def _chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
         figure=figure,
         along=values[figure.along],
         across=values.get(figure.across, (None,)),
-        panels=tuple(_panel(figure, at, of, unsafe) for at, of in panels.items()),
+        panels=tuple(
+            _fill_panel(figure, panel_place, panel_spots, unsafe) for panel_place, panel_spots in panels.items()
+        ),
         blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
         loss_bounds=tuple(dict.fromkeys(part.scenario.loss_bound for part in parts.values())),
         unsafe=unsafe,
         elsewhere=sum(
-            not any(_stands_in(one, dict(zip(figure.panels, at, strict=True))) for at in panels)
-            for one in figure.published
+            not any(_stands_in(published, dict(zip(figure.panels, panel_place, strict=True))) for panel_place in panels)
+            for published in figure.published
         ),
     )
 
 
-def _panel(figure: Figure, at: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
-    here = dict(zip(figure.panels, at, strict=True))
-    published = [one for one in figure.published if _stands_in(one, here)]
+def _fill_panel(figure: Figure, place: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
+    here = dict(zip(figure.panels, place, strict=True))
+    published = [item for item in figure.published if _stands_in(item, here)]
     # In the order of the spots' own coordinates, so that the two can be matched.
-    whole = [replace(one, at={name: {**here, **one.at}[name] for name in figure.drawn}) for one in published]
+    whole = [replace(item, at={name: {**here, **item.at}[name] for name in figure.drawn}) for item in published]
     return ChartPanel(at=here, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
 
 
-def _stands_in(one: Published, panel: Mapping[str, type_level]) -> bool:
-    """Without a value of a panel's coordinate it stands in all of them."""
-    return all(one.at.get(name, value) == value for name, value in panel.items())
+def _stands_in(published: Published, panel: Mapping[str, type_level]) -> bool:
+    """Return whether a published figure is in a panel; without a value of a panel's coordinate it is in all of them."""
+    return all(published.at.get(name, value) == value for name, value in panel.items())
 
 
-def _pairs(figure: Figure, place: Place) -> list[tuple[str, type_level]]:
+def _pair_with_names(figure: Figure, place: Place) -> list[tuple[str, type_level]]:
     return list(zip(figure.drawn, place, strict=True))
 
 
-# --- which trials stand where ------------------------------------------------------------------------------------
+# --- the places of trials ----------------------------------------------------------------------------------------
 
 
-def _by_place(figure: Figure, trials: Sequence[Trial]) -> dict[Place, list[Trial]]:
-    found: dict[Place, list[Trial]] = {}
+def _group_by_place(figure: Figure, trials: Sequence[Trial]) -> dict[Place, list[Trial]]:
+    by_place: dict[Place, list[Trial]] = {}
     for trial in trials:
-        found.setdefault(_place(figure, trial), []).append(trial)
-    return found
+        by_place.setdefault(_place(figure, trial), []).append(trial)
+    return by_place
 
 
 def _place(figure: Figure, trial: Trial) -> Place:
-    at = where(trial)
-    return tuple(at[name] for name in figure.drawn)
+    place = where(trial)
+    return tuple(place[name] for name in figure.drawn)
 
 
-def _measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -> dict[Place, list[Counted]]:
-    """The trials that a metric is read from, in the order of their blocks."""
-    found: dict[Place, list[Counted]] = {}
+def _group_measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -> dict[Place, list[Counted]]:
+    """Return the trials from which a metric is read, in the order of their blocks."""
+    by_place: dict[Place, list[Counted]] = {}
     for cells in figure.cells:
         counted = measured.each_once(parts[cells.scenario].drawn(), metric.statuses)
-        for trial, load in sorted(counted, key=lambda one: one[0].block):
+        for trial, load in sorted(counted, key=lambda counted_trial: counted_trial[0].block):
             if is_in(cells, trial) and metric.of(trial, load) is not None:
-                found.setdefault(_place(figure, trial), []).append((trial, load))
-    return found
+                by_place.setdefault(_place(figure, trial), []).append((trial, load))
+    return by_place
 
 
-def _values(
+def _list_values(
     figure: Figure, name: str, parts: Mapping[str, Part], planned: Mapping[Place, object]
 ) -> tuple[type_level, ...]:
-    """The values of a coordinate that were run: as the figure names them, else as the experiment does, contestants by
-    name (an experiment may say `*`)."""
+    """Return the values of a coordinate that were run, in the order of the figure, else of the experiment; contestants
+    by name (an experiment may say `*`)."""
     number = figure.drawn.index(name)
     seen = {place[number] for place in planned}
     if name == SCENARIO:
@@ -138,7 +145,7 @@ def _values(
 # --- one spot ----------------------------------------------------------------------------------------------------
 
 
-def _spot(
+def _fill_spot(
     figure: Figure,
     parts: Mapping[str, Part],
     place: Place,
@@ -146,15 +153,15 @@ def _spot(
     counted: Sequence[Sequence[Counted]],
 ) -> Spot:
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
-    estimates = [_estimate(metric, of) for metric, of in zip(metrics, counted, strict=True)]
+    estimates = [_estimate_cell(metric, place_counted) for metric, place_counted in zip(metrics, counted, strict=True)]
     used = counted[0]
     part = parts[planned[0].scenario]
     loss = losses.of_cell(used, part.scenario, part.seed) if used else None
     return Spot(
-        at=dict(_pairs(figure, place)),
+        at=dict(_pair_with_names(figure, place)),
         contestant=planned[0].contestant,
         estimates=tuple(estimates),
-        missing=None if estimates[0] else _missing(planned),
+        missing=None if estimates[0] else _explain_missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
         set_aside=sum(trial.status not in outcomes.RANKED for trial, _ in used),
@@ -163,26 +170,26 @@ def _spot(
     )
 
 
-def _estimate(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
-    """Over the blocks of one cell; None where none has the figure."""
+def _estimate_cell(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
+    """Estimate a metric over the blocks of one cell; None where none has the figure."""
     points = {trial.block: metric.of(trial, load) for trial, load in counted}
-    return estimate(metric, {block: one for block, one in points.items() if one is not None})
+    return estimate(metric, {block: figure for block, figure in points.items() if figure is not None})
 
 
 def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
-    """The mean of a metric over blocks with its interval; None without a point."""
+    """Return the mean of a metric over blocks with its interval; None without a point."""
     if not points:
         return None
     geometric = metric.scale == "ratio" and min(points.values()) > 0
     there, back = (math.log, math.exp) if geometric else (float, float)
-    pairs = stats.pairs_of({(block, ""): there(one) for block, one in points.items()})
-    found = stats.mean_interval(pairs)
-    interval = found and Interval(back(found.low), back(found.high))
+    pairs = stats.pairs_of({(block, ""): there(figure) for block, figure in points.items()})
+    mean_interval = stats.mean_interval(pairs)
+    interval = mean_interval and Interval(back(mean_interval.low), back(mean_interval.high))
     return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
 
 
-def _missing(planned: Sequence[Trial]) -> Missing:
-    """What became of most of its trials."""
+def _explain_missing(planned: Sequence[Trial]) -> Missing:
+    """Return the outcome of most of its trials."""
     causes = Counter((trial.status, measured.set_aside(trial)) for trial in planned if trial.status != "valid")
     if not causes:
         return Missing(None, None)
