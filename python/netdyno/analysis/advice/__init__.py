@@ -1,1 +1,1 @@
-"""Of a workload: whom to take, how far that may be from the best, and where the answer changes."""
+"""The advice on a workload: the contestant to take, its distance from the best, and where the answer changes."""

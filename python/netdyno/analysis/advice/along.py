@@ -1,4 +1,4 @@
-"""Near which values of a workload the answer changes, from a run of half and double of them. Pure functions."""
+"""The values of a workload near which the answer changes, from a run at half and double of them. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from netdyno.model.levels import level_key
 
 @dataclass(frozen=True)
 class Along:
-    """Along one factor: the one to take beside each of the others, and what it makes of the objective at each level
-    (None where there is none)."""
+    """The results along one factor: the recommended contestant against each of the others, and its outcome for the
+    objective at each level (None without an objective)."""
 
     factor: Name
     levels: tuple[type_level, ...]
@@ -27,16 +27,20 @@ class Along:
     outcomes: tuple[Outcome | None, ...]
 
 
-def along(part: Part, advise: Advise, first: str, others: Sequence[str]) -> Along:
-    """Of a scenario with one factor."""
+def along(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
+    """Compare `first` with each other contestant along the factor of a scenario that has one."""
     ((factor, levels),) = part.scenario.factors.items()
-    found = [one for other in others for one in flips.found(part, factor, first, other)]
+    flips_found = [flip for rival in rivals for flip in flips.found(part, factor, first, rival)]
     return Along(
-        factor, levels, first, tuple(found), tuple(_outcome(part, advise, first, factor, one) for one in levels)
+        factor,
+        levels,
+        first,
+        tuple(flips_found),
+        tuple(_find_outcome(part, advise, first, factor, level) for level in levels),
     )
 
 
-def _outcome(part: Part, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
+def _find_outcome(part: Part, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
     key = level_key({factor: level})
-    here = replace(part, ranked=tuple(one for one in part.ranked if level_key(one[0].levels) == key))
-    return next((one.outcome for one in keeps(advise, here) if one.contestant == first), None)
+    here = replace(part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key))
+    return next((kept.outcome for kept in keeps(advise, here) if kept.contestant == first), None)

@@ -1,4 +1,4 @@
-"""What a run advises, as frozen data."""
+"""The advice from a run, as frozen data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.statistics.stats import Interval
 
 Outcome = Literal["meets", "breaks", "open"]
-"""Of an objective: the interval lies below its limit, or above, or holds it."""
+"""The outcome of an objective: the interval lies below its limit, or above, or holds it."""
 
 
 @dataclass(frozen=True)
 class TermKept:
-    """One term of an objective: the geometric mean over blocks (of a share the mean), with its interval."""
+    """One term of an objective: the geometric mean over blocks (for a share the mean), with its interval."""
 
     term: Term
     value: float
@@ -27,7 +27,7 @@ class TermKept:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a contestant makes of the objective: all of its terms have to hold."""
+    """A contestant's outcome for the objective: all of its terms have to hold."""
 
     contestant: Name
     blocks: int
@@ -35,13 +35,13 @@ class Kept:
 
     @property
     def outcome(self) -> Outcome:
-        outcomes = {one.outcome for one in self.terms}
+        outcomes = {term.outcome for term in self.terms}
         return "breaks" if "breaks" in outcomes else "meets" if outcomes == {"meets"} else "open"
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Who was measured no longer, after so many blocks."""
+    """A contestant that was left out after so many blocks."""
 
     contestant: Name
     blocks: int
@@ -49,12 +49,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Advice:
-    """`findings` are those of the run's scenario, with the ranking narrowed to those whom the answer is `among`: where
-    there is an objective, who is shown to meet it; else who may meet it; else everybody. `by_metric`: nobody
-    is shown to be close to the best, so that the first is taken, whatever the other axes say. `behind`: no other that
-    may meet the objective (nobody at all, where nobody may) is better than the first of those to take by more than this
-    factor; None where somebody has no interval, or is `hidden`: may be better by any factor however many blocks there
-    are, for the generator was at its limit with it. `settled`: more blocks would change nothing that matters."""
+    """The advice of a run. `findings` are those of its scenario, with the ranking narrowed to contestants with the
+    outcome `among`: with an objective, those shown to meet it; else those that may meet it; else all. `by_metric`: none
+    is shown to be close to the best, so the first is taken, whatever the other axes say. `behind`: no other that may
+    meet the objective (none at all, where none may) is better than the first of `take` by more than this factor; None
+    where a contestant has no interval, or is `hidden`: it may be better by any factor, however many blocks there are,
+    for the generator was at its limit with it. `settled`: more blocks would change nothing that matters."""
 
     findings: ScenarioFindings
     slo: Name
@@ -68,12 +68,12 @@ class Advice:
     left_out: tuple[LeftOut, ...]
     settled: bool
     foreign: float = 0.0
-    """The share of the machine's cores that others used beside a trial, in the median."""
+    """The share of the machine's cores that foreign programs used during a trial, in the median."""
 
     @property
     def may_tell_more(self) -> bool:
-        """Whether a run that had more time would."""
+        """Whether a run with more time could tell more."""
         return not self.settled and self.blocks < ADVICE_LOOKS[-1]
 
     def outcome(self, contestant: str) -> Outcome | None:
-        return next((one.outcome for one in self.kept if one.contestant == contestant), None)
+        return next((kept.outcome for kept in self.kept if kept.contestant == contestant), None)

@@ -1,4 +1,4 @@
-"""What a stored run advises. Pure functions."""
+"""The advice from a stored run. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netdyno.model.run import Run
 
 
 def of_run(run: Run) -> Advice | None:
-    """None of a run that was not asked for any."""
+    """Return the advice of a run; None where it was to give none."""
     if run.experiment.advise is None:
         return None
     (part,) = split(outcomes.judged(run))
