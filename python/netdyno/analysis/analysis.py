@@ -1,5 +1,5 @@
 """From a stored run to its findings. Pure: no file, clock or process; the same run gives the same findings, always. The
-run is split once into what each scenario may use; trials that enter no figure are listed with their reasons."""
+run is split once into the parts of its scenarios; trials that enter no figure are listed with their reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from netdyno.statistics import stats
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
-    """All findings of a run. Raises HistogramError where a stored histogram cannot be read."""
+    """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
     level = advice.level_of(experiment.advise, level) if experiment.advise else level
@@ -44,10 +44,10 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     flips = tuple(pursued(flip, by_name[flip.scenario], level) for flip in experiment.flips)
     endings = [stopping.ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
     scenarios = tuple(
-        findings_of(part, ending, level, tuple(one for one in flips if one.question == part.scenario.name))
+        findings_of(part, ending, level, tuple(flip for flip in flips if flip.question == part.scenario.name))
         for part, ending in zip(parts, endings, strict=True)
     )
-    families = {one.scenario.name: one.comparisons for one in scenarios}
+    families = {findings.scenario.name: findings.comparisons for findings in scenarios}
     return Analysis(
         run_id=run.run_id,
         experiment=experiment.name,
@@ -57,7 +57,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         finished_at=run.finished_at,
         blocks_planned=max(experiment.blocks, len({trial.block for trial in run.trials})),
         blocks_measured=len({trial.block for part in parts for trial, _ in part.ranked}),
-        windows_s=tuple(sorted({one.duration_s for one in experiment.scenarios})),
+        windows_s=tuple(sorted({scenario.duration_s for scenario in experiment.scenarios})),
         contestants=tuple(sorted({name for part in parts for name in part.contestants})),
         scenarios=scenarios,
         claims=judge.verdicts(experiment.claims, evidence(run, parts), level),
@@ -65,29 +65,31 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         level=level,
         counts=Counts(**outcomes.counts(run)),
         set_aside=tuple(
-            _note(experiment, trial) for trial in trials if trial.status not in (*outcomes.RANKED, "made_again")
+            _describe_trial(experiment, trial)
+            for trial in trials
+            if trial.status not in (*outcomes.RANKED, "made_again")
         ),
-        audits=_audits(trials),
+        audits=_tally_audits(trials),
         made_again=made_again.of_trials(trials, experiment.seed),
-        machine=_machine(trials),
+        machine=_measure_machine_use(trials),
         canary=canary.of_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),
         control=control(experiment, parts, families, level, finished=finished),
         about=run.about,
         environment=run.environment,
         asked=experiment,
-        example=_example(run),
+        example=_find_example(run),
         trials=tuple(trials),
         gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,
         flips=flips,
     )
 
 
-# --- what stands around the answers ------------------------------------------------------------------------------
+# --- around the answers ------------------------------------------------------------------------------------------
 
 
-def _note(experiment: Experiment, trial: Trial) -> TrialNote:
-    scenario = next((one for one in experiment.scenarios if one.name == trial.scenario), None)
+def _describe_trial(experiment: Experiment, trial: Trial) -> TrialNote:
+    scenario = next((scenario for scenario in experiment.scenarios if scenario.name == trial.scenario), None)
     return TrialNote(
         block=trial.block,
         scenario=trial.scenario,
@@ -101,21 +103,21 @@ def _note(experiment: Experiment, trial: Trial) -> TrialNote:
     )
 
 
-def _audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
+def _tally_audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
     checks = [audit for trial in trials for audit in trial.audits]
     passed = Counter(audit.name for audit in checks if audit.passed)
     failed = Counter(audit.name for audit in checks if not audit.passed)
     return tuple(AuditTally(name, passed[name], failed[name]) for name in sorted(passed | failed))
 
 
-def _machine(trials: Sequence[Trial]) -> MachineUse | None:
-    told = [trial.machine for trial in trials if trial.status in outcomes.RANKED and trial.machine is not None]
-    if not told:
+def _measure_machine_use(trials: Sequence[Trial]) -> MachineUse | None:
+    observations = [trial.machine for trial in trials if trial.status in outcomes.RANKED and trial.machine is not None]
+    if not observations:
         return None
-    steal = [one.steal_s / (one.cores * one.window_s) for one in told]
-    foreign = [one.foreign_s / (one.cores * one.window_s) for one in told]
+    steal = [observation.steal_s / (observation.cores * observation.window_s) for observation in observations]
+    foreign = [observation.foreign_s / (observation.cores * observation.window_s) for observation in observations]
     return MachineUse(
-        trials=len(told),
+        trials=len(observations),
         steal_median=statistics.median(steal),
         steal_most=max(steal),
         foreign_median=statistics.median(foreign),
@@ -123,7 +125,7 @@ def _machine(trials: Sequence[Trial]) -> MachineUse | None:
     )
 
 
-def _example(run: Run) -> Trial | None:
-    """The first with figures."""
+def _find_example(run: Run) -> Trial | None:
+    """Return the first trial with figures."""
     names = {scenario.name for scenario in run.experiment.scenarios}
     return next((trial for trial in run.trials if trial.load is not None and trial.scenario in names), None)

@@ -1,1 +1,1 @@
-"""Where along a factor the better of two sides changes."""
+"""The places along a factor where the better of two sides changes."""

@@ -1,4 +1,4 @@
-"""What is found of a flip, as frozen data."""
+"""The findings on a flip, as frozen data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from netdyno.statistics.flips import Flips
 
 @dataclass(frozen=True)
 class Pursuit:
-    """Of a flip that a run goes after, level by level (statistics/bisection.py): `within` is the ratio of a bracket
-    that it asks for, and `narrow` whether all are. `wanted` is where it would measure next, nothing where it has come
-    to its end. `needed`: blocks that would tell the side at a level, None where no number would."""
+    """The state of a run's search for a flip, level by level (statistics/bisection.py): `within` is the ratio of a
+    bracket that the flip asks for, and `narrow` whether all brackets are as narrow. `wanted` are the levels to measure
+    next, none at the end of the search. `needed`: blocks that would tell the side at a level, None where none would."""
 
     within: float
     narrow: bool
@@ -23,15 +23,15 @@ class Pursuit:
 
 @dataclass(frozen=True)
 class FlipFound:
-    """Contrasts are logarithms of how much better `first` is than `second`: contestants, or groups of them. `fixed` are
-    the levels of the other factors. At the levels `bounded` the generator was at its limit, and who is better there may
-    be better by more, or be the other one."""
+    """The flips between `first` and `second`: contestants, or groups of them. Contrasts are logarithms of how much
+    better `first` is. `fixed` are the levels of the other factors. At the levels `bounded` the generator was at its
+    limit: the better side may be better by more, or be the other one."""
 
     question: Name
     factor: Name
     metric: Name
     durations: bool
-    """Places are seconds."""
+    """Whether places are seconds."""
     first: Name
     second: Name
     fixed: tuple[Name, ...]
