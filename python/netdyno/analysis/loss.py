@@ -1,6 +1,6 @@
-"""What became of the messages of a cell over a transport that may lose them, and where. Pure functions.
+"""The losses of a cell over a transport that may lose messages, and their places. Pure functions.
 
-Shares are those of protocol/load-result.md, over the whole life of a trial: what is lost in the warm-up is lost.
+Shares are those of protocol/load-result.md, over the whole life of a trial: losses of the warm-up count.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from netdyno.model.options import settings
 from netdyno.model.trial import Trial
 
 PHASES = ("setup.", "", "drain.")
-"""Of a trial, as its kernel counters are named (watch.Watch.kernel): together the whole life of the load."""
+"""The phases of a trial, as its kernel counters are named (watch.Watch.kernel): together the life of the load."""
 
 
 def of_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int) -> Loss | None:
-    """The loss of one contestant at one level; None over a stream, where a loss strikes a trial out. `trials` is not
-    empty. A trial that lost more of its messages than the scenario's bound is marked."""
+    """Return the loss of one contestant at one level; None over a stream, where a loss makes a trial invalid. `trials`
+    is not empty. A trial that lost more of its messages than the scenario's bound is marked."""
     loads = [load for _, load in trials]
     if not all(transports.may_lose(load) for load in loads):
         return None
-    expected, received = ([float(getattr(load.messages, of)) for load in loads] for of in ("expected", "received"))
+    expected, received = ([float(getattr(load.messages, name)) for load in loads] for name in ("expected", "received"))
 
-    def share(counts: Sequence[int], of: Sequence[float]) -> float:
-        return sum(counts) / sum(of) if sum(of) else 0.0
+    def share(counts: Sequence[int], totals: Sequence[float]) -> float:
+        return sum(counts) / sum(totals) if sum(totals) else 0.0
 
     return Loss(
         lost=cells.per_message([float(load.messages.lost) for load in loads], expected, seed),
@@ -39,12 +39,12 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed
         late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
         duplicated=share([load.messages.duplicated for load in loads], received),
         reordered=share([load.messages.reordered for load in loads], received),
-        drops=_sum([drops(trial, load, _link(trial, scenario)) for trial, load in trials]),
-        trials=tuple(_of_trial(trial, load, scenario) for trial, load in trials),
+        drops=_add([drops(trial, load, _read_link(trial, scenario)) for trial, load in trials]),
+        trials=tuple(_measure_trial(trial, load, scenario) for trial, load in trials),
     )
 
 
-def _of_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial:
+def _measure_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial:
     messages, response = load.messages, load.latency.response_ns
     received = max(messages.received, 1)
     lost = transports.share_lost(load) or 0.0
@@ -58,40 +58,40 @@ def _of_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial
         mean_ns=response.mean if response.count else math.nan,
         p50_ns=float(response.p50) if response.count else math.nan,
         p99_ns=float(response.p99) if response.count else math.nan,
-        drops=drops(trial, load, _link(trial, scenario)),
+        drops=drops(trial, load, _read_link(trial, scenario)),
     )
 
 
-def _link(trial: Trial, scenario: Scenario) -> Link:
+def _read_link(trial: Trial, scenario: Scenario) -> Link:
     return settings(scenario, trial.levels).link
 
 
 def drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
-    """Where messages of a trial were dropped, as far as the kernel and the programs count it. The kernel's counters are
-    those of the server's network namespace, which over another link than the loopback is not the generator's."""
-    server = _whole_life(trial.kernel, server_proc.SERVER_DROPS)
+    """Count the dropped messages of a trial by place, as far as the kernel and the programs do. The kernel's counters
+    are those of the server's network namespace, which over a link other than the loopback is not the generator's."""
+    server = _count_whole_life(trial.kernel, server_proc.SERVER_DROPS)
     generator = None if server is None else load.generator.socket_drops  # there are sockets of datagrams on both sides
-    no_room = _whole_life(trial.kernel, "UdpRcvbufErrors")
-    told = (server or 0) + (0 if LINKS[link].apart else generator or 0)
+    no_room = _count_whole_life(trial.kernel, "UdpRcvbufErrors")
+    reported = (server or 0) + (0 if LINKS[link].apart else generator or 0)
     return Drops(
         server=server,
         generator=generator,
-        elsewhere=None if server is None or no_room is None else max(0, no_room - told),
+        elsewhere=None if server is None or no_room is None else max(0, no_room - reported),
         unsent=trial.server.totals.get("send_dropped") if trial.server else None,
         unserved=trial.server.totals.get("receive_dropped") if trial.server else None,
         recipients=load.messages.expected / load.messages.sent if load.messages.sent else 0.0,
     )
 
 
-def _whole_life(kernel: Mapping[str, int], counter: str) -> int | None:
-    """A counter over the life of a load; None where it was not read."""
-    found = [kernel[phase + counter] for phase in PHASES if phase + counter in kernel]
-    return sum(found) if found else None
+def _count_whole_life(kernel: Mapping[str, int], counter: str) -> int | None:
+    """Return a counter over the life of a load; None where it was not read."""
+    counts = [kernel[phase + counter] for phase in PHASES if phase + counter in kernel]
+    return sum(counts) if counts else None
 
 
-def _sum(each: Sequence[Drops]) -> Drops:
+def _add(trial_drops: Sequence[Drops]) -> Drops:
     def total(name: str) -> int | None:
-        known = [value for one in each if (value := getattr(one, name)) is not None]
+        known = [value for drops_of_trial in trial_drops if (value := getattr(drops_of_trial, name)) is not None]
         return sum(known) if known else None
 
     return Drops(
@@ -100,5 +100,5 @@ def _sum(each: Sequence[Drops]) -> Drops:
         elsewhere=total("elsewhere"),
         unsent=total("unsent"),
         unserved=total("unserved"),
-        recipients=max(one.recipients for one in each),
+        recipients=max(drops_of_trial.recipients for drops_of_trial in trial_drops),
     )

@@ -1,7 +1,7 @@
-"""What one trial says about an objective: it held, it did not, or the trial is no witness. Pure functions.
+"""The verdict of one trial on an objective: it held, it did not, or the trial is no witness. Pure functions.
 
-A struck-out trial is not thrown away here: that a server was overloaded or answered wrongly is an answer to the
-question whether it keeps its promise at this rate. Only what is no fault of the server's is."""
+An invalid trial counts here: an overloaded server, or one that answered wrongly, does not keep its promise at this
+rate. Only trials that failed for a reason other than the server are left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACHIEVED_RATE = "achieved_rate"
 
 @dataclass(frozen=True)
 class FailedAudits:
-    """They took the trial away from the server, or found it at fault."""
+    """Audits that made the trial no witness, or found the server at fault."""
 
     audits: tuple[Audit, ...]
 
@@ -37,7 +37,7 @@ class Incomplete:
 
 @dataclass(frozen=True)
 class Overload:
-    """The answers stayed behind the offered rate, in messages per second."""
+    """The answers and the offered rate that they stayed behind, in messages per second."""
 
     answered_hz: float
     offered_hz: float
@@ -45,7 +45,7 @@ class Overload:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """To anything."""
+    """No answer to any message."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +62,27 @@ Reason = FailedAudits | Incomplete | Overload | NoAnswer | Missed
 
 
 class Verdict(NamedTuple):
-    """`why` is None of what held, and of nothing else."""
+    """The outcome of a trial; `why` is None where the objective held, and only there."""
 
     outcome: Outcome
     why: Reason | None = None
 
 
 def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
-    """What a trial at a prescribed rate says. The order is that of blame: first who measures, then who is measured."""
+    """Judge a trial at a prescribed rate. The order is that of blame: first the measuring side, then the server."""
     if trial.load is None and outcomes.is_disturbed(trial):  # ended early
         return Verdict("disturbed", FailedAudits(outcomes.disturbances(trial)))
     if trial.load is None or trial.status in ("failed", "skipped"):
         return Verdict("broken", Incomplete(trial.reason))
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
-    # Without any answer the generator's lag has nothing to stand beside: its audit fails, and blames the wrong one.
+    # Without any answer the generator's lag has nothing to be compared with: its audit fails, and blames the wrong
+    # side.
     if ABOUT_THE_GENERATOR in failed and trial.load.latency.response_ns.count:
         return Verdict("generator", FailedAudits((failed[ABOUT_THE_GENERATOR],)))
-    if of_the_machine := outcomes.disturbances(trial):
-        return Verdict("disturbed", FailedAudits(of_the_machine))
+    if disturbances := outcomes.disturbances(trial):
+        return Verdict("disturbed", FailedAudits(disturbances))
     if ACHIEVED_RATE in failed and not outcomes.has_lost_all_connections(trial.load):
-        # More answers than messages: what was held up in the warm-up came within the window.
+        # More answers than messages: answers held up in the warm-up came within the window.
         held_up = trial.load.requests.completed > trial.load.requests.sent
         return Verdict("disturbed" if held_up else "generator", FailedAudits((failed[ACHIEVED_RATE],)))
     if outcomes.has_lost_all_connections(trial.load):
@@ -90,26 +91,26 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
         return Verdict("failed", behind)
     if trial.load.requests.completed == 0:
         return Verdict("failed", NoAnswer())
-    if of_the_server := outcomes.failed(trial, "server"):
-        return Verdict("failed", FailedAudits(of_the_server))
-    missed, lost = objective.broken(trial.load), _too_much_lost(trial.load, objective, scenario)
+    if server_faults := outcomes.failed(trial, "server"):
+        return Verdict("failed", FailedAudits(server_faults))
+    missed, lost = objective.broken(trial.load), _find_excess_loss(trial.load, objective, scenario)
     if not missed and lost is None:
         return Verdict("held")
     return Verdict("failed", Missed(missed, lost, scenario.loss_bound))
 
 
 def overload(load: LoadResult) -> Overload | None:
-    """How far the answers stayed behind the asked rate, None where they did not. The audit `achieved_rate` passes such
-    a trial, for it says how fast the server is; but nobody is served who waits ever longer. What a transport lost is no
-    overload."""
+    """Return how far the answers stayed behind the requested rate, None where they did not. The audit `achieved_rate`
+    passes such a trial, for it shows how fast the server is; but no client is served by waiting ever longer. Messages
+    that a transport lost are no overload."""
     if load.plan.rate_hz is None or rate_kept(load) == 1.0:
         return None
     return Overload(load.requests.per_second, load.plan.rate_hz)
 
 
-def _too_much_lost(load: LoadResult, objective: Objective, scenario: Scenario) -> float | None:
-    """Over a transport that may lose messages, an objective that does not speak of loss still has the bound of the
-    scenario: a latency without the messages that never came says too little (docs/adr/loss.md)."""
+def _find_excess_loss(load: LoadResult, objective: Objective, scenario: Scenario) -> float | None:
+    """Return the lost share beyond the scenario's bound. The bound holds over a transport that may lose messages where
+    the objective does not speak of loss: a latency without the lost messages says too little (docs/adr/loss.md)."""
     lost = transports.share_lost(load)
     if lost is None or any(term.name == LOST for term in objective.terms) or lost <= scenario.loss_bound:
         return None

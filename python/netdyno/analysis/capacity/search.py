@@ -1,5 +1,5 @@
-"""Find the highest rate that meets an objective, where each measurement may be wrong. Pure: told what trials came to,
-it says at which rate the next one is.
+"""Find the highest rate that meets an objective, where each measurement may be wrong. Pure: from the outcomes of trials
+it returns the rate of the next one.
 
 Rates stand on a ladder of equal ratios (the resolution), from below the start up to the most. From the start the search
 goes up in large strides while the objective holds, or down while it does not, and then halves the distance on the
@@ -8,8 +8,8 @@ measured again at once, and counts as too high only when failures are in the maj
 the one that holds and the one that does not are measured, in turn, until each has its outcome `needed` times, the most
 frequent of `2 * needed - 1`. Where that overturns an earlier outcome, the search goes on from there.
 
-A trial that says nothing of the server is told as `generator` or `disturbed`, and made again. Where the generator is at
-its limit `MOST_RETRIES` times, the rate is closed, and the answer "at least", never a capacity."""
+A trial that says nothing of the server has the outcome `generator` or `disturbed`, and is retried. Where the generator
+is at its limit `MOST_RETRIES` times, the rate is closed, and the answer "at least", never a capacity."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from typing import Literal
 from netdyno.model.experiment import CapacityPlan
 
 Outcome = Literal["held", "failed", "generator", "disturbed", "broken"]
-"""Of a trial: the objective held, or did not; or it says nothing of the server, for the generator was at its limit, for
-the machine did something else, or for the trial could not be completed at all."""
+"""The outcome of a trial: the objective held, or did not; or the trial says nothing of the server, for the generator
+was at its limit, the machine did something else, or the trial could not be completed at all."""
 Ending = Literal["capacity", "at_most", "at_least", "none", "generator", "disturbed", "broken"]
 """`capacity`: between two neighbours of the ladder. `at_most`: the objective holds at the highest rate that was
-allowed. `none`: it does not hold at the lowest. `generator`: beyond `holds` the generator could not go. `disturbed`,
+allowed. `none`: it does not hold at the lowest. `generator`: the generator could not go beyond `holds`. `disturbed`,
 `broken`: trials kept saying nothing."""
 
 QUICK = 2
 """Failures that close a rate before the boundary is known."""
 MOST_RETRIES = 3
-"""Trials in a row without a word on the server."""
+"""Trials in a row that say nothing of the server before the rate is given up."""
 STRIDE = 2.0
-"""Between rates while no bound is known, as a ratio."""
+"""The step between rates while no bound is known, as a ratio."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class At:
-    """What came of the trials at one rate, in messages per second."""
+    """The outcomes of the trials at one rate, in messages per second."""
 
     rate_hz: float
     held: int
@@ -74,7 +74,7 @@ class At:
 
 @dataclass(frozen=True)
 class Answer:
-    """How the search ended: the highest rate that holds, and the next one up that does not, None where there is none.
+    """The end of a search: the highest rate that holds, and the next one up that does not, None where there is none.
     `stopped_at` is the rate at which trials kept saying nothing."""
 
     ending: Ending
@@ -85,7 +85,7 @@ class Answer:
 
 @dataclass
 class Search:
-    """Ask `next_rate` for the next rate, `tell` it what came of it, until `answer` is there."""
+    """A search: ask `next_rate` for the next rate, `tell` its outcome, until `answer` is set."""
 
     plan: CapacityPlan
     answer: Answer | None = None
@@ -95,7 +95,7 @@ class Search:
     # --- the ladder ----------------------------------------------------------------------------------------------
 
     def rate_hz(self, step: int) -> float:
-        """The rate of a step, with as many digits as a person would write; the ends are as asked."""
+        """Return the rate of a step, with as many digits as a person would write; the ends are as requested."""
         if step >= self._top:
             return self.plan.most_hz
         if step <= self._bottom:
@@ -121,14 +121,14 @@ class Search:
     # --- the dialogue --------------------------------------------------------------------------------------------
 
     def next_rate(self) -> float | None:
-        """Where to measure next, in messages per second; None when there is an answer."""
+        """Return the rate to measure next, in messages per second; None when there is an answer."""
         if self.answer is not None:
             return None
         self._asked = self._next()
         return None if self._asked is None else self.rate_hz(self._asked)
 
     def tell(self, outcome: Outcome) -> None:
-        """What came of the trial at the rate that was asked for last."""
+        """Count the outcome of the trial at the last rate of `next_rate`."""
         if self._asked is None:
             raise ValueError("no rate was requested")
         step, self._asked = self._asked, None
@@ -145,12 +145,12 @@ class Search:
                 self._give_up(step, tally, outcome)
 
     def _give_up(self, step: int, tally: Tally, outcome: Literal["generator", "disturbed", "broken"]) -> None:
-        """The generator's limit is a bound, like the server's. A machine that is never free says nothing at any
-        rate."""
+        """Close a rate beyond the generator's limit, which is a bound like the server's; else end the search: a machine
+        that is never free says nothing at any rate."""
         if outcome == "generator" and step > self._bottom and not tally.measured:
             tally.closed = True
             return
-        holds = max((one for one, of in self.tallies.items() if of.holds and one < step), default=None)
+        holds = max((tried for tried, tally in self.tallies.items() if tally.holds and tried < step), default=None)
         self.answer = Answer(outcome, self._at(holds), None, self.rate_hz(step))
 
     # --- where to go ---------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Search:
         return self._until_sure([holds, fails], Answer("capacity", self._at(holds), self._at(fails)))
 
     def _until_sure(self, steps: Iterable[int], answer: Answer) -> int | None:
-        """The one of these with the fewest trials that is not sure yet; the answer when all are."""
+        """Return the step with the fewest trials that is not sure yet; set the answer when all are."""
         unsure = [step for step in steps if max(self.tallies[step].held, self.tallies[step].failed) < self.plan.needed]
         if unsure:
             return min(unsure, key=lambda step: self.tallies[step].measured)
