@@ -1,4 +1,4 @@
-"""What the canary says of the machine over a run, as frozen data. Pure."""
+"""The canary's readings of the machine over a run, as frozen data. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from netdyno.model.trial import Trial
 
 @dataclass(frozen=True)
 class Beside:
-    """One trial: when it began, in seconds since the first one did, its block, and the figures of the canary beside it
-    in the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `struck`:
-    its machine was not that of its block."""
+    """The canary beside one trial: the trial's start in seconds after that of the first, its block, and the figures in
+    the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `struck`: its
+    machine was not that of its block."""
 
     at_s: float
     block: int
@@ -32,8 +32,8 @@ class Beside:
 
 @dataclass(frozen=True)
 class Range:
-    """One figure of the canary over the run, a second: over all readings, and by how much blocks differ in the
-    median (the fastest divided by the slowest)."""
+    """One figure of the canary over the run, per second: over all readings, and the difference of blocks in the median
+    (the fastest divided by the slowest)."""
 
     name: Name
     least: float
@@ -49,70 +49,72 @@ class MachineOverTime:
     ranges: tuple[Range, ...]
     """In the order of FIGURES."""
     struck: int
-    """Trials whose machine was not that of their block, as this audit has found, with or without others."""
+    """Trials with a machine that was not that of their block, by this audit, with or without others."""
     unread: int
-    """Trials beside which the canary could not be read."""
+    """Trials without a reading of the canary."""
     unjudged: int
-    """Trials whose block did not come to its end, so that they have no such audit."""
+    """Trials without such an audit, for their block did not come to its end."""
     counted: bool
-    """The run was to count and not to strike out."""
+    """Whether the run was to count such trials, and not to exclude them."""
 
     @property
     def drift(self) -> Range:
         """The figure that drifted most; of those that drifted alike, the first."""
-        return max(self.ranges, key=lambda one: round(one.drift, 3))
+        return max(self.ranges, key=lambda figure: round(figure.drift, 3))
 
 
 def of_run(run: Run) -> MachineOverTime | None:
-    """None where no trial has a reading: a run that was stored before there were any."""
-    told = sorted(
-        (trial for trial in run.all_trials if trial.canary is not None), key=lambda one: (one.block, one.position)
+    """Return the readings of a run; None where no trial has one: a run stored before there were any."""
+    with_canary = sorted(
+        (trial for trial in run.all_trials if trial.canary is not None), key=lambda trial: (trial.block, trial.position)
     )
-    read = [(trial, sides) for trial in told if trial.canary is not None if (sides := _sides(trial.canary))]
+    read = [
+        (trial, sides) for trial in with_canary if trial.canary is not None if (sides := _list_readings(trial.canary))
+    ]
     if not read:
         return None
     began = datetime.fromisoformat(read[0][0].started_at)
-    trials = tuple(_beside(trial, sides, began) for trial, sides in read)
+    trials = tuple(_describe_beside(trial, sides, began) for trial, sides in read)
     readings = [reading for _, sides in read for reading in sides]
     return MachineOverTime(
         trials=trials,
-        ranges=tuple(_range(number, name, readings, trials) for number, name in enumerate(FIGURES)),
-        struck=sum(one.struck for one in trials),
-        unread=sum(trial.canary is not None and bool(trial.canary.unread) for trial in told),
-        unjudged=sum(not canary.is_judged(trial) for trial in told),
+        ranges=tuple(_find_range(number, name, readings, trials) for number, name in enumerate(FIGURES)),
+        struck=sum(trial.struck for trial in trials),
+        unread=sum(trial.canary is not None and bool(trial.canary.unread) for trial in with_canary),
+        unjudged=sum(not canary.is_judged(trial) for trial in with_canary),
         counted=run.environment.get("foreign_load") == "count",
     )
 
 
-def _audited(trial: Trial) -> bool | None:
-    """Whether it passed this audit on all hosts; None where it was not asked."""
-    found = [audit.passed for audit in trial.audits if audit.name == canary.NAME]
-    return all(found) if found else None
+def _has_passed(trial: Trial) -> bool | None:
+    """Return whether a trial passed this audit on all hosts; None where it has none."""
+    passed = [audit.passed for audit in trial.audits if audit.name == canary.NAME]
+    return all(passed) if passed else None
 
 
-def _sides(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
-    """Those that there are."""
+def _list_readings(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
+    """Return the readings that were made."""
     return tuple(reading for _, reading in canary.sides(readings))
 
 
-def _beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> Beside:
-    speeds = [[speed(one) for one in sides] for speed in FIGURES.values()]
+def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> Beside:
+    speeds = [[speed(reading) for reading in sides] for speed in FIGURES.values()]
     return Beside(
         at_s=(datetime.fromisoformat(trial.started_at) - began).total_seconds(),
         block=trial.block,
         speeds=tuple(map(statistics.geometric_mean, speeds)),
         least=tuple(map(min, speeds)),
         most=tuple(map(max, speeds)),
-        struck=_audited(trial) is False and len(sides) > 1,
+        struck=_has_passed(trial) is False and len(sides) > 1,
     )
 
 
-def _range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[Beside]) -> Range:
-    speeds = [FIGURES[name](one) for one in readings]
-    medians = [statistics.median(one.speeds[number] for one in block) for block in by_block(trials)]
+def _find_range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[Beside]) -> Range:
+    speeds = [FIGURES[name](reading) for reading in readings]
+    medians = [statistics.median(trial.speeds[number] for trial in block) for block in by_block(trials)]
     return Range(name, min(speeds), statistics.median(speeds), max(speeds), max(medians) / min(medians))
 
 
 def by_block(trials: Iterable[Beside]) -> list[list[Beside]]:
-    """The trials of each block, in the order in which they ran."""
-    return [list(block) for _, block in itertools.groupby(trials, key=lambda one: one.block)]
+    """Return the trials of each block, in the order in which they ran."""
+    return [list(block) for _, block in itertools.groupby(trials, key=lambda trial: trial.block)]

@@ -1,8 +1,8 @@
-"""From the twins of a stored run to how often the same contestant under two names was told apart. Pure.
+"""From the twins of a stored run to how often the same contestant under two names differs. Pure functions.
 
 An A/A comparison is one contestant at one load: its trials against those of its twin in the same blocks, by the very
-functions that compare contestants. What a ranking would have said of the two is decided as for any other two:
-corrected for the comparisons of their scenario's own metric, with this one among them."""
+functions that compare contestants. A ranking's verdict on the two is found as for any other two: corrected for the
+comparisons of their scenario's own metric, with this one among them."""
 
 from __future__ import annotations
 
@@ -28,51 +28,53 @@ Families = Mapping[Name, Sequence[Comparison]]
 def control(
     experiment: Experiment, parts: Sequence[Part], families: Families, level: float = stats.LEVEL, *, finished: bool
 ) -> Control:
-    """The A/A control of a run. A scenario that is not in `families` compared nobody else."""
-    comparisons = [one for part in parts for one in _of_part(part)]
+    """Return the A/A control of a run. A scenario that is not in `families` has no other comparisons."""
+    comparisons = [comparison for part in parts for comparison in _compare_twins(part)]
     return Control(
         share=experiment.aa_share,
         level=level,
-        comparisons=tuple(_judged(one, families.get(one.scenario, ()), level) for one in comparisons),
-        none=None if any(part.twins for part in parts) else _why_none(experiment, finished=finished),
+        comparisons=tuple(
+            _judge(comparison, families.get(comparison.scenario, ()), level) for comparison in comparisons
+        ),
+        none=None if any(part.twins for part in parts) else _explain_none(experiment, finished=finished),
         blocks=experiment.blocks,
     )
 
 
-def _of_part(part: Part) -> list[AA]:
-    """In the order of contestants and loads, not yet judged; without a pair where all trials of one side were set
-    aside."""
+def _compare_twins(part: Part) -> list[AA]:
+    """Compare each contestant with its twin, in the order of contestants and loads, not yet judged; without a pair
+    where all trials of one side are excluded."""
     scenario = part.scenario
     planned = {
-        (twin.contestant, level_key(at)): level_label(scenario, at)
-        for twin, at in ((twin, coordinates(scenario, twin.levels)) for twin in part.twins)
+        (twin.contestant, level_key(twin_levels)): level_label(scenario, twin_levels)
+        for twin, twin_levels in ((twin, coordinates(scenario, twin.levels)) for twin in part.twins)
     }
     if not planned:
         return []
-    once, again = samples(part), samples(part.of_twins())
-    found = []
+    original, repeated = samples(part), samples(part.of_twins())
+    comparisons = []
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{quantities.TWIN}"
-        both = {name: once.get(name, {}), twin: _at(again.get(name, {}), key)}
+        both = {name: original.get(name, {}), twin: _select_level(repeated.get(name, {}), key)}
         comparison = stats.compare(name, twin, both, axis=scenario.metric)
-        found.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
-    return found
+        comparisons.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
+    return comparisons
 
 
-def _at(of: Samples, level: str) -> Samples:
-    return {cell: figure for cell, figure in of.items() if cell[1] == level}
+def _select_level(samples: Samples, level: str) -> Samples:
+    return {cell: figure for cell, figure in samples.items() if cell[1] == level}
 
 
-def _judged(one: AA, family: Sequence[Comparison], level: float) -> AA:
-    """As one more comparison of its scenario. One of another load or contestant is not of the family: each is asked
-    what a ranking would have said of two such contestants. By itself it stands on its own blocks only: how far those of
-    a ranking scatter must not hide a fault of the harness."""
-    alone = one.comparison
+def _judge(comparison: AA, family: Sequence[Comparison], level: float) -> AA:
+    """Judge it as one more comparison of its scenario. A/A comparisons of other loads or contestants are not in the
+    family: each gives a ranking's verdict on two such contestants. `p` and `single` rest on its own blocks only: the
+    scatter of a ranking's blocks must not hide a fault of the harness."""
+    alone = comparison.comparison
     ranked = stats.corrected((*family, alone), level)[-1]
-    return replace(one, comparison=replace(ranked, p=alone.p, single=alone.single))
+    return replace(comparison, comparison=replace(ranked, p=alone.p, single=alone.single))
 
 
-def _why_none(experiment: Experiment, *, finished: bool) -> WhyNone:
+def _explain_none(experiment: Experiment, *, finished: bool) -> WhyNone:
     if experiment.aa_share == 0:
         return "share"
     if experiment.blocks < FEWEST_BLOCKS:

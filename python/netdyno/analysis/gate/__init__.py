@@ -1,1 +1,1 @@
-"""Of a gate: whether one server is worse than another by more than a margin."""
+"""The gate: whether one server is worse than another by more than a margin."""

@@ -1,4 +1,4 @@
-"""What a gate has found, as frozen data."""
+"""The findings of a gate, as frozen data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from netdyno.statistics.stats import Interval
 Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
 METRIC_NAMES: tuple[Metric, ...] = get_args(Metric)
 Outcome = Literal["better", "within", "worse", "faulty", "open", "bound", "unsound"]
-"""`better` and `within` the margin pass; `worse` and a `faulty` server do not. Of the others nothing is decided: the
-margin lies in the interval (`open`), the figures are the generator's (`bound`), or the earlier server was faulty."""
+"""`better` and `within` the margin pass; `worse` and a `faulty` server do not. The others decide nothing: the margin
+lies in the interval (`open`), the figures are the generator's (`bound`), or the earlier server was faulty
+(`unsound`)."""
 Decision = Literal["passes", "fails", "open"]
 
 
 @dataclass(frozen=True)
 class Line:
-    """`ratio` is after by before, over `blocks`; its `interval` is what all looks leave, None before the first. Of both
-    servers the geometric mean over these blocks."""
+    """One metric of one scenario. `before` and `after` are the geometric means over `blocks`, and `ratio` is after by
+    before; its `interval` is the part that all looks share, None before the first."""
 
     scenario: Name
     metric: Metric
@@ -33,12 +34,13 @@ class Line:
     ratio: float
     interval: Interval | None
     faults: tuple[Fault, ...] = ()
-    """Of the server after where it is `faulty`, of that before where the line is `unsound`, the most frequent first."""
+    """The faults of the later server where it is `faulty`, of the earlier one where `unsound`, the most frequent
+    first."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """In how many blocks of a scenario each of the two showed a fault, `of` so many."""
+    """The number of blocks of a scenario in which each of the two showed a fault, out of `of`."""
 
     scenario: Name
     before: int
@@ -48,7 +50,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Found:
-    """What a gate has come to. `faults`: of the scenarios in which there was one."""
+    """The state of a gate. `faults`: those of the scenarios in which there was one."""
 
     gate: Gate
     lines: tuple[Line, ...]

@@ -28,31 +28,31 @@ RATES = ("throughput", "kept")
 
 
 def metrics_of(gate: Gate, scenario: Scenario) -> tuple[Metric, ...]:
-    """What a scenario is asked of those that have a margin: in a closed loop no latency, for who waits for an answer
-    offers a slow server less, but where it is what the scenario is about."""
+    """Return the metrics of a scenario that have a margin: in a closed loop no latency but the scenario's own, for a
+    client that waits for its answer offers a slow server less."""
     return tuple(
         name
         for name in METRIC_NAMES
-        if name in gate.margins and name in axes.names(scenario) and not _says_little(name, scenario)
+        if name in gate.margins and name in axes.names(scenario) and not _is_uninformative(name, scenario)
     )
 
 
-def _says_little(metric: Metric, scenario: Scenario) -> bool:
+def _is_uninformative(metric: Metric, scenario: Scenario) -> bool:
     return METRICS[metric].latency and scenario.arrivals == "closed" and metric != scenario.metric
 
 
 def judge(gate: Gate, parts: Sequence[Part], level: float = stats.LEVEL) -> Found:
-    """Of all scenarios of a run whose consequences are drawn (outcomes.judged)."""
+    """Judge all scenarios of a run that was judged by outcomes.judged."""
     among = sum(1 + len(metrics_of(gate, part.scenario)) for part in parts)
     lines = tuple(
-        _line(gate, part, metric, level / among) for part in parts for metric in metrics_of(gate, part.scenario)
+        _judge_line(gate, part, metric, level / among) for part in parts for metric in metrics_of(gate, part.scenario)
     )
     decided = decision([line.outcome for line in lines])
     were_tried = all(_was_tried(part, name) for part in parts for name in (gate.before, gate.after))
     return Found(
         gate,
         lines,
-        tuple(found for part in parts if (found := _faults(gate, part)).before or found.after),
+        tuple(faults for part in parts if (faults := _count_faults(gate, part)).before or faults.after),
         decided,
         decided == "open" and were_tried and any(map(_may_close, lines)),
     )
@@ -62,79 +62,79 @@ def _was_tried(part: Part, name: str) -> bool:
     return any(trial.contestant == name and trial.status not in ("skipped", "failed") for trial in part.trials)
 
 
-def decision(of_lines: Sequence[Outcome]) -> Decision:
-    """One line that is worse fails the gate, for there the others say nothing against it; all have to pass."""
-    if any(one in FAILS for one in of_lines):
+def decision(line_outcomes: Sequence[Outcome]) -> Decision:
+    """Return the decision: one line that is worse fails the gate, whatever the others show; to pass, all have to."""
+    if any(line_outcome in FAILS for line_outcome in line_outcomes):
         return "fails"
-    return "passes" if of_lines and all(one in PASSES for one in of_lines) else "open"
+    return "passes" if line_outcomes and all(line_outcome in PASSES for line_outcome in line_outcomes) else "open"
 
 
 def _may_close(line: Line) -> bool:
     return line.outcome == "open" and line.blocks < GATE_LOOKS[-1]
 
 
-def _line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
+def _judge_line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
     figures = of_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
     pairs = stats.pair(after, before)
     interval = looks.held(pairs, level)
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
-    judged = _of_servers(gate, part, metric, level) or outcome(interval, margin, METRICS[metric].better)
+    judged = _judge_faults(gate, part, metric, level) or outcome(interval, margin, METRICS[metric].better)
     return Line(
         scenario=part.scenario.name,
         metric=metric,
         margin=margin,
         outcome=judged,
         blocks=len({block for block, _ in shared}),
-        before=_mean(before, shared),
-        after=_mean(after, shared),
+        before=_geometric_mean(before, shared),
+        after=_geometric_mean(after, shared),
         ratio=math.exp(stats.log_ratio(pairs)) if len(pairs) else math.nan,
         interval=interval and Interval(math.exp(interval.low), math.exp(interval.high)),
-        faults=_faults_behind(gate, part, judged),
+        faults=_list_faults_behind(gate, part, judged),
     )
 
 
-def _faults_behind(gate: Gate, part: Part, judged: Outcome) -> tuple[Fault, ...]:
-    """The faults that an outcome comes from."""
+def _list_faults_behind(gate: Gate, part: Part, judged: Outcome) -> tuple[Fault, ...]:
+    """Return the faults that an outcome comes from."""
     if judged not in ("faulty", "unsound"):
         return ()
     return find_faulty(part.trials)[gate.after if judged == "faulty" else gate.before].faults
 
 
-def _of_servers(gate: Gate, part: Part, metric: Metric, level: float) -> Outcome | None:
-    """What needs no figure. A fault that a busy machine can cause is none before it has met one of the two far more
-    often. A generator at its limit hides what either server could do."""
-    if any(map(_is_wrong, _faulty(part, gate.before))):
+def _judge_faults(gate: Gate, part: Part, metric: Metric, level: float) -> Outcome | None:
+    """Return an outcome that needs no figure. A fault that a busy machine can cause counts only where it met one of the
+    two far more often. A generator at its limit hides the speed of either server."""
+    if any(map(_is_wrong, _list_faulty(part, gate.before))):
         return "unsound"
-    before, after = _faulty_blocks(part, gate.before), _faulty_blocks(part, gate.after)
-    certain = any(map(_is_wrong, _faulty(part, gate.after)))
+    before, after = _list_faulty_blocks(part, gate.before), _list_faulty_blocks(part, gate.after)
+    certain = any(map(_is_wrong, _list_faulty(part, gate.after)))
     if certain or looks.more_often(len(after - before), len(before - after), level):
         return "faulty"
     return "bound" if part.saturated and (metric in RATES or METRICS[metric].latency) else None
 
 
-def _faults(gate: Gate, part: Part) -> Faults:
-    before, after = (len(_faulty_blocks(part, name)) for name in (gate.before, gate.after))
+def _count_faults(gate: Gate, part: Part) -> Faults:
+    before, after = (len(_list_faulty_blocks(part, name)) for name in (gate.before, gate.after))
     return Faults(part.scenario.name, before, after, part.blocks)
 
 
 def _is_wrong(trial: Trial) -> bool:
-    """Whether replies were wrong, or there was none at all, which no busy machine can cause. Who is not ready in time
-    counts as dead, and a busy machine can do that."""
+    """Return whether replies were wrong, or there was none at all, which no busy machine can cause. A server that is
+    not ready in time counts as dead, and a busy machine can cause that."""
     return any(audit.name != "died" for audit in outcomes.certain_faults(trial))
 
 
-def _faulty_blocks(part: Part, name: str) -> set[int]:
-    return {trial.block for trial in _faulty(part, name)}
+def _list_faulty_blocks(part: Part, name: str) -> set[int]:
+    return {trial.block for trial in _list_faulty(part, name)}
 
 
-def _faulty(part: Part, name: str) -> list[Trial]:
+def _list_faulty(part: Part, name: str) -> list[Trial]:
     return [trial for trial in part.trials if trial.contestant == name and trial.status == "faulty"]
 
 
 def outcome(interval: Interval | None, margin: float, better: Better) -> Outcome:
-    """Of the interval of a log ratio, after by before."""
+    """Return the outcome for the interval of a log ratio, after by before."""
     if interval is None:
         return "open"
     if better == "higher":
@@ -148,5 +148,5 @@ def outcome(interval: Interval | None, margin: float, better: Better) -> Outcome
     return "within" if high <= limit else "open"
 
 
-def _mean(samples: Samples, cells: Sequence[stats.Cell]) -> float:
+def _geometric_mean(samples: Samples, cells: Sequence[stats.Cell]) -> float:
     return math.exp(statistics.fmean(math.log(samples[cell]) for cell in cells)) if cells else math.nan
