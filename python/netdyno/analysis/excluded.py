@@ -1,5 +1,5 @@
-"""Servers that are in no ranking or claim (docs/adr/unranked.md). Those that give wrong answers on purpose stand apart
-with what verification found; a server that is no contestant is only named. Pure functions."""
+"""Servers that are in no ranking or claim (docs/adr/unranked.md). Those that give wrong answers on purpose are listed
+with the findings of verification; a server that is no contestant is only named. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Refusal = Literal["unsafe", "not ranked"]
 
 
 def names(run: Run) -> Mapping[str, str]:
-    """The unsafe contestants of a run, each with what is wrong with it."""
+    """Return the unsafe contestants of a run, each with what is wrong with it."""
     return {about.name: about.unsafe for about in run.about if about.kind == "server" and about.unsafe}
 
 
 def unranked(run: Run) -> Mapping[str, str]:
-    """Those of a run that are no contestants, each with what it is instead."""
+    """Return the servers of a run that are no contestants, each with what it is instead."""
     return {about.name: about.unranked for about in run.about if about.kind == "server" and about.unranked}
 
 
 def refused(run: Run) -> Mapping[Name, Refusal]:
-    """All of them, each with the word for it."""
-    found: dict[Name, Refusal] = dict.fromkeys(names(run), "unsafe")
-    return found | dict.fromkeys(unranked(run), "not ranked")
+    """Return all of them, each with the word for it."""
+    refusals: dict[Name, Refusal] = dict.fromkeys(names(run), "unsafe")
+    return refusals | dict.fromkeys(unranked(run), "not ranked")
 
 
 def without(run: Run) -> Run:
-    """The run as if none of them had taken part."""
+    """Return the run as if none of them had taken part."""
     absent = refused(run)
     return msgspec.structs.replace(
         run,
@@ -47,22 +47,22 @@ def without(run: Run) -> Run:
 def found_wrong(
     trials: Mapping[Name, Sequence[Trial]], why: Mapping[Name, Quoted], levels: Sequence[LevelInfo]
 ) -> tuple[Unsafe, ...]:
-    """What verification found of each unsafe contestant at each level of a scenario, in the order of names and of
-    levels."""
+    """Return verification's findings on each unsafe contestant at each level of a scenario, in the order of names and
+    of levels."""
     cells: dict[tuple[str, str], list[LoadResult]] = {}
-    for name, each in trials.items():
-        for trial in each:
+    for name, own_trials in trials.items():
+        for trial in own_trials:
             if trial.load is not None:
                 cells.setdefault((name, level_key(trial.levels)), []).append(trial.load)
     return tuple(
-        _cell(name, why[name], level.label, cells[name, level.key])
+        _describe_cell(name, why[name], level.label, cells[name, level.key])
         for name in trials
         for level in levels
         if (name, level.key) in cells
     )
 
 
-def _cell(name: str, why: str, level: str, loads: Sequence[LoadResult]) -> Unsafe:
+def _describe_cell(name: str, why: str, level: str, loads: Sequence[LoadResult]) -> Unsafe:
     messages = [load.messages for load in loads]
     return Unsafe(
         contestant=name,
@@ -70,11 +70,11 @@ def _cell(name: str, why: str, level: str, loads: Sequence[LoadResult]) -> Unsaf
         level=level,
         trials=len(loads),
         wrong=sum(_is_wrong(load) for load in loads),
-        expected=sum(one.expected for one in messages),
-        lost=sum(one.lost for one in messages),
-        duplicated=sum(one.duplicated for one in messages),
-        reordered=sum(one.reordered for one in messages),
-        corrupt=sum(one.corrupt for one in messages),
+        expected=sum(counts.expected for counts in messages),
+        lost=sum(counts.lost for counts in messages),
+        duplicated=sum(counts.duplicated for counts in messages),
+        reordered=sum(counts.reordered for counts in messages),
+        corrupt=sum(counts.corrupt for counts in messages),
         streams=sum(load.errors.get("protocol", 0) for load in loads),
     )
 

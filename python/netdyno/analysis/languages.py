@@ -1,4 +1,4 @@
-"""Who is best within a language: across languages a ranking compares runtimes as well as models. Pure functions."""
+"""The best within a language: across languages a ranking compares runtimes as well as models. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from netdyno.statistics.stats import Better, Comparison
 def within(
     standings: Sequence[Standing], family: Sequence[Comparison], better: Better, about: Collection[About]
 ) -> tuple[Within, ...]:
-    """By each language of which there are several, those that no other of it is proven better than, in the order of the
-    ranking, and for each ground by itself. None on a ground where all that are ranked, and known, are of one language;
-    none at all where nothing can be decided. Who is ranked apart is not among them."""
-    languages = {one.name: one.language for one in about if one.kind == "server" and one.language}
+    """Return, for each language with several contestants, those that no other of it is proven better than, in the order
+    of the ranking, and for each ground by itself. None on a ground where all ranked contestants with a known language
+    share one; none at all where nothing can be decided. Contestants that are ranked apart do not count."""
+    languages = {program.name: program.language for program in about if program.kind == "server" and program.language}
     by_ground: dict[int, dict[str, list[str]]] = {}
     for standing in standings:
         if standing.kind == 0 and standing.contestant in languages:
             by_language = by_ground.setdefault(standing.ground, {})
             by_language.setdefault(languages[standing.contestant], []).append(standing.contestant)
-    if not any(one.decidable for one in family):
+    if not any(comparison.decidable for comparison in family):
         return ()
     return tuple(
         Within(language, tuple(stats.unbeaten(names, family, better)), len(names), ground)

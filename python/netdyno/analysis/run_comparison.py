@@ -1,9 +1,9 @@
-"""Two runs side by side: what differs in what was asked and where, and the figures of the cells that both have. Pure
+"""Two runs side by side: their different questions and environments, and the figures of the cells that both have. Pure
 functions of stored runs.
 
 Blocks of different runs are not paired: whatever changed between the runs, the machine's own drift included, is in the
-ratio. So each run scatters by itself, and the interval says how far the blocks of the two scatter and nothing of
-why they differ."""
+ratio. So each run scatters by itself, and the interval shows how far the blocks of the two scatter, not why they
+differ."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval
 
 NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
-"""Of a scenario: how often it is measured. Its factors are told level by level."""
+"""Options of a scenario that say how often it is measured, and its factors, which are compared level by level."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """One cell of both runs. `ratio` is the second's figure divided by the first's, with the interval of it; None below
-    five blocks on a side."""
+    """One cell of both runs. `ratio` is the second's figure divided by the first's; its interval is None below five
+    blocks on a side."""
 
     scenario: Name
     contestant: Name
@@ -50,13 +50,13 @@ class Both:
 
     @property
     def apart(self) -> bool:
-        """Whether the interval leaves out that both are the same."""
+        """Whether the interval leaves out a ratio of 1."""
         return self.interval is not None and not self.interval.low <= 1 <= self.interval.high
 
 
 @dataclass(frozen=True)
 class AskedApart:
-    """What a scenario of both runs asks for differently; of the experiment itself the scenario is empty."""
+    """A difference in the questions of a scenario of both runs; for the experiment itself the scenario is empty."""
 
     scenario: Name
     change: Change
@@ -73,8 +73,8 @@ class AskedAlone:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What differs in where the runs were made and in what was asked; `alone` counts cells with a figure in only one
-    run."""
+    """The differences in the runs' environments and questions, and the cells of both; `alone` counts cells with a
+    figure in only one run."""
 
     first: Name
     second: Name
@@ -85,15 +85,16 @@ class SideBySide:
 
 
 def side_by_side(first: Run, second: Run) -> SideBySide:
-    """Cells are the same where scenario, contestant, levels and metric are. Who is unsafe or not ranked is left out."""
-    sides = [_cells(excluded.without(outcomes.judged(run))) for run in (first, second)]
+    """Compare two runs. A cell is the same where scenario, contestant, levels and metric are; the unsafe and unranked
+    are left out."""
+    sides = [_collect_cells(excluded.without(outcomes.judged(run))) for run in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         first=first.run_id,
         second=second.run_id,
         environment=tuple(differences.decisive(first.environment, second.environment)),
-        asked=_asked(first, second),
-        cells=tuple(_both(key, sides[0][key], sides[1][key]) for key in shared),
+        asked=_compare_experiments(first, second),
+        cells=tuple(_compare_cell(key, sides[0][key], sides[1][key]) for key in shared),
         alone=len(sides[0].keys() ^ sides[1].keys()),
     )
 
@@ -112,26 +113,26 @@ class _Cell:
     logs: tuple[float, ...]
 
 
-def _cells(run: Run) -> dict[_Key, _Cell]:
-    """The logarithms of the figures of each cell, one per block, scenario by scenario and name by name."""
-    found: dict[_Key, list[float]] = {}
+def _collect_cells(run: Run) -> dict[_Key, _Cell]:
+    """Collect the logarithms of the figures of each cell, one per block, scenario by scenario and name by name."""
+    logs: dict[_Key, list[float]] = {}
     levels: dict[_Key, Mapping[str, type_level]] = {}
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
-    for asked in scenarios.values():
-        # a capacity takes several cells, and here each stands by itself
-        scenario = msgspec.structs.replace(asked, metric="p99") if asked.metric == CAPACITY else asked
+    for planned in scenarios.values():
+        # A capacity takes several cells, and here each stands by itself.
+        scenario = msgspec.structs.replace(planned, metric="p99") if planned.metric == CAPACITY else planned
         for trial, load in measured.valid(run, scenario):
             key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
             figure = METRICS[scenario.metric].of(trial, load)
             if figure is not None and figure > 0:
-                found.setdefault(key, []).append(math.log(figure))
+                logs.setdefault(key, []).append(math.log(figure))
                 levels[key] = trial.levels
     order = {name: number for number, name in enumerate(scenarios)}
-    keys = sorted(found, key=lambda key: (order[key.scenario], key.level, key.contestant))
-    return {key: _Cell(level_label(scenarios[key.scenario], levels[key]), tuple(found[key])) for key in keys}
+    keys = sorted(logs, key=lambda key: (order[key.scenario], key.level, key.contestant))
+    return {key: _Cell(level_label(scenarios[key.scenario], levels[key]), tuple(logs[key])) for key in keys}
 
 
-def _both(key: _Key, first: _Cell, second: _Cell) -> Both:
+def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
     means = [sum(cell.logs) / len(cell.logs) for cell in (first, second)]
     return Both(
         scenario=key.scenario,
@@ -147,8 +148,8 @@ def _both(key: _Key, first: _Cell, second: _Cell) -> Both:
     )
 
 
-def _asked(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
-    """What the two ask for differently, beside how often it is measured."""
+def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
+    """Return the differences in the questions of two runs, except in how often they are measured."""
     here, there = ({scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second))
     names = differences.between(
         {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
@@ -157,29 +158,29 @@ def _asked(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
         *(AskedApart("", change) for change in names),
         *(
             AskedAlone(run.run_id, scenario.name, scenario.workload)
-            for run, others in ((first, there), (second, here))
+            for run, missing_from in ((first, there), (second, here))
             for scenario in run.experiment.scenarios
-            if scenario.name not in others
+            if scenario.name not in missing_from
         ),
         *(
             AskedApart(name, change)
             for name, scenario in here.items()
             if name in there
-            for change in _of_scenario(scenario, there[name])
+            for change in _compare_scenarios(scenario, there[name])
         ),
     )
 
 
-def _of_scenario(first: Scenario, second: Scenario) -> Sequence[Change]:
-    before, now = (msgspec.structs.asdict(one) for one in (first, second))
-    asked = differences.between(before, now, [key for key in before if key not in NOT_ASKED])
+def _compare_scenarios(first: Scenario, second: Scenario) -> Sequence[Change]:
+    before, now = (msgspec.structs.asdict(scenario) for scenario in (first, second))
+    options = differences.between(before, now, [key for key in before if key not in NOT_ASKED])
     levels = differences.between(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
-    return [*asked, *levels]
+    return [*options, *levels]
 
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """The 95% interval of exp(mean of the second minus mean of the first): Student's t with Welch's degrees of freedom
-    (1947), for each side scatters by itself. None where a side has fewer blocks than any interval needs."""
+    """Return the 95% interval of exp(mean of the second minus mean of the first): Student's t with Welch's degrees of
+    freedom (1947), for each side scatters by itself. None where a side has fewer blocks than any interval needs."""
     sides = [np.array(side, dtype=np.float64) for side in (first, second)]
     if min(len(side) for side in sides) < FEWEST_BLOCKS:
         return None

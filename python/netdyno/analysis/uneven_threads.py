@@ -1,7 +1,7 @@
 """Connections that were spread unevenly over the threads of a server. Pure functions.
 
 Where the kernel spreads them by a hash (SO_REUSEPORT), the shares of few connections are luck, and the busiest thread
-is what is measured."""
+decides the figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netdyno.model.levels import level_label
 from netdyno.model.metrics import Counted
 
 UNEVEN = 1.5
-"""The busiest thread's share divided by the largest of the most even spread, above which a trial is told."""
+"""The busiest thread's share divided by the largest of the most even spread, above which a trial is reported."""
 
 
 class _Spread(NamedTuple):
@@ -28,24 +28,27 @@ class _Spread(NamedTuple):
 
 
 def uneven_threads(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenThreads, ...]:
-    """Every contestant that was measured so in some trial."""
+    """Return every contestant with an uneven spread in some trial."""
     spreads: dict[str, list[_Spread]] = {}
     for counted in ranked:
-        if (spread := _spread(scenario, counted)) is not None:
+        if (spread := _measure_spread(scenario, counted)) is not None:
             spreads.setdefault(counted[0].contestant, []).append(spread)
-    found = []
-    for name, each in sorted(spreads.items()):
-        trials = sum(one.ratio > UNEVEN for one in each)
+    uneven = []
+    for name, contestant_spreads in sorted(spreads.items()):
+        trials = sum(spread.ratio > UNEVEN for spread in contestant_spreads)
         if trials:
-            worst = max(each)
-            found.append(
-                UnevenThreads(name, trials, len(each), worst.level, worst.most, worst.connections, worst.threads)
+            worst = max(contestant_spreads)
+            uneven.append(
+                UnevenThreads(
+                    name, trials, len(contestant_spreads), worst.level, worst.most, worst.connections, worst.threads
+                )
             )
-    return tuple(found)
+    return tuple(uneven)
 
 
-def _spread(scenario: Scenario, counted: Counted) -> _Spread | None:
-    """None where its connections belong to no thread. Those of the closing check are taken off the busiest thread."""
+def _measure_spread(scenario: Scenario, counted: Counted) -> _Spread | None:
+    """Measure the spread of a trial; None where its connections belong to no thread. Those of the closing check are
+    taken off the busiest thread."""
     trial, load = counted
     shares = trial.server.connections_per_thread if trial.server is not None else ()
     connections = load.connections.established
