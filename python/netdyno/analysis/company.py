@@ -1,4 +1,4 @@
-"""Beside whom a scenario was measured. Pure."""
+"""The neighbours beside which a scenario was measured. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netdyno.model.trial import Trial
 
 @dataclass(frozen=True)
 class Company:
-    """Of the `of` trials behind the figures, so many ran beside a neighbour that stays, and each such neighbour."""
+    """The number of trials beside a neighbour that stays, out of the `of` behind the figures, and each neighbour."""
 
     trials: int
     of: int
@@ -19,8 +19,8 @@ class Company:
 
 
 def company(ranked: Iterable[Trial]) -> Company | None:
-    """None where the machine was every trial's own."""
+    """Return the neighbours of a scenario's trials; None where the machine was every trial's own."""
     besides = [trial.beside for trial in ranked]
-    neighbours = tuple(dict.fromkeys(one for one in besides if one is not None))
-    accompanied = sum(one is not None for one in besides)
+    neighbours = tuple(dict.fromkeys(neighbour for neighbour in besides if neighbour is not None))
+    accompanied = sum(neighbour is not None for neighbour in besides)
     return Company(accompanied, len(besides), neighbours) if neighbours else None

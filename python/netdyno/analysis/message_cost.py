@@ -1,5 +1,5 @@
-"""What stands behind a message: system calls as they were traced, bytes and packets as they were counted in the
-measured windows. A figure of the one never enters the other. Pure functions."""
+"""The work behind a message: system calls from the traced trial, bytes and packets from the measured windows. Figures
+of the two are never mixed. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from netdyno.model.trial import Traced, Trial
 
 
 def rows(part: Part, names: Sequence[str]) -> tuple[Work, ...]:
-    """A row for each of these contestants, at the level at which the scenario was traced, or would be."""
-    traced = {one.contestant: one for one in part.traced}
-    at = next((one.levels for one in traced.values()), levels.middle(part.scenario))
-    key, label = levels.level_key(at), levels.level_label(part.scenario, at)
+    """Return a row for each of these contestants, at the level at which the scenario was traced, or would be."""
+    traced = {trial.contestant: trial for trial in part.traced}
+    traced_levels = next((trial.levels for trial in traced.values()), levels.middle(part.scenario))
+    key, label = levels.level_key(traced_levels), levels.level_label(part.scenario, traced_levels)
     trials: dict[str, list[tuple[Trial, LoadResult]]] = {}
     for trial, load in part.ranked:
         if levels.level_key(trial.levels) == key:
             trials.setdefault(trial.contestant, []).append((trial, load))
     return tuple(
-        _row(name, key, label, traced.get(name), trials.get(name, ()), part.seed)
+        _make_row(name, key, label, traced.get(name), trials.get(name, ()), part.seed)
         for name in names
         if name in trials or name in traced
     )
 
 
-def _row(
+def _make_row(
     name: str, key: str, label: str, traced: Traced | None, trials: Sequence[tuple[Trial, LoadResult]], seed: int
 ) -> Work:
-    def over_trials(metric: str) -> Estimate | None:
-        found = [figure for trial, load in trials if (figure := METRICS[metric].of(trial, load)) is not None]
-        return cells.mean(found, seed) if found else None
+    def mean_over_trials(metric: str) -> Estimate | None:
+        figures = [figure for trial, load in trials if (figure := METRICS[metric].of(trial, load)) is not None]
+        return cells.mean(figures, seed) if figures else None
 
     return Work(
         contestant=name,
         level=key,
         label=label,
         traced=traced,
-        bytes_in=over_trials("bytes-in"),
-        bytes_out=over_trials("bytes-out"),
-        packets=over_trials("packets"),
-        softirq_ns=over_trials("softirq"),
+        bytes_in=mean_over_trials("bytes-in"),
+        bytes_out=mean_over_trials("bytes-out"),
+        packets=mean_over_trials("packets"),
+        softirq_ns=mean_over_trials("softirq"),
     )

@@ -13,8 +13,8 @@ from netdyno.model.trial import Trial
 
 @dataclass(frozen=True)
 class Fault:
-    """What a server did wrong: the audit that found it, in how many of its trials of a scenario (`of`), and the detail
-    of the first."""
+    """A fault of a server: the audit that found it, the number of its trials with it, out of `of` of the scenario, and
+    the detail of the first."""
 
     kind: Name
     trials: int
@@ -31,19 +31,19 @@ class Faulty:
 
 
 def find_faulty(all_trials: Sequence[Trial]) -> dict[str, Faulty]:
-    """Everybody with a fault, by name. A crash of every trial leaves nothing to rank, and is told all the same."""
+    """Return every contestant with a fault, by name, also one that crashed in every trial and cannot be ranked."""
     trials: dict[str, list[Trial]] = {}
     for trial in all_trials:
         if trial.status not in ("skipped", "made_again"):
             trials.setdefault(trial.contestant, []).append(trial)
-    found: dict[str, Faulty] = {}
-    for name, each in sorted(trials.items()):
-        blamed = [trial for trial in each if trial.status == "faulty"]
+    by_name: dict[str, Faulty] = {}
+    for name, own_trials in sorted(trials.items()):
+        blamed = [trial for trial in own_trials if trial.status == "faulty"]
         kinds: dict[str, list[Audit]] = {}
         for trial in blamed:
-            for audit in outcomes.faults(trial)[:1]:  # what came of a crash is the crash
+            for audit in outcomes.faults(trial)[:1]:  # later faults follow from the first
                 kinds.setdefault(audit.name, []).append(audit)
-        faults = [Fault(kind, len(audits), len(each), audits[0].detail) for kind, audits in kinds.items()]
+        faults = [Fault(kind, len(audits), len(own_trials), audits[0].detail) for kind, audits in kinds.items()]
         if faults:
-            found[name] = Faulty(name, tuple(sorted(faults, key=lambda fault: -fault.trials)))
-    return found
+            by_name[name] = Faulty(name, tuple(sorted(faults, key=lambda fault: -fault.trials)))
+    return by_name

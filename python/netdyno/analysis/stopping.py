@@ -1,4 +1,4 @@
-"""Why the blocks of a scenario ended, where it asks for a precision: from what is stored, by the rule that ended them.
+"""The reason why the blocks of a scenario with a precision ended: from the stored run, by the rule that ended them.
 Pure functions of a scenario's part of a run."""
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ Family = Mapping[tuple[Name, Name], Pairs]
 
 
 def wants_more(part: Part) -> bool:
-    """Whether another block would serve the precision that a scenario asks for, with the trials that there are."""
-    family = _family(part)
+    """Return whether another block would serve the precision of a scenario, by its trials so far."""
+    family = _compare_ranked(part)
     return part.scenario.precision is not None and bool(family) and not _all_settled(family, part.scenario.precision)
 
 
 def widest_first(parts: Sequence[Part]) -> list[Part]:
-    """Who has most to gain from another block: whose metric has the widest interval, of comparisons that are not beyond
-    doubt. How wide an interval is decides, and never what it says: blocks cannot be added until a difference appears.
+    """Sort scenarios by their gain from another block: the widest interval first, of comparisons that are not beyond
+    doubt. The width decides, never the sides of the interval: blocks must not be added until a difference appears.
     Where nothing can be compared yet, the fewest blocks come first."""
-    widths = {part.scenario.name: _widest(part) for part in parts}
+    widths = {part.scenario.name: _find_widest(part) for part in parts}
     return sorted(parts, key=lambda part: (-widths[part.scenario.name], part.blocks))
 
 
-def _widest(part: Part) -> float:
+def _find_widest(part: Part) -> float:
     return max(
         (
             width
-            for pairs in _family(part).values()
+            for pairs in _compare_ranked(part).values()
             if not precision.is_clear(pairs, width := precision.half_width(pairs))
         ),
         default=0.0,
@@ -45,25 +45,25 @@ def _widest(part: Part) -> float:
 
 
 def ending(part: Part, *, finished: bool, time_budget_s: float | None) -> Ending | None:
-    """Why its blocks ended; None where it asks for no precision."""
-    asked = part.scenario.precision
-    if asked is None:
+    """Return why a scenario's blocks ended; None where it asks for no precision."""
+    goal = part.scenario.precision
+    if goal is None:
         return None
-    family = _family(part)
-    widths = {of: precision.half_width(pairs) for of, pairs in family.items()}
-    of = max(widths, key=lambda one: widths[one], default=("", ""))
+    family = _compare_ranked(part)
+    widths = {names: precision.half_width(pairs) for names, pairs in family.items()}
+    names = max(widths, key=lambda names: widths[names], default=("", ""))
     return Ending(
-        why=_why(part, family, asked, finished=finished),
+        why=_find_reason(part, family, goal, finished=finished),
         blocks=part.blocks,
-        asked=asked,
-        widest=widths.get(of),
-        of=of,
+        asked=goal,
+        widest=widths.get(names),
+        of=names,
         time_budget_s=time_budget_s,
     )
 
 
-def _why(part: Part, family: Family, asked: float, *, finished: bool) -> EndReason:
-    if family and _all_settled(family, asked):
+def _find_reason(part: Part, family: Family, goal: float, *, finished: bool) -> EndReason:
+    if family and _all_settled(family, goal):
         return "precise"
     if not finished:
         return "unfinished"
@@ -72,12 +72,13 @@ def _why(part: Part, family: Family, asked: float, *, finished: bool) -> EndReas
     return "blocks" if part.blocks >= blocks.most(part.scenario) else "time"
 
 
-def _all_settled(family: Family, asked: float) -> bool:
-    return all(precision.settled(pairs, asked) for pairs in family.values())
+def _all_settled(family: Family, goal: float) -> bool:
+    return all(precision.settled(pairs, goal) for pairs in family.values())
 
 
-def _family(part: Part) -> Family:
-    """The comparisons of its ranking. Two that share no cell cannot be compared, however many blocks there are."""
+def _compare_ranked(part: Part) -> Family:
+    """Return the comparisons of its ranking. A pair that shares no cell cannot be compared, however many blocks there
+    are."""
     figures = samples(part)
     groups = itertools.chain.from_iterable(peers(part))
     group_of = {name: number for number, group in enumerate(groups) for name in group}
@@ -86,4 +87,4 @@ def _family(part: Part) -> Family:
         for a, b in itertools.combinations(figures, 2)
         if group_of[a] == group_of[b]
     }
-    return {of: one for of, one in pairs.items() if len(one)}
+    return {names: paired for names, paired in pairs.items() if len(paired)}
