@@ -1,7 +1,7 @@
-"""Response times that no load changes: a timer's, or a delay's on the way, and not those of work. Pure functions.
+"""Response times that no load changes: those of a timer, or of a delay on the way, not of work. Pure functions.
 
-Who has nothing else to do answers as soon as it can, and who has more to do than it can answers later the more is asked
-of it. A time that is nearly the same for every message, and the same at several loads, is neither."""
+An idle server answers as soon as it can, and an overloaded one the later, the more is asked of it. A time that is
+nearly the same for every message, and the same at several loads, is neither."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from netdyno.model.options import settings
 
 SHORTEST_NS = 30e6
 """The shortest of TCP's own timers, the delayed ACK's, is 40 ms (TCP_DELACK_MIN in include/net/tcp.h), and the time
-since the segment that set it off may be missing of it."""
+since the segment that set it off may be missing from it."""
 CONSTANT, TICK_NS = 0.05, 10e6
-"""How far p99 may lie above p50 where a distribution is nearly one value: this share of it, or a tick of the kernel's
-timers, the coarsest of which are 10 ms (CONFIG_HZ)."""
+"""The most by which p99 may exceed p50 in a distribution of nearly one value: this share of p50, or a tick of the
+kernel's timers, the coarsest of which are 10 ms (CONFIG_HZ)."""
 SAME = 1.02
-"""The largest median divided by the smallest, below which no load changed it."""
+"""The largest median divided by the smallest is below this where no load changed it."""
 AMOUNTS = ("connections", "depth", "rate", "rate-per-connection")
 """The factors that are more or less load. A size is not: a queue of few connections is as long with any."""
 
@@ -30,8 +30,8 @@ def constants(
     levels: Sequence[LevelInfo],
     scenario: Scenario,
 ) -> tuple[Constant, ...]:
-    """Every contestant whose response time is the same constant at several loads, all else being equal,
-    and not asked for."""
+    """Return every contestant with the same constant response time at several loads, all else being equal, that the
+    question does not ask for."""
     by_key = {level.key: level for level in levels}
     constant = []
     for standing in standings:
@@ -42,28 +42,30 @@ def constants(
                 rest = tuple((name, value) for name, value in values.items() if name not in AMOUNTS)
                 groups.setdefault(rest, []).append(cell)
         constant += [
-            _constant(standing.contestant, alike) for alike in groups.values() if len(alike) > 1 and _is_constant(alike)
+            _describe_constant(standing.contestant, alike)
+            for alike in groups.values()
+            if len(alike) > 1 and _is_constant(alike)
         ]
     return tuple(constant)
 
 
 def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
-    """Whether a time that load does not change is part of the question: a service time, or a way that takes time."""
-    wanted = settings(scenario, levels)
-    return wanted.is_impaired or wanted.longest_service_time_s > 0
+    """Return whether the question itself has a constant time: a service time, or a link with a delay."""
+    chosen = settings(scenario, levels)
+    return chosen.is_impaired or chosen.longest_service_time_s > 0
 
 
-def _is_constant(found: Sequence[CellFigures]) -> bool:
-    medians = [cell.response_ns.p50.value for cell in found]
+def _is_constant(cells: Sequence[CellFigures]) -> bool:
+    medians = [cell.response_ns.p50.value for cell in cells]
     if min(medians) < SHORTEST_NS or max(medians) / min(medians) >= SAME:
         return False
     return all(
         cell.response_ns.p99.value - median < max(CONSTANT * median, TICK_NS)
-        for cell, median in zip(found, medians, strict=True)
+        for cell, median in zip(cells, medians, strict=True)
     )
 
 
-def _constant(contestant: str, alike: Sequence[CellFigures]) -> Constant:
+def _describe_constant(contestant: str, alike: Sequence[CellFigures]) -> Constant:
     return Constant(
         contestant=contestant,
         levels=tuple(cell.level for cell in alike),

@@ -1,4 +1,4 @@
-"""What is not as it was: the environments of two runs, or of one run at two times. Pure functions."""
+"""The differences of two environments: of two runs, or of one run at two times. Pure functions."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ DECISIVE = (
     "runtimes",
     "link",
 )
-"""Of the environment: what decides how fast a program is. A load average or a measured link differs every time."""
+"""The keys that decide how fast a program is. A load average or a measured link differs every time."""
 DECISIVE_PREFIXES = ("sysctl.", "pinning.", "ground.")
 _OF_A_LOAD = re.compile(rf"\A{re.escape(OF_LOAD)}(-\d+)?\.")
-"""Before the key of a host that makes a load, which is recorded where it is not that of the server's host."""
+"""The prefix of a load host's key, which is recorded where that is not the server's host."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A key with both of its values; None where it had none."""
+    """A key with its two values; None where it had none."""
 
     key: Name
     was: object
@@ -57,15 +57,15 @@ class Change:
 
 
 def decisive(before: Mapping[str, object], now: Mapping[str, object]) -> list[Change]:
-    """What decides on speed and is not as it was."""
-    return between(before, now, filter(_decides, dict.fromkeys((*before, *now))))
+    """Return the changes that decide on speed."""
+    return between(before, now, filter(_is_decisive, dict.fromkeys((*before, *now))))
 
 
-def _decides(key: str) -> bool:
-    of_host = _OF_A_LOAD.sub("", key)
-    return of_host in DECISIVE or of_host.startswith(DECISIVE_PREFIXES)
+def _is_decisive(key: str) -> bool:
+    host_key = _OF_A_LOAD.sub("", key)
+    return host_key in DECISIVE or host_key.startswith(DECISIVE_PREFIXES)
 
 
 def between(before: Mapping[str, object], now: Mapping[str, object], keys: Iterable[str]) -> list[Change]:
-    """Those of the keys whose values differ."""
+    """Return the keys with different values."""
     return [Change(key, before.get(key), now.get(key)) for key in keys if before.get(key) != now.get(key)]

@@ -1,4 +1,4 @@
-"""Which stored trials stand for the cells of a run. Pure functions."""
+"""The stored trials that stand for the cells of a run. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from netdyno.model.trial import Status, Trial
 
 @dataclass(frozen=True)
 class SetAside:
-    """What trials set aside for the same cause have in common: `disturbed` by the machine in every try, or the failed
-    `audits` that decided, or where neither is known their `reason`."""
+    """The cause of excluded trials: `disturbed` by the machine in every try, or the failed `audits` that decided, or
+    where neither is known their `reason`."""
 
     disturbed: bool = False
     audits: tuple[Name, ...] = ()
@@ -25,12 +25,12 @@ class SetAside:
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
-    """The trials that enter a ranking."""
+    """Return the trials that enter a ranking."""
     return each_once((trial for trial in run.trials if trial.scenario == scenario.name), outcomes.RANKED)
 
 
 def each_once(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
-    """Of the trials of one scenario; of a cell measured twice the first, so that no repeat can be picked for its
+    """Yield the trials of one scenario; of a cell measured twice the first, so that no repeat can be picked for its
     value."""
     seen: set[tuple[int, str, str]] = set()
     for trial in trials:
@@ -41,7 +41,7 @@ def each_once(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator
 
 
 def set_aside(trial: Trial) -> SetAside:
-    """Why a trial enters no figure."""
+    """Return why a trial enters no figure."""
     if outcomes.is_disturbed(trial):
         return SetAside(disturbed=True)
     decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")

@@ -1,5 +1,4 @@
-"""Who is ranked with whom: decided here, for the ranking and for the precision that its blocks are to reach. Pure
-functions."""
+"""The contestants that are ranked together, for the ranking and for the precision of its blocks. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,15 +22,15 @@ class Peers(NamedTuple):
 
 
 def ground_of_part(part: Part) -> Ground:
-    """Return what the cores of a scenario's ranked trials can show."""
+    """Return the ground of a scenario's ranked trials."""
     trials = [trial for trial, _ in part.ranked]
     return ground_of(part.scenario, trials, part.about, part.cores_allowed, part.quota_cores)
 
 
 def peers(part: Part) -> tuple[Peers, ...]:
-    """All contestants of a scenario, whether they have a figure or not, in the groups that could use equally many cores
-    (docs/adr/same-cores.md), the first group first; there is always one. A capacity is what is served without loss and
-    without a fault, and all of a group are ranked by it."""
+    """Return all contestants of a scenario, with a figure or without, in the groups that could use equally many cores
+    (docs/adr/same-cores.md), in the order of the ground; there is always one. A capacity already excludes loss and
+    faults, so all of a group are ranked by it."""
     ground = ground_of_part(part)
     groups: list[list[Name]] = [[] for _ in ground.together or ((),)]
     for name in part.contestants:
@@ -41,10 +40,10 @@ def peers(part: Part) -> tuple[Peers, ...]:
     faulty = {trial.contestant for trial in part.trials if trial.status == "faulty"}
     bound = part.scenario.loss_bound
     lossy = {trial.contestant for trial, load in part.ranked if (transports.share_lost(load) or 0.0) > bound} - faulty
-    return tuple(_by_kind(names, lossy, faulty) for names in groups)
+    return tuple(_split_by_kind(names, lossy, faulty) for names in groups)
 
 
-def _by_kind(names: Collection[Name], lossy: Collection[Name], faulty: Collection[Name]) -> Peers:
+def _split_by_kind(names: Collection[Name], lossy: Collection[Name], faulty: Collection[Name]) -> Peers:
     return Peers(
         sound=tuple(name for name in names if name not in lossy and name not in faulty),
         lossy=tuple(name for name in names if name in lossy),

@@ -1,5 +1,4 @@
-"""The figure that a scenario is judged by, of each contestant: where a metric comes from one trial and where from
-several. Pure functions."""
+"""The figures by which a scenario is judged, from one trial or several by its metric. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ from netdyno.statistics.stats import Cell, Samples
 
 
 def samples(part: Part) -> Mapping[str, Samples]:
-    """By contestant, block and level; who has none at all is left out."""
+    """Return the figures by contestant, block and level; contestants without any are left out."""
     if part.scenario.metric == CAPACITY:
         return capacity.samples(part)
     return of_metric(part.ranked, part.scenario.metric)
 
 
 def of_metric(ranked: Sequence[Counted], metric: str) -> dict[str, Samples]:
-    """Of a metric that each trial has by itself."""
-    found: dict[str, dict[Cell, float]] = {}
+    """Return the figures of a metric that each trial has by itself."""
+    by_name: dict[str, dict[Cell, float]] = {}
     for trial, load in ranked:
         figure = METRICS[metric].of(trial, load)
         if figure is not None and figure > 0:
-            found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
-    return {name: found[name] for name in sorted(found)}
+            by_name.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
+    return {name: by_name[name] for name in sorted(by_name)}
