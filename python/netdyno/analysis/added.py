@@ -1,4 +1,4 @@
-"""What the harness set beside the options of a cell, and what it could not read of all threads. Pure functions."""
+"""The options that the harness added to those of a cell, and threads that it could not all read. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from netdyno.model.trial import Trial
 
 
 def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOption, ...]:
-    """The options that the scenario wishes where they are possible, by name and value, with those who had them."""
+    """Return the options that the scenario asks for where possible, by name and value, with the servers that had
+    them."""
     wished = scenario.where_possible
     had: dict[tuple[str, type_level], set[str]] = {}
     for trial in trials:
         for name, value in trial.added.items():
             if wished.get(name) in (value, "cores"):
                 had.setdefault((name, value), set()).add(trial.contestant)
-    by_text = sorted(had.items(), key=lambda each: " ".join(map(str, each[0])))
+    by_text = sorted(had.items(), key=lambda item: " ".join(map(str, item[0])))
     return tuple(AddedOption(name, value, tuple(sorted(names))) for (name, value), names in by_text)
 
 
 def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEach, ...]:
-    """Which contestants got a thread for each connection. A trial in which a client had waited would have met its time
-    limit and not be valid."""
+    """Return the contestants that got a thread for each connection. A trial in which a client had waited would have met
+    its time limit and not be valid."""
     wished = scenario.where_possible.get("threads")
     seen: dict[str, set[int]] = {}
     for trial in trials:
@@ -32,14 +33,14 @@ def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEac
         if threads is None or wished in (threads, "cores") or trial.load is None or trial.server is None:
             continue
         cores = len(trial.pinning.server) if trial.pinning is not None else 0
-        # One for each of its cores is another matter; unpinned is who has one core.
+        # A thread for each of its cores is another matter; a server with one core is unpinned.
         if int(threads) >= trial.load.plan.connections and int(threads) != (cores or 1):
             seen.setdefault(trial.contestant, set()).add(trial.server.threads)
     return tuple(ThreadEach(name, tuple(sorted(counts))) for name, counts in sorted(seen.items()))
 
 
 def sampled_threads(trials: Sequence[Trial]) -> tuple[SampledThreads, ...]:
-    """Of whom only some threads were read."""
+    """Return the contestants of which only some threads were read."""
     seen: dict[str, set[tuple[int, int]]] = {}
     for trial in trials:
         if trial.server is not None and trial.server.threads_sampled:

@@ -1,4 +1,4 @@
-"""Stacks as a tree of frames, and as functions wherever they are called from. Pure."""
+"""Stacks as a tree of frames, and as functions wherever they are called from. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from netdyno.model.profile import Profile, Stack
 
 @dataclass
 class Flame:
-    """A frame with all that it called. `share` is its part of all time that was seen, `own` the part in which it called
-    nobody."""
+    """A frame with all that it called. `share` is its part of all sampled time, `own` the part in which it called
+    nothing."""
 
     name: Name
     share: float = 0.0
@@ -21,7 +21,7 @@ class Flame:
 
 
 def tree(stacks: Mapping[Stack, float]) -> Flame:
-    """All stacks from a common root; those called are in the order of their names, so that trees look alike."""
+    """Return all stacks from a common root; callees are in the order of their names, so that trees look alike."""
     total = sum(stacks.values()) or 1.0
     root = Flame("all")
     for stack, amount in sorted(stacks.items()):
@@ -38,10 +38,10 @@ def tree(stacks: Mapping[Stack, float]) -> Flame:
 
 
 def functions(profile: Profile) -> dict[Name, float]:
-    """The share of all time in which a function is on the stack, once for each stack however often it is there."""
-    found: dict[Name, float] = {}
+    """Return each function's share of all time on the stack, counted once for each stack however often it is there."""
+    shares: dict[Name, float] = {}
     total = profile.total_us or 1.0
     for stack, amount in profile.stacks.items():
         for name in dict.fromkeys(stack):
-            found[name] = found.get(name, 0.0) + amount / total
-    return found
+            shares[name] = shares.get(name, 0.0) + amount / total
+    return shares

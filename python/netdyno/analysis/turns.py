@@ -1,4 +1,4 @@
-"""Which contestants took no turns with others. Pure functions."""
+"""The contestants that took no turns with others. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose JIT was given time to compile. Pure functions."""
+"""Contestants with a JIT that was given time to compile. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from netdyno.model.trial import Warmup
 
 
 def warmed_up(ranked: Sequence[Counted]) -> tuple[WarmedUp, ...]:
-    """By contestant, what its trials were made with, each once."""
-    found: dict[str, list[Warmup]] = {}
+    """Return the warm-ups of each contestant's trials, each once."""
+    by_name: dict[str, list[Warmup]] = {}
     for trial, _ in ranked:
-        each = found.setdefault(trial.contestant, [])
-        if trial.warmup is not None and trial.warmup not in each:
-            each.append(trial.warmup)
-    return tuple(WarmedUp(name, tuple(each)) for name, each in sorted(found.items()) if each)
+        warmups = by_name.setdefault(trial.contestant, [])
+        if trial.warmup is not None and trial.warmup not in warmups:
+            warmups.append(trial.warmup)
+    return tuple(WarmedUp(name, tuple(warmups)) for name, warmups in sorted(by_name.items()) if warmups)
