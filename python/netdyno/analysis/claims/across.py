@@ -35,17 +35,19 @@ def across(runs: Sequence[Run]) -> tuple[Across, ...]:
     judged = [(run, {item.claim.id: item for item in judge(outcomes.judged(_add_platforms(run)))}) for run in runs]
     claims = []
     for claim in runs[0].experiment.claims:
-        each = [
+        run_verdicts = [
             (run, by_id[claim.id])
             for run, by_id in judged
             if claim.id in by_id and by_id[claim.id].claim.tests == claim.tests
         ]
         by_platform: dict[object, set[ClaimVerdict]] = {}
-        for run, verdict in each:
+        for run, verdict in run_verdicts:
             by_platform.setdefault(platform(run), set()).add(verdict.verdict)
         depends = "platforms" in {SECONDS.get(need) for need in claim.needs}
         together = _combine(list(by_platform.values())) if depends else None
-        claims.append(Across(claim, tuple((run.run_id, verdict) for run, verdict in each), together, len(by_platform)))
+        claims.append(
+            Across(claim, tuple((run.run_id, verdict) for run, verdict in run_verdicts), together, len(by_platform))
+        )
     return tuple(claims)
 
 

@@ -193,8 +193,8 @@ class Scale:
 
     ratio: bool
 
-    def contrast(self, a: float, b: float) -> float:
-        return math.log(a / b) if self.ratio else a - b
+    def contrast(self, first: float, second: float) -> float:
+        return math.log(first / second) if self.ratio else first - second
 
     def effect(self, mean: float) -> float:
         return math.exp(mean) if self.ratio else mean
@@ -232,8 +232,8 @@ def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> 
         return blank
     if scale.ratio and min(min(first[cell].value, second[cell].value) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
-    both = {cell: (first[cell].value, second[cell].value) for cell in shared}
-    return _test_contrasts(blank, step, scale, both, evidence, level, comparisons)
+    shared_figures = {cell: (first[cell].value, second[cell].value) for cell in shared}
+    return _test_contrasts(blank, step, scale, shared_figures, evidence, level, comparisons)
 
 
 def _test_contrasts(
@@ -247,19 +247,19 @@ def _test_contrasts(
 ) -> Check:
     metric = METRICS[step.metric]
     threshold = scale.contrast(step.threshold, _no_difference(step))
-    contrasts = {cell: scale.contrast(a, b) for cell, (a, b) in figures.items()}
+    contrasts = {cell: scale.contrast(first, second) for cell, (first, second) in figures.items()}
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
     exact = metric.of_code is not None
     mean_interval = None if exact else stats.mean_interval(pairs, level)
     interval = mean_interval and Interval(scale.effect(mean_interval.low), scale.effect(mean_interval.high))
-    p = 0.0 if exact else stats.mean_p(pairs, threshold)
+    p_value = 0.0 if exact else stats.mean_p(pairs, threshold)
     check = replace(
         blank,
         effect=scale.effect(mean),
         interval=interval,
-        p=p,
-        p_corrected=p,
+        p=p_value,
+        p_corrected=p_value,
         figures=tuple(
             _mean_figure(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)
         ),
@@ -299,8 +299,8 @@ def _test_published(
     check = replace(check, blocks_to_decide=fewer)
     if mean_interval is None or (mean_interval.high >= least if above else mean_interval.low <= least):
         return check
-    p = stats.mean_p(pairs, least)
-    return replace(check, p=p, p_corrected=p, outcome="fails", why_open=None, is_short_of_published=True)
+    p_value = stats.mean_p(pairs, least)
+    return replace(check, p=p_value, p_corrected=p_value, outcome="fails", why_open=None, is_short_of_published=True)
 
 
 def _no_difference(step: Step) -> float:
@@ -331,10 +331,10 @@ def _correct(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
 
 
 def _correct_check(check: Check, comparisons: int, level: float) -> Check:
-    p = min(1.0, comparisons * check.p)
-    if check.outcome != "fails" or p <= level:
-        return replace(check, p_corrected=p)
-    return replace(check, p_corrected=p, outcome="open", why_open="unproven")
+    p_value = min(1.0, comparisons * check.p)
+    if check.outcome != "fails" or p_value <= level:
+        return replace(check, p_corrected=p_value)
+    return replace(check, p_corrected=p_value, outcome="open", why_open="unproven")
 
 
 # --- the figures beside a verdict --------------------------------------------------------------------------------

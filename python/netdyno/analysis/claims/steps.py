@@ -59,14 +59,14 @@ def unpaired(step: Step, evidence: Evidence) -> set[str]:
     return names
 
 
-def apart(a: Cells, b: Cells | None, evidence: Evidence) -> set[str]:
-    """Return the coordinates by which `a` and `b` are not paired: those in which they differ, and those of one
+def apart(first: Cells, second: Cells | None, evidence: Evidence) -> set[str]:
+    """Return the coordinates by which two selections are not paired: those in which they differ, and those of one
     alone."""
-    if b is None:
+    if second is None:
         return set()
-    first, second = (set(evidence.parts[cells.scenario].scenario.factors) for cells in (a, b))
-    unshared = first ^ second
-    return unshared | {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
+    first_factors, second_factors = (set(evidence.parts[cells.scenario].scenario.factors) for cells in (first, second))
+    unshared = first_factors ^ second_factors
+    return unshared | {name for name in first.at.keys() | second.at.keys() if first.at.get(name) != second.at.get(name)}
 
 
 def neutral(metric: str) -> float:
@@ -80,9 +80,9 @@ def _plan_order(test: Order) -> Iterator[Step]:
     threshold = 0.0 if subtracts else neutral(test.metric)
     for first, second in itertools.pairwise(test.groups):
         for low, high in itertools.product(first, second):
-            a, b = at(test.cells, test.along, high), at(test.cells, test.along, low)
+            upper, lower = at(test.cells, test.along, high), at(test.cells, test.along, low)
             over = None if base is None else (at(base, test.along, high), at(base, test.along, low))
-            yield Step(test.metric, a, b, side, threshold, over=over, subtracts=subtracts)
+            yield Step(test.metric, upper, lower, side, threshold, over=over, subtracts=subtracts)
 
 
 def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
@@ -94,8 +94,8 @@ def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
     whole = Step(test.metric, test.cells, test.cells, side, neutral(test.metric))
     ends = [(levels[0], levels[-1])]
     for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
-        a, b = at(test.cells, test.along, last), at(test.cells, test.along, first)
-        yield replace(whole, a=a, b=b, needed=(first, last) == ends[0])
+        later, earlier = at(test.cells, test.along, last), at(test.cells, test.along, first)
+        yield replace(whole, a=later, b=earlier, needed=(first, last) == ends[0])
 
 
 def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
@@ -104,9 +104,9 @@ def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
     for level in later:
-        a, b = at(test.cells, test.along, level), at(test.cells, test.along, first)
-        yield Step(test.metric, a, b, "below", most)
-        yield Step(test.metric, a, b, "above", least)
+        other_level, first_level = at(test.cells, test.along, level), at(test.cells, test.along, first)
+        yield Step(test.metric, other_level, first_level, "below", most)
+        yield Step(test.metric, other_level, first_level, "above", least)
 
 
 def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
@@ -126,10 +126,10 @@ def _split_by_cell(step: Step, evidence: Evidence) -> Iterator[Step]:
         for trial in evidence.trials(*step.cells)
     )
     for cell in sorted(found_cells, key=lambda cell: _rank_cell(step.a, cell, evidence)):
-        a, b = step.a, step.b
+        first, second = step.a, step.b
         for name, value in cell:
-            a, b = at(a, name, value), b and at(b, name, value)
-        yield replace(step, a=a, b=b)
+            first, second = at(first, name, value), second and at(second, name, value)
+        yield replace(step, a=first, b=second)
     if not found_cells:
         yield step
 
