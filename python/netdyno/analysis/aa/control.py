@@ -55,8 +55,8 @@ def _compare_twins(part: Part) -> list[AA]:
     comparisons = []
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{quantities.TWIN}"
-        both = {name: original.get(name, {}), twin: _select_level(repeated.get(name, {}), key)}
-        comparison = stats.compare(name, twin, both, axis=scenario.metric)
+        twin_samples = {name: original.get(name, {}), twin: _select_level(repeated.get(name, {}), key)}
+        comparison = stats.compare(name, twin, twin_samples, axis=scenario.metric)
         comparisons.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
     return comparisons
 

@@ -12,8 +12,8 @@ from netdyno.statistics.false_difference_rate import Rate
 from netdyno.statistics.stats import Comparison
 
 ALARM = 0.01
-"""The share of false alarms: a harness without a fault that is said to have one. Not 5%: every run asks, and an alarm
-in each twentieth is ignored."""
+"""The rate of false alarms about a harness without a fault. Not 5%: every run asks, and an alarm in each twentieth is
+ignored."""
 
 
 WhyNone = Literal["share", "blocks", "unfinished", "time"]

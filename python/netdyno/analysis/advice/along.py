@@ -42,5 +42,7 @@ def along(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Alon
 
 def _find_outcome(part: Part, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
     key = level_key({factor: level})
-    here = replace(part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key))
-    return next((kept.outcome for kept in keeps(advise, here) if kept.contestant == first), None)
+    part_at_level = replace(
+        part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key)
+    )
+    return next((kept.outcome for kept in keeps(advise, part_at_level) if kept.contestant == first), None)

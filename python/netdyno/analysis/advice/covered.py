@@ -135,16 +135,16 @@ def trials_of(run: Run, place: Place) -> frozenset[str]:
 def heard(stored: Experiment, place: Place) -> float:
     """Return how many messages with a time of their own a trial of an open loop has there."""
     (scenario,) = (scenario for scenario in stored.scenarios if scenario.name == place.scenario)
-    here = settings(scenario, place.levels)
-    rate = here.rate or (here.rate_per_connection or 0.0) * here.connections
-    return rate * here.duration_s * (here.connections if here.workload == "chat" else 1)
+    chosen = settings(scenario, place.levels)
+    rate = chosen.rate or (chosen.rate_per_connection or 0.0) * chosen.connections
+    return rate * chosen.duration_s * (chosen.connections if chosen.workload == "chat" else 1)
 
 
 def alone(run: Run, place: Place, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
     """Return the cell as a run of its own, with these contestants, ranked as the workload asks."""
     (scenario,) = (scenario for scenario in run.experiment.scenarios if scenario.name == place.scenario)
-    here = settings(scenario, place.levels)
-    conditions = {field: getattr(here, field) for field in Conditions.__struct_fields__}
+    chosen = settings(scenario, place.levels)
+    conditions = {field: getattr(chosen, field) for field in Conditions.__struct_fields__}
     single = Scenario(
         **conditions,
         name=workload.name,

@@ -141,8 +141,8 @@ def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept,
         cell = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[cell] = [term.value(load) for term in terms]
     share = level_of(advise, level) / max(1, len(by_name) * len(terms))
-    here = {level_key(trial.levels) for trial, _ in part.ranked}
-    bounds = any(limit.level in here for limit in part.saturated)
+    measured_levels = {level_key(trial.levels) for trial, _ in part.ranked}
+    bounds = any(limit.level in measured_levels for limit in part.saturated)
     return tuple(
         Kept(
             name,
