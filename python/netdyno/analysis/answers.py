@@ -113,14 +113,14 @@ def _bound(basis: Basis, tie: Decision) -> Decision:
     )
     if not near:
         return replace(bounded, beside=beside(basis.axes, tie.among, tie.front[:1], basis.margin))
-    taken, by = _prefer(basis.axes, near, basis.margin)
+    taken, deciding = _prefer(basis.axes, near, basis.margin)
     trade_offs = beside(basis.axes, tie.among, taken, basis.margin)
-    return replace(bounded, verdict="equal", taken=taken, by=by, beside=trade_offs)
+    return replace(bounded, verdict="equal", taken=taken, by=deciding, beside=trade_offs)
 
 
 def behind(
     name: str,
-    others: Collection[str],
+    contestants: Collection[str],
     family: Sequence[Comparison],
     direction: Better,
     level: float,
@@ -129,7 +129,7 @@ def behind(
     """Return the factor by which none of the others is better than this contestant: all such factors of a family hold
     together with the chance 1 - level ("multiple comparisons with the best"). Infinite where a pair has too few blocks.
     `among`: the number of rivals of the best, where some are known not to be the best; else the number given."""
-    rivals = [rival for rival in others if rival != name]
+    rivals = [rival for rival in contestants if rival != name]
     share = among or len(rivals)
     most = max((_bound_lead(rival, name, family, direction, level, share) for rival in rivals), default=0.0)
     return math.exp(max(0.0, most)) if most < stats.MOST_LOG else math.inf
@@ -161,12 +161,12 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> int | None:
 def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the contestants left when each axis in turn removes those that another is proven better than by the
     margin, and the axes that removed any."""
-    left, by = tuple(near), list[str]()
+    left, deciding = tuple(near), list[str]()
     for axis in axes:
         kept = tuple(name for name in left if not any(lead(axis, rival, name, margin) for rival in left))
         if kept and kept != left:
-            left, by = kept, [*by, axis.metric]
-    return left, tuple(by)
+            left, deciding = kept, [*deciding, axis.metric]
+    return left, tuple(deciding)
 
 
 def lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:

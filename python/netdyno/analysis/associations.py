@@ -25,7 +25,7 @@ SYSTEM = "cpu-system"
 """The CPU time in the kernel: shown as a part of the whole, not tested by itself."""
 
 Figures = Mapping[str, Mapping[str, Samples]]
-"""By counter and contestant."""
+"""The figures by counter and contestant."""
 
 
 class _Pair(NamedTuple):
@@ -75,26 +75,26 @@ def whys(
 
 def _list_pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[_Pair]:
     """Return each pair once; contestants that are ranked apart are paired among themselves."""
-    found: dict[tuple[str, str], _Pair] = {}
+    pairs: dict[tuple[str, str], _Pair] = {}
     for peers in sorted({standing.peers for standing in standings}):
         names = [standing.contestant for standing in standings if standing.peers == peers]
         to_first = [(name, names[0]) for name in names[1:]]
         for worse, better in [*to_first, *((lower, upper) for upper, lower in pairwise(names))]:
             comparison = answers.against(worse, better, family)
             if comparison is not None and comparison.different:
-                found.setdefault((worse, better), _Pair(worse, better, comparison))
-    return list(found.values())
+                pairs.setdefault((worse, better), _Pair(worse, better, comparison))
+    return list(pairs.values())
 
 
 def _collect_figures(ranked: Sequence[Counted]) -> Figures:
     counters = (*COUNTERS, SYSTEM)
-    found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in counters}
+    figures: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in counters}
     for trial, load in ranked:
         for name in counters:
             figure = METRICS[name].of(trial, load)
             if figure is not None:
-                found[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
-    return found
+                figures[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
+    return figures
 
 
 def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | None:

@@ -65,8 +65,8 @@ def _compare_family(
         comparison
         for axis in family
         for group in groups
-        for a, b in itertools.combinations([name for name in group if name in of_axes[axis]], 2)
-        if (comparison := stats.compare(a, b, of_axes[axis], axis)).pairs
+        for first, second in itertools.combinations([name for name in group if name in of_axes[axis]], 2)
+        if (comparison := stats.compare(first, second, of_axes[axis], axis)).pairs
     ]
     judged = stats.corrected(raw, level)
     return {axis: tuple(comparison for comparison in judged if comparison.axis == axis) for axis in family}

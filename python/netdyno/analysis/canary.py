@@ -45,9 +45,9 @@ class Range:
 @dataclass(frozen=True)
 class MachineOverTime:
     trials: tuple[Beside, ...]
-    """In the order in which they ran."""
+    """The trials in the order in which they ran."""
     ranges: tuple[Range, ...]
-    """In the order of FIGURES."""
+    """One range for each figure, in the order of FIGURES."""
     struck: int
     """Trials with a machine that was not that of their block, by this audit, with or without others."""
     unread: int

@@ -152,7 +152,7 @@ class CellFigures:
     trials: int
     throughput: Estimate
     mean_ns: Estimate
-    """Of the response time, over all messages of all trials."""
+    """The mean response time over all messages of all trials."""
     response_ns: Tail
     service_ns: Tail
     curve: tuple[tuple[float, float], ...]
@@ -170,7 +170,7 @@ class CellFigures:
     """CPU time of the generator or client per completed message."""
     generator_rss_bytes: int
     tick_lag_p99_ns: float | None
-    """How late the event loop of a client contestant was, over its whole life; None for the generator."""
+    """The delay of a client contestant's event loop, over its whole life; None for the generator."""
     server_tick_lag_p99_ns: float | None
     """The same for the server's main loop; None without the option `application-tick`."""
     series: tuple[Series, ...]
@@ -319,7 +319,7 @@ class AddedOption:
 
 @dataclass(frozen=True)
 class ThreadEach:
-    """A contestant that got a thread for each connection from the harness, and how many threads it was seen to run."""
+    """A contestant that got a thread for each connection from the harness, and the numbers of threads that it ran."""
 
     contestant: Name
     seen: tuple[int, ...]
@@ -327,7 +327,7 @@ class ThreadEach:
 
 @dataclass(frozen=True)
 class SampledThreads:
-    """A contestant whose context switches and waits are estimates: `read` of up to so many `threads`, at random."""
+    """A contestant with estimated context switches and waits: `read` threads out of up to `threads`, at random."""
 
     contestant: Name
     threads: int
@@ -336,7 +336,7 @@ class SampledThreads:
 
 @dataclass(frozen=True)
 class Unsteady:
-    """A contestant whose level moved within its window in so many trials of all of them, more than chance does."""
+    """A contestant with a level that moved within its window in `moved` of its `trials`, more than chance explains."""
 
     contestant: Name
     moved: int
@@ -483,7 +483,7 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 
 @dataclass(frozen=True)
 class Ending:
-    """Why the blocks of a scenario that asks for a precision ended (stopping.py). `asked` and `widest` are half widths
+    """The end of the blocks of a scenario that asks for a precision (stopping.py). `asked` and `widest` are half widths
     of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
     nothing is compared."""
 
@@ -525,7 +525,7 @@ class CapacityCurve:
     at_least: int
     below: int
     knee_hz: float | None
-    """Where the curve bends (statistics/knee.py)."""
+    """The rate at which the curve bends (statistics/knee.py)."""
 
 
 @dataclass(frozen=True)
@@ -694,7 +694,7 @@ class ScenarioFindings:
     """For the levels and percentiles at which the generator's own part is not small."""
     unsteady: tuple[Unsteady, ...] = ()
     within: tuple[Within, ...] = ()
-    """By language, where several are ranked."""
+    """The best of each language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
     warmups: tuple[WarmedUp, ...] = ()
     """Contestants that were warmed up for longer than the scenario says."""
@@ -831,7 +831,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class AuditTally:
-    """How often one audit passed and failed over all trials."""
+    """The number of trials that passed and failed one audit."""
 
     name: Name
     passed: int
