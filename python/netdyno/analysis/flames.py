@@ -27,13 +27,13 @@ def tree(stacks: Mapping[Stack, float]) -> Flame:
     for stack, amount in sorted(stacks.items()):
         share = amount / total
         root.share += share
-        here = root
+        frame = root
         for name in stack:
-            if name not in here.called:
-                here.called[name] = Flame(name)
-            here = here.called[name]
-            here.share += share
-        here.own += share
+            if name not in frame.called:
+                frame.called[name] = Flame(name)
+            frame = frame.called[name]
+            frame.share += share
+        frame.own += share
     return root
 
 

@@ -150,7 +150,9 @@ def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
 
 def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
     """Return the differences in the questions of two runs, except in how often they are measured."""
-    here, there = ({scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second))
+    first_scenarios, second_scenarios = (
+        {scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second)
+    )
     names = differences.between(
         {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
     )
@@ -158,15 +160,15 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
         *(AskedApart("", change) for change in names),
         *(
             AskedAlone(run.run_id, scenario.name, scenario.workload)
-            for run, missing_from in ((first, there), (second, here))
+            for run, missing_from in ((first, second_scenarios), (second, first_scenarios))
             for scenario in run.experiment.scenarios
             if scenario.name not in missing_from
         ),
         *(
             AskedApart(name, change)
-            for name, scenario in here.items()
-            if name in there
-            for change in _compare_scenarios(scenario, there[name])
+            for name, scenario in first_scenarios.items()
+            if name in second_scenarios
+            for change in _compare_scenarios(scenario, second_scenarios[name])
         ),
     )
 

@@ -83,8 +83,8 @@ def _compare_ranked(part: Part) -> Family:
     groups = itertools.chain.from_iterable(peers(part))
     group_of = {name: number for number, group in enumerate(groups) for name in group}
     pairs = {
-        (a, b): stats.pair(figures[a], figures[b])
-        for a, b in itertools.combinations(figures, 2)
-        if group_of[a] == group_of[b]
+        (first, second): stats.pair(figures[first], figures[second])
+        for first, second in itertools.combinations(figures, 2)
+        if group_of[first] == group_of[second]
     }
     return {names: paired for names, paired in pairs.items() if len(paired)}

@@ -51,7 +51,7 @@ class NoAnswer:
 @dataclass(frozen=True)
 class Missed:
     """The terms of the objective that were not kept, each with its figure. `lost` is a share of lost messages above the
-    bound of a scenario whose objective does not speak of loss, None where there was no such loss."""
+    scenario's bound, None where there was no such loss, or the objective has its own term for loss."""
 
     terms: tuple[tuple[Term, float], ...]
     lost: float | None

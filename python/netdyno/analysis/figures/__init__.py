@@ -1,1 +1,1 @@
-"""What is drawn of a run."""
+"""The figures drawn from a run."""

@@ -83,11 +83,14 @@ def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
 
 
 def _fill_panel(figure: Figure, place: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
-    here = dict(zip(figure.panels, place, strict=True))
-    published = [item for item in figure.published if _stands_in(item, here)]
+    coordinates_of_panel = dict(zip(figure.panels, place, strict=True))
+    published = [item for item in figure.published if _stands_in(item, coordinates_of_panel)]
     # In the order of the spots' own coordinates, so that the two can be matched.
-    whole = [replace(item, at={name: {**here, **item.at}[name] for name in figure.drawn}) for item in published]
-    return ChartPanel(at=here, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
+    whole = [
+        replace(item, at={name: {**coordinates_of_panel, **item.at}[name] for name in figure.drawn})
+        for item in published
+    ]
+    return ChartPanel(at=coordinates_of_panel, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
 
 
 def _stands_in(published: Published, panel: Mapping[str, type_level]) -> bool:
@@ -181,8 +184,8 @@ def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
     if not points:
         return None
     geometric = metric.scale == "ratio" and min(points.values()) > 0
-    there, back = (math.log, math.exp) if geometric else (float, float)
-    pairs = stats.pairs_of({(block, ""): there(figure) for block, figure in points.items()})
+    transform, back = (math.log, math.exp) if geometric else (float, float)
+    pairs = stats.pairs_of({(block, ""): transform(figure) for block, figure in points.items()})
     mean_interval = stats.mean_interval(pairs)
     interval = mean_interval and Interval(back(mean_interval.low), back(mean_interval.high))
     return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
