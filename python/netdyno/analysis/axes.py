@@ -153,13 +153,13 @@ def fill(
             better=METRICS[axis].better,
             scores=scores,
             comparisons=tuple(families[axis]),
-            bound=_find_bound(axis, saturated, limited),
+            bound=_bound(axis, saturated, limited),
         )
         for axis, scores in scores_by_axis.items()
     )
 
 
-def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
+def _bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
     if saturated and axis in ("throughput", "kept"):
         return "at least"
     return "at most" if axis in LATENCIES and (saturated or axis in limited or (axis == "mean" and limited)) else ""
