@@ -1,4 +1,4 @@
-"""What the template prints: each scenario's ranking with its forest plot, its panels and its table. No HTML here."""
+"""The views that the template prints: each scenario's ranking with forest plot, panels and table. No HTML here."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ScenarioView:
     undrawn_sweeps: int
     loss_bound: str
     apart: Mapping[str, str]
-    """Why the ranking goes on apart, by the first of those who are."""
+    """The reason why a contestant and those below it are ranked separately, by the first of them."""
     marked: bool
     trials: Table | None
     unsafe: Table | None
@@ -89,10 +89,10 @@ class ScenarioView:
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     name = f"s{number}"
-    scale = _scale(findings.standings)
+    scale = _fit_scale(findings.standings)
     lag = panels.send_lag(findings)
     curves = tuple(panels.curves(findings, looks, name)) if findings.cells else ()
-    drawn = {one.contestant: looks[one.contestant] for one in findings.standings}
+    drawn = {standing.contestant: looks[standing.contestant] for standing in findings.standings}
     return ScenarioView(
         anchor=name,
         findings=findings,
@@ -104,28 +104,28 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
             *ground.sentences(findings.ground),
             *ground.load_shares(findings.ground, findings.cells),
         ),
-        verdict=_verdict(findings),
+        verdict=_describe_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
         load=verdict.load_words(findings.scenario),
-        certainty=_certainty(findings),
+        certainty=_describe_certainty(findings),
         scores=scoreboard.view(findings),
-        ranks=tuple(_rank(findings, standing, scale) for standing in findings.standings),
+        ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
         leader_at=scale.at(1.0),
         performance=tuple(panels.performance(findings, drawn, name)) if findings.cells else (),
         curves=curves,
         costs=tuple(panels.costs(findings, drawn, name)) if findings.cells else (),
-        figures=_figures(findings),
-        comparisons=_comparisons(findings),
+        figures=_tabulate_figures(findings),
+        comparisons=_tabulate_comparisons(findings),
         along=along.view(findings),
-        pairs=_pairs(findings) if findings.pairs else None,
+        pairs=_tabulate_pairs(findings) if findings.pairs else None,
         lag=quantities.duration(lag) if lag is not None else "",
         undrawn_sweeps=max(0, len(panels.measured_sweeps(findings)) - panels.MOST_SWEEPS),
         undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
         loss_bound=quantities.share(findings.loss_bound),
-        apart=_apart(findings),
+        apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
-        trials=_trials(findings) if findings.may_lose else None,
+        trials=_tabulate_trials(findings) if findings.may_lose else None,
         unsafe=Table(excluded.HEADINGS, tuple(map(excluded.row, findings.unsafe))) if findings.unsafe else None,
         unsafe_explained=excluded.explained(findings.unsafe),
         ended=stopping.sentence(findings.ending) if findings.ending else "",
@@ -133,21 +133,21 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     )
 
 
-def _verdict(findings: ScenarioFindings) -> str:
-    """Whom to take, in a few words; one who leads only among those that lost messages, or failed, is marked as such."""
+def _describe_verdict(findings: ScenarioFindings) -> str:
+    """Name the contestant to take, in a few words, and say where it leads only among those with loss or faults."""
     if findings.capacity is not None and findings.capacity.search is not None:
         return "Capacity"
     word = verdict.answer(findings).headline if findings.flips else verdict.badge(findings)
     kind = findings.standings[0].kind if findings.standings else 0
-    together, told = findings.ground.together, findings.decision.among
-    several = len(together) > 1 and bool(told) and not findings.flips
-    cores = f", {ground.usable_words(together[findings.ground.group_of(told[0])].cores)}" if several else ""
+    together, eligible = findings.ground.together, findings.decision.among
+    several = len(together) > 1 and bool(eligible) and not findings.flips
+    cores = f", {ground.usable_words(together[findings.ground.group_of(eligible[0])].cores)}" if several else ""
     return f"{word}{('', ', with loss', ', with faults')[kind]}{cores}"
 
 
-def _apart(findings: ScenarioFindings) -> dict[str, str]:
-    """Where those begin that are not ranked with the ones above."""
-    firsts = {one.peers: one.contestant for one in reversed(findings.standings)}
+def _explain_separate_ranking(findings: ScenarioFindings) -> dict[str, str]:
+    """Return the reason for each separate part of the ranking, by the part's first contestant."""
+    firsts = {standing.peers: standing.contestant for standing in reversed(findings.standings)}
     lossy = (
         f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, so their "
         "latencies, which leave lost messages out, say too little"
@@ -158,11 +158,11 @@ def _apart(findings: ScenarioFindings) -> dict[str, str]:
     return {name: reasons[kind] or usable[of_ground] for (of_ground, kind), name in firsts.items() if name != first}
 
 
-def _certainty(findings: ScenarioFindings) -> str:
-    """How much stands behind the answer, in one line."""
+def _describe_certainty(findings: ScenarioFindings) -> str:
+    """Describe in one line how much data stands behind the answer."""
     if not findings.comparisons:
         return ""
-    shared = [one.blocks for one in findings.comparisons]
+    shared = [comparison.blocks for comparison in findings.comparisons]
     blocks = f"{max(shared)}" if min(shared) == max(shared) else f"{min(shared)} to {max(shared)}"
     drift = f"the machine's own speed drifted {findings.drift:.2f}-fold between blocks"
     return f"Over {blocks} shared blocks; {drift}"
@@ -173,14 +173,14 @@ def _certainty(findings: ScenarioFindings) -> str:
 
 @dataclass(frozen=True)
 class ClaimView:
-    """One row of the table of verdicts, and the comparisons it stands on."""
+    """One row of the table of verdicts, and the comparisons that it rests on."""
 
     judged: Judged
     verdict: str
     here: str
     published: str
     beside: str
-    """What was counted on its sides; empty where nothing was to be."""
+    """The counts of its sides; empty where none were requested."""
     notes: tuple[str, ...]
     checks: Table
 
@@ -188,49 +188,52 @@ class ClaimView:
 def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
     return tuple(
         ClaimView(
-            judged=one,
-            verdict=verdicts.word(one),
-            here=verdicts.here(one),
-            published=verdicts.published(one.claim),
-            beside=claim_words.beside(one),
+            judged=judgement,
+            verdict=verdicts.word(judgement),
+            here=verdicts.here(judgement),
+            published=verdicts.published(judgement.claim),
+            beside=claim_words.beside(judgement),
             notes=(
-                *filter(None, [claim_words.measured_on(one), claim_words.left_out(one)]),
-                *claim_words.losses(one),
-                *stopping.of_claim(one, scenarios),
+                *filter(None, [claim_words.measured_on(judgement), claim_words.left_out(judgement)]),
+                *claim_words.losses(judgement),
+                *stopping.of_claim(judgement, scenarios),
             ),
-            checks=_checks(one),
+            checks=_tabulate_checks(judgement),
         )
-        for one in judged
+        for judgement in judged
     )
 
 
-def _checks(judged: Judged) -> Table:
+def _tabulate_checks(judged: Judged) -> Table:
     headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p corrected", "outcome")
-    return Table(headings, tuple(_check_row(one, judged) for one in judged.checks))
+    return Table(headings, tuple(_make_check_row(check, judged) for check in judged.checks))
 
 
-def _check_row(one: Check, judged: Judged) -> tuple[str, ...]:
-    p, p_corrected = (quantities.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
-    outcome = f"{verdicts.OUTCOME_WORDS[one.outcome][0]}{'' if one.needed else ' (need not hold)'}"
-    what, figures = claim_words.what(one, judged.scenarios), " against ".join(claim_words.figures(one))
-    claimed = claim_words.claimed(one.step)
-    return what, claim_words.shown(one), claimed, figures, str(one.blocks), p, p_corrected, outcome
+def _make_check_row(check: Check, judged: Judged) -> tuple[str, ...]:
+    p, p_corrected = (
+        quantities.p_value(probability).removeprefix("p = ").removeprefix("p ")
+        for probability in (check.p, check.p_corrected)
+    )
+    outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
+    what, figures = claim_words.what(check, judged.scenarios), " against ".join(claim_words.figures(check))
+    claimed = claim_words.claimed(check.step)
+    return what, claim_words.shown(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
 
 
-def _scale(standings: Sequence[Standing]) -> RatioScale:
-    """Of ratios to the leader, from the least to the greatest end of any interval."""
+def _fit_scale(standings: Sequence[Standing]) -> RatioScale:
+    """Return a scale of ratios to the leader, from the least to the greatest end of any interval."""
     ratios: list[float] = []
-    for one in standings:
-        if one.relative is not None:
-            interval = one.relative.interval
-            ratios += [one.relative.value, *((interval.low, interval.high) if interval else ())]
+    for standing in standings:
+        if standing.relative is not None:
+            interval = standing.relative.interval
+            ratios += [standing.relative.value, *((interval.low, interval.high) if interval else ())]
     return RatioScale(ratios)
 
 
-def _mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
+def _place_mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
     if estimate is None:
         return None
     interval = estimate.interval
@@ -238,9 +241,9 @@ def _mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
     return Mark(scale.at(estimate.value), low, high)
 
 
-def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
-    relative, one = standing.relative, standing.against_leader
-    leads = standing.contestant == next(one for one in findings.standings if one.peers == standing.peers).contestant
+def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
+    relative, comparison = standing.relative, standing.against_leader
+    leads = standing.contestant == next(peer for peer in findings.standings if peer.peers == standing.peers).contestant
     return Rank(
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
@@ -248,8 +251,8 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> 
         f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}",
         change=ranking.to_first(standing),
         interval=ranking.change_interval(relative.interval) if relative and relative.interval else "",
-        blocks=one.blocks if one else None,
-        mark=_mark(scale, Estimate(1.0, None, ()) if leads else relative),
+        blocks=comparison.blocks if comparison else None,
+        mark=_place_mark(scale, Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
         loss=quantities.share(standing.loss or 0.0) if findings.may_lose else "",
         lossy=standing.lossy,
@@ -265,8 +268,8 @@ def with_interval(estimate: Estimate, speak: Callable[[float], str]) -> str:
     return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
 
 
-def _figures(findings: ScenarioFindings) -> Table:
-    """Everything that is drawn, and what is not: the text alternative of the section's figures."""
+def _tabulate_figures(findings: ScenarioFindings) -> Table:
+    """Return all figures, drawn or not: the text alternative of the section's drawings."""
     scheduled = findings.scenario.scheduled
     clients = any(cell.tick_lag_p99_ns is not None for cell in findings.cells)
     ticks = any(cell.server_tick_lag_p99_ns is not None for cell in findings.cells)
@@ -301,64 +304,70 @@ def _figures(findings: ScenarioFindings) -> Table:
         *(("client loop lag p99",) if clients else ()),
     ]
     labels = {level.key: level.label for level in findings.levels}
-    rows = (_figures_row(cell, labels[cell.level], findings, clients, ticks) for cell in findings.cells)
+    rows = (_make_figures_row(cell, labels[cell.level], findings, clients, ticks) for cell in findings.cells)
     return Table(tuple(headings), tuple(rows))
 
 
-def _figures_row(
+def _make_figures_row(
     cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool, ticks: bool
 ) -> tuple[str, ...]:
     scheduled = findings.scenario.scheduled
     response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
     row = [label, cell.contestant, str(cell.trials)]
     if findings.may_lose:
-        row += _loss_columns(cell)
+        row += _format_loss(cell)
     row += [with_interval(cell.throughput, quantities.rate), with_interval(cell.mean_ns, quantities.duration)]
     row += [
-        with_interval(one, quantities.duration) for one in (response.p50, response.p90, response.p99, response.p999)
+        with_interval(estimate, quantities.duration)
+        for estimate in (response.p50, response.p90, response.p99, response.p999)
     ]
-    row += [with_interval(one, quantities.duration) for one in (service.p50, service.p99)]
+    row += [with_interval(estimate, quantities.duration) for estimate in (service.p50, service.p99)]
     if scheduled:
-        row += [quantities.duration(one) for one in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
+        row += [quantities.duration(value_ns) for value_ns in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
     read = cell.receive_lag
-    row += [quantities.DASH] * 2 if read is None else [quantities.duration(one) for one in (read.p50_ns, read.p99_ns)]
+    row += (
+        [quantities.DASH] * 2
+        if read is None
+        else [quantities.duration(value_ns) for value_ns in (read.p50_ns, read.p99_ns)]
+    )
     if cost is None:
         row += [quantities.DASH] * 8
     else:
-        row += [f"{quantities.three_digits(one.value)} µs" for one in (cost.cpu_user_us, cost.cpu_system_us)]
+        row += [f"{quantities.three_digits(estimate.value)} µs" for estimate in (cost.cpu_user_us, cost.cpu_system_us)]
         switches, waited = (cost.voluntary_switches, cost.involuntary_switches), cost.run_queue_wait_us
-        row += [quantities.DASH if one is None else quantities.three_digits(one.value) for one in switches]
+        row += [
+            quantities.DASH if estimate is None else quantities.three_digits(estimate.value) for estimate in switches
+        ]
         row += [quantities.DASH if waited is None else f"{quantities.three_digits(waited.value)} µs"]
-        each = cost.connection_bytes
+        per_connection = cost.connection_bytes
         row += [
             quantities.memory(cost.rss_peak_bytes.value),
-            quantities.DASH if each is None else quantities.memory(each.value),
+            quantities.DASH if per_connection is None else quantities.memory(per_connection.value),
         ]
         row += [str(cost.threads)]
     if ticks:
-        row += [_tick_lag(cell.server_tick_lag_p99_ns)]
+        row += [_format_tick_lag(cell.server_tick_lag_p99_ns)]
     row += [quantities.three_digits(cell.generator_cores.value)]
     row += [f"{quantities.three_digits(cell.generator_cpu_us.value)} µs", quantities.memory(cell.generator_rss_bytes)]
     if clients:
-        row += [_tick_lag(cell.tick_lag_p99_ns)]
+        row += [_format_tick_lag(cell.tick_lag_p99_ns)]
     return tuple(row)
 
 
-def _tick_lag(lag_ns: float | None) -> str:
+def _format_tick_lag(lag_ns: float | None) -> str:
     return quantities.DASH if lag_ns is None else quantities.duration(lag_ns)
 
 
-def _loss_columns(cell: CellFigures) -> list[str]:
+def _format_loss(cell: CellFigures) -> list[str]:
     loss = cell.loss
     if loss is None:
         return [quantities.share(0.0)] * 4
     lost = f"{with_interval(loss.lost, quantities.share)}{f' {loss_words.MARK}' if loss.above else ''}"
-    return [lost, *(quantities.share(one) for one in (loss.late, loss.duplicated, loss.reordered))]
+    return [lost, *(quantities.share(share) for share in (loss.late, loss.duplicated, loss.reordered))]
 
 
-def _trials(findings: ScenarioFindings) -> Table:
-    """Every valid trial over a transport that may lose messages: its latencies, what they leave out, and where that
-    was lost."""
+def _tabulate_trials(findings: ScenarioFindings) -> Table:
+    """List each valid trial over a transport that may lose messages: latencies, and the losses that they leave out."""
     headings = (
         *("load", "contestant", "block", "lost", "late", "duplicated", "reordered"),
         *("response mean", "response p50", "response p99"),
@@ -367,7 +376,7 @@ def _trials(findings: ScenarioFindings) -> Table:
     )
     labels = {level.key: level.label for level in findings.levels}
     rows = (
-        (labels[cell.level], cell.contestant, str(trial.block), *_trial_row(trial))
+        (labels[cell.level], cell.contestant, str(trial.block), *_format_trial(trial))
         for cell in findings.cells
         if cell.loss is not None
         for trial in cell.loss.trials
@@ -375,21 +384,21 @@ def _trials(findings: ScenarioFindings) -> Table:
     return Table(headings, tuple(rows))
 
 
-def _trial_row(trial: LossOfTrial) -> tuple[str, ...]:
+def _format_trial(trial: LossOfTrial) -> tuple[str, ...]:
     drops = trial.drops
     return (
         f"{quantities.share(trial.lost)}{f' {loss_words.MARK}' if trial.above else ''}",
-        *(quantities.share(one) for one in (trial.late, trial.duplicated, trial.reordered)),
-        *(quantities.duration(one) for one in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
+        *(quantities.share(share) for share in (trial.late, trial.duplicated, trial.reordered)),
+        *(quantities.duration(value_ns) for value_ns in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
         *(
-            quantities.DASH if one is None else f"{one:,}"
-            for one in (drops.server, drops.generator, drops.elsewhere, drops.unsent, drops.unserved)
+            quantities.DASH if count is None else f"{count:,}"
+            for count in (drops.server, drops.generator, drops.elsewhere, drops.unsent, drops.unserved)
         ),
     )
 
 
-def _pairs(findings: ScenarioFindings) -> Table:
-    """Servers down, clients across."""
+def _tabulate_pairs(findings: ScenarioFindings) -> Table:
+    """Return the table of pairs: servers down, clients across."""
     clients = tuple(dict.fromkeys(pair.client for pair in findings.pairs))
     servers = dict.fromkeys(pair.contestant for pair in findings.pairs)
     rows = (
@@ -405,69 +414,89 @@ CONSEQUENCES = {
     "machine": "retried",
     "note": "shown only",
 }
-"""By the kind of an audit (docs/adr/audit-kinds.md)."""
+"""The consequence of a failed audit, by its kind (docs/adr/audit-kinds.md)."""
 
 
 def audits(tallies: Sequence[AuditTally]) -> Table:
-    """What each is about, and what follows where it fails."""
+    """List the audits: the subject of each, and the consequence where it fails."""
     rows = (
-        (one.name.replace("_", " "), kind, CONSEQUENCES[kind], str(one.passed), str(one.failed))
-        for one in tallies
-        for kind in (outcomes.kind(one.name),)
+        (tally.name.replace("_", " "), kind, CONSEQUENCES[kind], str(tally.passed), str(tally.failed))
+        for tally in tallies
+        for kind in (outcomes.kind(tally.name),)
     )
     return Table(("audit", "about the", "if it fails", "trials passed", "trials failed"), tuple(rows))
 
 
 def code(about: Sequence[About]) -> Table:
-    """How much code each contestant is, by itself and with its family; what is shared last."""
+    """Return the amount of code of each contestant, by itself and with its family; shared code comes last."""
     headings = (
         *("contestant", "what", "model", "family", "files", "lines", "lines with family", "functions"),
         *("complexity, sum", "complexity with family", "complexity, largest"),
     )
-    return Table(headings, tuple(_code_row(one, about) for one in about))
+    return Table(headings, tuple(_make_code_row(contestant, about) for contestant in about))
 
 
-def _kind(one: About) -> str:
-    return f"{one.kind}, UNSAFE" if one.unsafe else f"{one.kind}, not ranked" if one.unranked else one.kind
+def _describe_kind(about: About) -> str:
+    return f"{about.kind}, UNSAFE" if about.unsafe else f"{about.kind}, not ranked" if about.unranked else about.kind
 
 
-def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
-    kind = "shared code" if one.kind == "shared" else _kind(one)
-    who = (one.name, kind, one.model, ", ".join(one.family) or quantities.DASH)
-    size = one.code
+def _make_code_row(contestant: About, about: Sequence[About]) -> tuple[str, ...]:
+    kind = "shared code" if contestant.kind == "shared" else _describe_kind(contestant)
+    description = (contestant.name, kind, contestant.model, ", ".join(contestant.family) or quantities.DASH)
+    size = contestant.code
     if size is None:
-        return (*who, *(quantities.DASH,) * 7)
-    whole = None if one.kind == "shared" else codesize.with_family(one, everyone)
+        return (*description, *(quantities.DASH,) * 7)
+    whole = None if contestant.kind == "shared" else codesize.with_family(contestant, about)
     lines, complexity = (whole.lines, whole.complexity) if whole else (None, None)
     figures = (size.files, size.lines, lines, size.functions, size.complexity, complexity, size.complexity_max)
-    return (*who, *(quantities.DASH if figure is None else f"{figure:,}" for figure in figures))
+    return (*description, *(quantities.DASH if figure is None else f"{figure:,}" for figure in figures))
 
 
-def _comparisons(findings: ScenarioFindings) -> Table:
-    """Of every axis, those that differ first."""
+def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
+    """List the comparisons of each axis, those that differ first."""
     families = {METRICS[axis.metric].short: axis.comparisons for axis in findings.axes} or {
         findings.scenario.metric: findings.comparisons
     }
     headings = ("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     rows = (
-        (axis, one.a, one.b, quantities.three_digits(one.ratio), _ends(one), str(one.blocks), _told_apart(one))
+        (
+            axis,
+            comparison.a,
+            comparison.b,
+            quantities.three_digits(comparison.ratio),
+            _format_interval(comparison),
+            str(comparison.blocks),
+            _describe_difference(comparison),
+        )
         for axis, family in families.items()
-        for one in sorted(family, key=lambda one: (not one.different, -abs(math.log(one.ratio))))
+        for comparison in sorted(
+            family, key=lambda comparison: (not comparison.different, -abs(math.log(comparison.ratio)))
+        )
     )
     return Table(headings, tuple(rows))
 
 
-def _ends(one: Comparison) -> str:
-    if one.interval is None:
+def _format_interval(comparison: Comparison) -> str:
+    if comparison.interval is None:
         return quantities.DASH
-    return f"{quantities.three_digits(one.interval.low)} to {quantities.three_digits(one.interval.high)}"
+    return f"{quantities.three_digits(comparison.interval.low)} to {quantities.three_digits(comparison.interval.high)}"
 
 
-def _told_apart(one: Comparison) -> str:
-    return "yes" if one.different else "no" if one.decidable else "not enough blocks"
+def _describe_difference(comparison: Comparison) -> str:
+    return "yes" if comparison.different else "no" if comparison.decidable else "not enough blocks"
 
 
-def comparison_row(one: Comparison) -> tuple[str, ...]:
-    p, p_corrected = (quantities.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
-    told = (quantities.three_digits(one.ratio), _ends(one), str(one.blocks), p, p_corrected, _told_apart(one))
-    return one.a, one.b, *told
+def comparison_row(comparison: Comparison) -> tuple[str, ...]:
+    p, p_corrected = (
+        quantities.p_value(probability).removeprefix("p = ").removeprefix("p ")
+        for probability in (comparison.p, comparison.p_corrected)
+    )
+    columns = (
+        quantities.three_digits(comparison.ratio),
+        _format_interval(comparison),
+        str(comparison.blocks),
+        p,
+        p_corrected,
+        _describe_difference(comparison),
+    )
+    return comparison.a, comparison.b, *columns
