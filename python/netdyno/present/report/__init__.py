@@ -41,15 +41,15 @@ from netdyno.store.profiles import Stored
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
-"""Trials told one by one per cause; a run in which everything fails must still give a page of two megabytes at most."""
+"""Trials listed per cause; a run in which everything fails must still give a page of two megabytes at most."""
 SCRIPTS = (HERE / "vendor" / "uPlot.iife.min.js", HERE / "tools.js", HERE / "page.js")
 MOST_OF_PAGE = 4 * 2**20
-"""Bytes. Flame graphs and the trials one by one have what the rest leaves of them."""
+"""Bytes. Flame graphs and the single trials share what the rest of the page leaves."""
 MOST_OF_PROFILES = 1_000_000
 """Characters of flame graphs in a page, however many there are and however much room there is."""
 NO_ROOM = "The page has no room for flame graphs: ./netdyno profile draws them on a page of their own."
 PROFILES_HERE, FIGURES_HERE = Markup("\0profiles"), Markup("\0figures")
-"""Where they go, once it is known how much room there is: nothing else on a page has such a character."""
+"""Marks of their places, filled once the room is known: nothing else on a page has such a character."""
 FOR_TITLE = 200
 """Bytes for the title of a table that is cut."""
 NO_PROFILES = Stored()
@@ -76,50 +76,52 @@ def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), pr
 
 def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
     """The page of a run, with its profiles and with further runs laid over it. The same findings give the same text."""
-    runs = [analysis, *(one.analysis for one in over)]
+    runs = [analysis, *(overlaid.analysis for overlaid in over)]
     drawn_too = [name for chart in analysis.charts for name in chart.unsafe]
-    elsewhere = [name for one in runs for name in one.contestants]
+    elsewhere = [name for run in runs for name in run.contestants]
     looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *drawn_too, *elsewhere])))
     all_looks = theme.of_runs(looks, len(runs))
-    drawn = _drawn(analysis, over, looks, all_looks)
-    found = _all_figures(runs, all_looks)
-    asked = _profiled(analysis, profiled)
-    page = _page(analysis, drawn, asked, profiled.damaged)
-    room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
-    flames = profile.data(asked, min(MOST_OF_PROFILES, room // 2)) if asked else ""
+    drawn = _draw_figures(analysis, over, looks, all_looks)
+    figures = _collect_figures(runs, all_looks)
+    profiled_loads = _rank_servers(analysis, profiled)
+    page = _render_page(analysis, drawn, profiled_loads, profiled.damaged)
+    room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
+    flames = profile.data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
     if len(flames) > max(room, 0):
-        page, flames = _page(analysis, drawn, (), (*profiled.damaged, NO_ROOM)), ""
-        room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
-    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _with_rows(found, room - len(flames)))
+        page, flames = _render_page(analysis, drawn, (), (*profiled.damaged, NO_ROOM)), ""
+        room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
+    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _fill_in_rows(figures, room - len(flames)))
 
 
-def _drawn(
+def _draw_figures(
     analysis: Analysis,
     over: Sequence[Overlaid],
     looks: dict[str, theme.Look],
     all_looks: Sequence[Mapping[str, theme.Look]],
 ) -> dict[str, object]:
-    """What the template has of the figures of a page, which take most of its time: they are drawn once."""
-    runs = [analysis, *(one.analysis for one in over)]
+    """Draw the figures for the template, once: they take most of the time of a page."""
+    runs = [analysis, *(overlaid.analysis for overlaid in over)]
     return {
-        "scenarios": [views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
-        "capacities": [capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
-        "charts": [charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
-        "flips": [flips.view(one, looks, f"flip{number}") for number, one in enumerate(analysis.flips, 1)],
+        "scenarios": [views.view(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)],
+        "capacities": [
+            capacity.view(scenario, looks, f"s{number}") for number, scenario in enumerate(analysis.scenarios, 1)
+        ],
+        "charts": [charts.view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
+        "flips": [flips.view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
         "machine": machine.view(analysis.canary),
-        "overlay": overlay.view(runs, [one.changes for one in over], all_looks) if over else None,
+        "overlay": overlay.view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
         "own_variables": Markup(theme.own_variables(all_looks)),
         "looks": looks,
-        "data": _data(analysis, looks),
+        "data": _make_data(analysis, looks),
     }
 
 
-def _page(
-    analysis: Analysis, drawn: Mapping[str, object], asked: Sequence[Profiled], damaged_profiles: Sequence[str]
+def _render_page(
+    analysis: Analysis, drawn: Mapping[str, object], profiled_loads: Sequence[Profiled], damaged_profiles: Sequence[str]
 ) -> str:
-    """The page with marks where flame graphs and figures go."""
+    """Return the page with marks where flame graphs and figures go."""
     environment = templates.of(HERE)
-    environment.filters["groupby_reason"] = _by_reason
+    environment.filters["groupby_reason"] = _group_by_reason
     environment.filters["reason"] = set_aside.reason
     environment.filters["pinning"] = surroundings.pinning
     environment.filters["entry"] = surroundings.entry
@@ -144,15 +146,19 @@ def _page(
         mark_sign=loss.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
-        style=_file("vendor/uPlot.min.css") + _file("page.css") + (_file(profile.STYLE) if asked else ""),
-        script=Markup("\n").join(_file(one) for one in [*SCRIPTS, *([profile.SCRIPT] if asked else [])]),
-        profiled={one.question: number for number, one in enumerate(asked)},
-        profiled_loads=[one.load for one in asked],
+        style=_read_file("vendor/uPlot.min.css")
+        + _read_file("page.css")
+        + (_read_file(profile.STYLE) if profiled_loads else ""),
+        script=Markup("\n").join(
+            _read_file(script) for script in [*SCRIPTS, *([profile.SCRIPT] if profiled_loads else [])]
+        ),
+        profiled={entry.question: number for number, entry in enumerate(profiled_loads)},
+        profiled_loads=[entry.load for entry in profiled_loads],
         profiles=PROFILES_HERE,
         profiles_damaged=damaged_profiles,
         what_profiles_are=profile_prose.WHAT_IT_IS,
         all_figures=FIGURES_HERE,
-        uplot_licence=_file("vendor/uPlot.LICENSE"),
+        uplot_licence=_read_file("vendor/uPlot.LICENSE"),
         most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
@@ -161,80 +167,84 @@ def _page(
     return styles.shared(page)
 
 
-def _with_rows(found: AllFigures, room: int) -> Markup:
-    """With so many of the trials as there is room for."""
-    sheets = {**found.sheets, "trials": everything.fitting(found.sheets["trials"], room)}
+def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
+    """Return the figures as JSON, with as many of the trials as there is room for."""
+    sheets = {**figures.sheets, "trials": everything.fitting(figures.sheets["trials"], room)}
     shown = {
         name: {field.name: getattr(sheet, field.name) for field in fields(sheet)} for name, sheet in sheets.items()
     }
-    return templates.json_of({"looks": found.looks, "names": found.names, "sheets": shown})
+    return templates.json_of({"looks": figures.looks, "names": figures.names, "sheets": shown})
 
 
-def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
-    """Trials of a contestant set aside for the same cause stand together, in the order of their first."""
+def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
+    """Group a contestant's trials that are excluded for the same cause, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
     for note in notes:
         groups.setdefault((note.status, note.contestant, set_aside.cause(note.cause)), []).append(note)
     return list(groups.items())
 
 
-def _profiled(analysis: Analysis, profiled: Stored) -> list[Profiled]:
-    """By question, as they stand in the page; their servers in the order of their ranks, that the first two be those
-    that are held against each other."""
-    by_name = {one.question: one for one in profiled.asked}
-    found: list[Profiled] = []
-    for one in analysis.scenarios:
-        places = {standing.contestant: number for number, standing in enumerate(one.standings)}
-        if asked := by_name.get(one.scenario.name):
-            ranked = sorted(asked.profiles, key=lambda each: places.get(each.server, len(places)))
-            found.append(replace(asked, profiles=tuple(ranked)))
-    return found
+def _rank_servers(analysis: Analysis, profiled: Stored) -> list[Profiled]:
+    """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks: the
+    page compares the first two."""
+    by_name = {entry.question: entry for entry in profiled.asked}
+    ranked_loads: list[Profiled] = []
+    for scenario in analysis.scenarios:
+        places = {standing.contestant: number for number, standing in enumerate(scenario.standings)}
+        if entry := by_name.get(scenario.scenario.name):
+            ranked = sorted(entry.profiles, key=lambda server_profile: places.get(server_profile.server, len(places)))
+            ranked_loads.append(replace(entry, profiles=tuple(ranked)))
+    return ranked_loads
 
 
-def _file(name: str | Path) -> Markup:
-    """A file of ours, as it is: our own text and vendored code, nothing from a run."""
+def _read_file(name: str | Path) -> Markup:
+    """Read a file of ours unchanged: our own text and vendored code, nothing from a run."""
     return Markup((HERE / name).read_text(encoding="utf-8"))
 
 
-def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
-    """What the script draws."""
+def _make_data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
+    """Return the data that the page's script draws."""
     contestants = [
         {"name": name, "colour": f"--k{look.number}", "path": theme.SHAPES[look.shape].path}
         for name, look in looks.items()
     ]
     series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
-    told = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
-    return templates.json_of(told)
+    content = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
+    return templates.json_of(content)
 
 
 class AllFigures(NamedTuple):
-    """What the page's script is given, before it is cut to the room that there is."""
+    """The input of the page's script, before it is cut to the room on the page."""
 
     looks: list[tuple[int, str, str, str]]
     names: dict[str, list[str]]
     sheets: dict[str, everything.Sheet]
 
 
-def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> AllFigures:
-    """What the reader filters by, and every figure."""
+def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> AllFigures:
+    """Collect the names that the reader filters by, and every figure."""
     sources = [
         everything.Source(
-            run=one.run_id,
-            export=collect(one),
-            workloads={each.scenario.name: each.scenario.workload for each in one.scenarios},
-            labels={(each.scenario.name, level.key): level.label for each in one.scenarios for level in each.levels},
+            run=analysis.run_id,
+            export=collect(analysis),
+            workloads={scenario.scenario.name: scenario.scenario.workload for scenario in analysis.scenarios},
+            labels={
+                (scenario.scenario.name, level.key): level.label
+                for scenario in analysis.scenarios
+                for level in scenario.levels
+            },
         )
-        for one in runs
+        for analysis in runs
     ]
     names = {
-        "run": [one.run for one in sources],
-        "workload": list(dict.fromkeys(name for one in sources for name in one.workloads.values())),
+        "run": [source.run for source in sources],
+        "workload": list(dict.fromkeys(name for source in sources for name in source.workloads.values())),
         "contestant": list(looks[0]),
-        "level": list(dict.fromkeys(label for one in sources for label in one.labels.values())),
+        "level": list(dict.fromkeys(label for source in sources for label in source.labels.values())),
     }
     drawn = [
         (look.number, name, source.run, theme.SHAPES[look.shape].path)
-        for source, own in zip(sources, looks, strict=True)
-        for name, look in own.items()
+        for source, run_looks in zip(sources, looks, strict=True)
+        for name, look in run_looks.items()
     ]
     return AllFigures(drawn, names, everything.sheets(sources))

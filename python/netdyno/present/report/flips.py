@@ -1,5 +1,5 @@
-"""What the template prints of the flips that an experiment asks for: the answer, how much better one side is along the
-factor with the crossing as a band, and the same as a table. No HTML here."""
+"""The view of a flip that an experiment requests: the answer, a drawing of how much better one side is across the
+factor, with the crossing as a band, and the same as a table. No HTML here."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from netdyno.present.report.tables import Table
 from netdyno.statistics.flips import Point, Side
 
 NEITHER = "s"
-"""The marker of a level at which nothing is told; of the sides, their own looks."""
+"""The marker of a level at which neither side is proven better; a side has its own look."""
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 TIMES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
-"""By which the ticks of the other axis say that a side is better: shares, and times where these would be too many."""
+"""Ticks that say by how much a side is better: shares, and factors where there would be too many shares."""
 MOST_TICKS = 4
-"""On each side of "the same"."""
+"""Ticks on each side of "the same"."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """An entry of the legend; `contestant` is empty for a group, and for what is told of nobody."""
+    """An entry of the legend; `contestant` is empty for a group, and where no contestant is meant."""
 
     text: str
     contestant: str
@@ -43,55 +43,57 @@ class FlipView:
     title: str
     verdict: str
     status: str
-    """As cards of answers are coloured: winner, equal or not_enough_blocks."""
+    """The status that colours its card: winner, equal or not_enough_blocks."""
     sentence: str
     note: str
-    """How to read the drawing."""
+    """The key to the drawing, in words."""
     keys: tuple[Key, ...]
     panels: tuple[Panel, ...]
     table: Table
 
 
-def view(one: FlipFound, looks: Looks, anchor: str) -> FlipView:
-    measured = [point for point in one.flips.points if point.blocks]
+def view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
+    measured = [point for point in flip.flips.points if point.blocks]
     return FlipView(
         anchor=anchor,
-        title=f"{one.question}: {one.first} or {one.second}, by {prose.factor_words(one)}",
-        verdict=prose.headline(one),
-        status={"flip": "winner", "none": "equal", "open": "not_enough_blocks"}[one.flips.verdict],
-        sentence=f"{prose.sentence(one)}.",
-        note=_note(one),
+        title=f"{flip.question}: {flip.first} or {flip.second}, by {prose.factor_words(flip)}",
+        verdict=prose.headline(flip),
+        status={"flip": "winner", "none": "equal", "open": "not_enough_blocks"}[flip.flips.verdict],
+        sentence=f"{prose.sentence(flip)}.",
+        note=_describe_drawing(flip),
         keys=tuple(
             Key(f"{name} is better", name if name in looks else "")
-            for side, name in ((1, one.first), (-1, one.second))
+            for side, name in ((1, flip.first), (-1, flip.second))
             if any(point.side == side for point in measured)
         ),
-        panels=(_panel(one, measured, looks, anchor),) if measured else (),
-        table=Table(prose.headings(one), tuple(prose.rows(one))),
+        panels=(_draw_panel(flip, measured, looks, anchor),) if measured else (),
+        table=Table(prose.headings(flip), tuple(prose.rows(flip))),
     )
 
 
-def _note(one: FlipFound) -> str:
-    looks = " and looks" if one.pursuit else ""
-    untold = " Hollow: neither is proven better." if any(not point.side for point in one.flips.points) else ""
-    band = " Grey: the interval of the crossing." if one.flips.crossings else ""
+def _describe_drawing(flip: FlipFound) -> str:
+    looks = " and looks" if flip.pursuit else ""
+    untold = " Hollow: neither is proven better." if any(not point.side for point in flip.flips.points) else ""
+    band = " Grey: the interval of the crossing." if flip.flips.crossings else ""
     return f"Whiskers: 95% intervals, corrected for all levels{looks}.{untold}{band}"
 
 
-def _panel(one: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> Panel:
+def _draw_panel(flip: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> Panel:
     with panel() as axes:
         places = [point.at for point in points]
-        level_axis(axes, places, FACTOR_AXES.get(one.factor, prose.factor_words(one)), log=one.log)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: prose.number(one, float(f"{at:.6g}"))))
+        level_axis(axes, places, FACTOR_AXES.get(flip.factor, prose.factor_words(flip)), log=flip.log)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: prose.number(flip, float(f"{place:.6g}"))))
         axes.axhline(0, color=theme.INK, linewidth=0.9, zorder=1.5)
-        for crossing in one.flips.crossings:
-            axes.axvspan(*_ends(crossing.interval.low, crossing.interval.high), color=theme.MUTED, alpha=0.2, lw=0)
+        for crossing in flip.flips.crossings:
+            axes.axvspan(
+                *_widen_band(crossing.interval.low, crossing.interval.high), color=theme.MUTED, alpha=0.2, lw=0
+            )
             axes.axvline(crossing.at, color=theme.MUTED, linestyle=(0, (3, 3)), linewidth=1)
         axes.plot(places, [point.mean for point in points], "-", color=theme.MUTED, linewidth=1, zorder=2)
         for point in points:
-            _mark(axes, point, *_look(one, point.side, looks))
-        _contrast_axis(axes, points)
-        for text, y, va in ((one.first, 1.0, "bottom"), (one.second, 0.0, "bottom")):
+            _draw_mark(axes, point, *_choose_look(flip, point.side, looks))
+        _set_contrast_axis(axes, points)
+        for text, y, va in ((flip.first, 1.0, "bottom"), (flip.second, 0.0, "bottom")):
             axes.annotate(
                 f"{'↑' if y else '↓'} {text} is better",
                 (1, y),
@@ -103,23 +105,23 @@ def _panel(one: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> 
                 color=theme.MUTED,
                 size=8,
             )
-        return finish(axes, "", _spoken(one, points), name)
+        return finish(axes, "", _describe_panel(flip, points), name)
 
 
-def _ends(low: float, high: float) -> tuple[float, float]:
-    """A band that can be seen however narrow it is."""
+def _widen_band(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a band, far enough apart to be seen."""
     return (low, high) if high > low else (low * 0.99, high * 1.01)
 
 
-def _look(one: FlipFound, side: Side, looks: Looks) -> tuple[str, str]:
-    """Colour and marker of who is better."""
-    look = looks.get({1: one.first, -1: one.second, 0: ""}[side])
+def _choose_look(flip: FlipFound, side: Side, looks: Looks) -> tuple[str, str]:
+    """Return the colour and marker of the better side."""
+    look = looks.get({1: flip.first, -1: flip.second, 0: ""}[side])
     if look is not None:
         return look.stand_in, theme.SHAPES[look.shape].matplotlib
     return (theme.INK, "o") if side else (theme.MUTED, NEITHER)
 
 
-def _mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
+def _draw_mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
     if point.interval is not None:
         ends = [point.interval.low, point.interval.high]
         axes.plot([point.at, point.at], ends, "-", color=colour, linewidth=2.2, alpha=0.75, zorder=2.5)
@@ -127,25 +129,25 @@ def _mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
     axes.plot([point.at], [point.mean], marker=marker, fillstyle=full, color=colour, zorder=3)
 
 
-def _contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
-    """How many times better, as a logarithm, so that twice as good is as far from the same as half as good."""
-    ends = [end for point in points for end in (point.mean, *_interval(point))]
+def _set_contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
+    """Scale y by the logarithm of the ratio, so that twice as good is as far from the same as half as good."""
+    ends = [end for point in points for end in (point.mean, *_interval_ends(point))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = max(0.08 * (high - low), 0.005)
     low, high = low - 2 * room, high + room  # below, there is a line of words
     axes.set_ylim(low, high)
     reach = math.expm1(max(-low, high))
     places = [sign * math.log1p(tick) for tick in (0.0, *_ticks(reach)) for sign in (1.0, -1.0)]
-    axes.yaxis.set_major_locator(FixedLocator([at for at in sorted(set(places)) if low <= at <= high]))
+    axes.yaxis.set_major_locator(FixedLocator([place for place in sorted(set(places)) if low <= place <= high]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(_tick))
+    axes.yaxis.set_major_formatter(FuncFormatter(_format_tick))
     axes.set_ylabel("better by")
     axes.grid(axis="y")
 
 
 def _ticks(reach: float) -> list[float]:
-    """By how much better, as shares, up to `reach`."""
+    """Return by how much better, as shares, up to `reach`."""
     for step in STEPS:
         if reach / step <= MOST_TICKS:
             return [number * step for number in range(1, MOST_TICKS + 1)]
@@ -153,17 +155,19 @@ def _ticks(reach: float) -> list[float]:
     return inside[-1::-2] if len(inside) > MOST_TICKS else inside
 
 
-def _tick(contrast: float, _: float) -> str:
-    """By how much whoever is better there is: the two directions are read alike."""
+def _format_tick(contrast: float, _: float) -> str:
+    """Format by how much the better side is better: both directions read alike."""
     share = math.expm1(abs(contrast))
     return "0%" if share < 1e-9 else quantities.percent_change(1 + share).replace("+", "")
 
 
-def _interval(point: Point) -> tuple[float, ...]:
+def _interval_ends(point: Point) -> tuple[float, ...]:
     return (point.interval.low, point.interval.high) if point.interval else ()
 
 
-def _spoken(one: FlipFound, points: Sequence[Point]) -> str:
-    where = [f"at {prose.number(one, point.at)} {prose.change(point.mean)}" for point in points]
-    metric = METRICS[one.metric].title
-    return f"{prose.sentence(one)}. How much better {one.first} is than {one.second} by {metric}: {', '.join(where)}."
+def _describe_panel(flip: FlipFound, points: Sequence[Point]) -> str:
+    where = [f"at {prose.number(flip, point.at)} {prose.change(point.mean)}" for point in points]
+    metric = METRICS[flip.metric].title
+    return (
+        f"{prose.sentence(flip)}. How much better {flip.first} is than {flip.second} by {metric}: {', '.join(where)}."
+    )

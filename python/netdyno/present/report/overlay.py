@@ -19,7 +19,7 @@ from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep
 from netdyno.present.report.tables import Table
 
 FILLS = ("full", "none", "bottom", "top")
-"""Of markers, by run; lines have another dash."""
+"""Fills of markers, by run; lines differ in their dashes."""
 MOST_RUNS = len(FILLS)
 HEADINGS = ("question", "contestant", "load", "metric", "first run", "run", "its figure", "change", "95% interval")
 
@@ -46,100 +46,108 @@ class OverlayView:
     runs: tuple[Line, ...]
     questions: tuple[Question, ...]
     apart: tuple[str, ...]
-    """What differs in where the runs were made and in what they asked."""
+    """Differences between the environments of the runs, and between their questions."""
     unshared: tuple[str, ...]
-    """Why there is nothing of a run."""
+    """The reasons why runs are not shown."""
     note: str
     table: Table
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _OverlayMetric:
     title: str
     figure: Callable[[CellFigures], Estimate | None]
     ready: Callable[[Axes], None]
     speak: Callable[[float], str]
 
 
-def _cpu_axis(axes: Axes) -> None:
+def _set_cpu_axis(axes: Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel("µs of CPU per message")
     axes.grid(axis="y")
 
 
 WANTED = (
-    _Wanted("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
-    _Wanted(
+    _OverlayMetric("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
+    _OverlayMetric(
         "99th-percentile response time",
         lambda cell: cell.response_ns.p99,
         lambda axes: duration_axis(axes, "response time"),
         quantities.duration,
     ),
-    _Wanted(
+    _OverlayMetric(
         "Server CPU per message",
         lambda cell: cell.cost.cpu_us if cell.cost else None,
-        _cpu_axis,
+        _set_cpu_axis,
         lambda value: f"{quantities.three_digits(value)} µs",
     ),
 )
 
 
-def view(found: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
-    """`compared` are the later runs with the first, `looks` those of each run."""
-    names = [one.scenario.name for one in found[0].scenarios]
-    questions = [_question(name, found, looks, f"o{number}") for number, name in enumerate(names, 1)]
-    said = [(one.second, [*side_by_side.environment(one), *side_by_side.asked(one)]) for one in compared]
+def view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
+    """Lay runs over each other. `compared` has each later run with the first, `looks` the looks of each run."""
+    names = [scenario.scenario.name for scenario in analyses[0].scenarios]
+    questions = [_draw_question(name, analyses, looks, f"o{number}") for number, name in enumerate(names, 1)]
+    changes = [
+        (comparison.second, [*side_by_side.environment(comparison), *side_by_side.asked(comparison)])
+        for comparison in compared
+    ]
     return OverlayView(
-        runs=tuple(Line(one.run_id, one.started_at, dash_array(number)) for number, one in enumerate(found)),
-        questions=tuple(one for one in questions if one.panels),
-        apart=tuple(f"{run}: {text}" for run, texts in said for text in texts),
-        unshared=unshared(found, compared),
+        runs=tuple(
+            Line(analysis.run_id, analysis.started_at, dash_array(number)) for number, analysis in enumerate(analyses)
+        ),
+        questions=tuple(question for question in questions if question.panels),
+        apart=tuple(f"{run}: {text}" for run, texts in changes for text in texts),
+        unshared=unshared(analyses, compared),
         note=side_by_side.NOT_PAIRED,
-        table=Table(HEADINGS, tuple(row for one in compared for row in _rows(one))),
+        table=Table(HEADINGS, tuple(row for comparison in compared for row in _make_rows(comparison))),
     )
 
 
-def unshared(found: Sequence[Analysis], compared: Sequence[SideBySide]) -> tuple[str, ...]:
-    """What is to be said of later runs of which nothing can be laid over the first."""
-    first, *later = found
-    said = [side_by_side.nothing_shared(both, first, one) for both, one in zip(compared, later, strict=True)]
-    return tuple(text for text in said if text)
+def unshared(analyses: Sequence[Analysis], compared: Sequence[SideBySide]) -> tuple[str, ...]:
+    """Explain why later runs cannot be laid over the first."""
+    first, *later = analyses
+    reasons = [
+        side_by_side.nothing_shared(comparison, first, analysis)
+        for comparison, analysis in zip(compared, later, strict=True)
+    ]
+    return tuple(text for text in reasons if text)
 
 
-def _rows(found: SideBySide) -> list[tuple[str, ...]]:
+def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for one in found.cells:
-        speak = METRICS[one.metric].speak
-        change = f"{quantities.percent_change(one.ratio)}{'*' if one.apart else ''}"
-        figures = (speak(one.first), found.second, speak(one.second))
-        about = (one.scenario, one.contestant, one.level, one.metric)
-        rows.append((*about, *figures, change, ranking.change_interval(one.interval)))
+    for cell in comparison.cells:
+        speak = METRICS[cell.metric].speak
+        change = f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ''}"
+        figures = (speak(cell.first), comparison.second, speak(cell.second))
+        about = (cell.scenario, cell.contestant, cell.level, cell.metric)
+        rows.append((*about, *figures, change, ranking.change_interval(cell.interval)))
     return rows
 
 
-def _question(name: str, found: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> Question:
-    """Of the runs that ask it, at the levels of the first."""
+def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> Question:
+    """Draw a question of the runs that have it, at the levels of the first."""
     runs = [
-        _Asking(one.run_id, scenario, looks[number], number, len(found))
-        for number, one in enumerate(found)
-        for scenario in one.scenarios
+        _RunWithQuestion(analysis.run_id, scenario, looks[number], number, len(analyses))
+        for number, analysis in enumerate(analyses)
+        for scenario in analysis.scenarios
         if scenario.scenario.name == name
     ]
-    cells = [cell for one in runs for cell in one.findings.cells]
+    cells = [cell for run in runs for cell in run.findings.cells]
     first = runs[0].findings
     panels = [
-        _panel(wanted, sweep, runs, f"{anchor}-{number}{kind}")
+        _draw_panel(metric, sweep, runs, f"{anchor}-{number}{kind}")
         for number, sweep in enumerate(measured_sweeps(first)[:MOST_SWEEPS])
-        for kind, wanted in enumerate(WANTED)
-        if len(runs) > 1 and any(wanted.figure(cell) for cell in cells)
+        for kind, metric in enumerate(WANTED)
+        if len(runs) > 1 and any(metric.figure(cell) for cell in cells)
     ]
     contestants = dict.fromkeys(cell.contestant for cell in cells)
     return Question(name, first.scenario.workload, tuple(contestants), tuple(panels))
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """A run with the same question; the `number`th of so many runs."""
+class _RunWithQuestion:
+    """A run with the same question, the `number`th of `of` runs."""
 
     run_id: str
     findings: ScenarioFindings
@@ -148,48 +156,52 @@ class _Asking:
     of: int
 
 
-def _panel(wanted: _Wanted, sweep: Sweep, runs: Sequence[_Asking], name: str) -> Panel:
-    title = f"{wanted.title}, {sweep.fixed}" if sweep.fixed else wanted.title
-    told: list[str] = []
+def _draw_panel(metric: _OverlayMetric, sweep: Sweep, runs: Sequence[_RunWithQuestion], name: str) -> Panel:
+    title = f"{metric.title}, {sweep.fixed}" if sweep.fixed else metric.title
+    texts: list[str] = []
     with panel() as axes:
         if sweep.factor:
-            level_axis(axes, _values(sweep), FACTOR_AXES.get(sweep.factor, sweep.factor))
+            level_axis(axes, _read_values(sweep), FACTOR_AXES.get(sweep.factor, sweep.factor))
         else:
             axes.set_xticks([])
             axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
         for run in runs:
-            told += _lines(axes, wanted, sweep, run)
-        wanted.ready(axes)
-        alt = f"{title}, runs laid over each other. At {sweep.levels[-1].label}: {'; '.join(told)}."
+            texts += _draw_lines(axes, metric, sweep, run)
+        metric.ready(axes)
+        alt = f"{title}, runs laid over each other. At {sweep.levels[-1].label}: {'; '.join(texts)}."
         return finish(axes, title, f"{alt} The table of this section has the changes.", name)
 
 
-def _values(sweep: Sweep) -> list[float]:
+def _read_values(sweep: Sweep) -> list[float]:
     return [float(level.values[sweep.factor]) if sweep.factor else 0.0 for level in sweep.levels]
 
 
-def _lines(axes: Axes, wanted: _Wanted, sweep: Sweep, run: _Asking) -> list[str]:
-    """Each contestant of a run; what it says at the last level, in words."""
-    told = []
+def _draw_lines(axes: Axes, metric: _OverlayMetric, sweep: Sweep, run: _RunWithQuestion) -> list[str]:
+    """Draw each contestant of a run, and return its figures at the last level in words."""
+    texts = []
     line = (0, DASHES[run.number] or None) if sweep.factor else ""
     for place, (contestant, look) in enumerate(run.looks.items()):
         cells = [run.findings.cell(contestant, level.key) for level in sweep.levels]
-        found = [wanted.figure(cell) if cell else None for cell in cells]
-        spots = [(x, one) for x, one in zip(_places(axes, sweep, run, place), found, strict=True) if one is not None]
+        figures = [metric.figure(cell) if cell else None for cell in cells]
+        spots = [
+            (x, figure)
+            for x, figure in zip(_spread_places(axes, sweep, run, place), figures, strict=True)
+            if figure is not None
+        ]
         if spots:
-            xs, drawn = [x for x, _ in spots], [one for _, one in spots]
-            estimates(axes, xs, [one.value for one in drawn], drawn, look, line=line, fill=FILLS[run.number])
-            told.append(f"{contestant} in {run.run_id} {wanted.speak(drawn[-1].value)}")
-    return told
+            xs, drawn = [x for x, _ in spots], [figure for _, figure in spots]
+            estimates(axes, xs, [figure.value for figure in drawn], drawn, look, line=line, fill=FILLS[run.number])
+            texts.append(f"{contestant} in {run.run_id} {metric.speak(drawn[-1].value)}")
+    return texts
 
 
-def _places(axes: Axes, sweep: Sweep, run: _Asking, place: int) -> list[float]:
-    """Beside one another, not over one another: intervals of neighbours stay readable."""
+def _spread_places(axes: Axes, sweep: Sweep, run: _RunWithQuestion, place: int) -> list[float]:
+    """Place contestants beside each other, not over each other, so that intervals stay readable."""
     count = len(run.looks) * run.of
     shift = place * run.of + run.number - (count - 1) / 2
     if not sweep.factor:
         return [shift]
-    values = _values(sweep)
+    values = _read_values(sweep)
     if axes.get_xscale() == "log":
         return [x * math.exp(shift * min(0.03, 0.3 / count)) for x in values]
     return [x + shift * min(0.012, 0.12 / count) * (max(values) - min(values)) for x in values]

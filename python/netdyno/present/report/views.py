@@ -367,7 +367,7 @@ def _format_loss(cell: CellFigures) -> list[str]:
 
 
 def _tabulate_trials(findings: ScenarioFindings) -> Table:
-    """List each valid trial over a transport that may lose messages: latencies, and the losses that they leave out."""
+    """List each valid trial over a transport that may lose messages: latencies, lost messages, and where these went."""
     headings = (
         *("load", "contestant", "block", "lost", "late", "duplicated", "reordered"),
         *("response mean", "response p50", "response p99"),
