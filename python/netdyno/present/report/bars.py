@@ -1,4 +1,4 @@
-"""Grouped bars: a group for each place of the axis, a bar for each of what is told apart there."""
+"""Grouped bars: a group for each place of the axis, a bar for each value of the other coordinate there."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LABEL_OF_BAR = 0.22
 """The share of the axis that the label of a bar takes."""
 
 
-def bars(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
-    """Horizontal bars, those of one place of the axis together: names and figures have room beside them."""
-    groups = [[spot for spot in of.spots if spot.at[chart.figure.along] == value] for value in chart.along]
+def bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+    """Draw horizontal bars, those of one place of the axis together: names and figures have room beside them."""
+    groups = [[spot for spot in chart_panel.spots if spot.at[chart.figure.along] == value] for value in chart.along]
     groups = [group for group in groups if group]
     count = sum(map(len, groups))
     with panel(AXIS_INCHES + BAR_INCHES * count + GROUP_INCHES * len(groups)) as axes:
         row, ticks = 0.0, []
         for group in groups:
             for number, spot in enumerate(group):
-                _bar(axes, row + number, chart, of, spot, looks)
+                _draw_bar(axes, row + number, chart, chart_panel, spot, looks)
             ticks.append(row + (len(group) - 1) / 2)
             row += len(group) + GROUP_INCHES / BAR_INCHES
         axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
@@ -36,24 +36,24 @@ def bars(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.spines["left"].set_visible(chart.figure.log is False)
         axis_across(axes, chart, room=0.2)
-        return finish(axes, figures.title(of), spoken(chart, of), name)
+        return finish(axes, figures.title(chart_panel), spoken(chart, chart_panel), name)
 
 
-def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks: Looks) -> None:
+def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, looks: Looks) -> None:
     look, number = look_of(chart, spot, looks)
-    published = next((one.value for one in of.published if one.at == spot.at), None)
-    one = spot.value
-    if one is None or not drawable(one, log=chart.figure.log):
+    published = next((figure.value for figure in chart_panel.published if figure.at == spot.at), None)
+    estimate = spot.value
+    if estimate is None or not drawable(estimate, log=chart.figure.log):
         text = figures.missing_word(spot) or METRICS[chart.figure.metric].speak(0.0)
         axes.annotate(
             text, (0, row), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=theme.MUTED, size=8
         )
     else:
-        _bar_itself(axes, row, one, look, shade(number, len(chart.across)), log=chart.figure.log)
-        label = METRICS[chart.figure.metric].speak(one.value) + loss_text(chart.figure, spot)
+        _draw_shape(axes, row, estimate, look, shade(number, len(chart.across)), log=chart.figure.log)
+        label = METRICS[chart.figure.metric].speak(estimate.value) + loss_text(chart.figure, spot)
         axes.annotate(
             label,
-            (_free_from(axes, one, published), row),
+            (_find_label_start(axes, estimate, published), row),
             (11 if spot.above else 6, 0),
             textcoords="offset points",
             va="center",
@@ -61,14 +61,14 @@ def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks
             color=look.ink,
         )
         if spot.above:
-            ring(axes, one.value, row, look)
+            ring(axes, estimate.value, row, look)
     if published is not None:
         hollow(axes, [published], [row])
 
 
-def _free_from(axes: Axes, one: Estimate, published: float | None) -> float:
-    """Where a bar's label begins: right of all that is drawn of it, and of the published mark where that is near."""
-    end = max([one.value, *one.points, *([one.interval.high] if one.interval else [])])
+def _find_label_start(axes: Axes, estimate: Estimate, published: float | None) -> float:
+    """Return where a bar's label begins: right of all its drawing, and of the published mark where that is near."""
+    end = max([estimate.value, *estimate.points, *([estimate.interval.high] if estimate.interval else [])])
     if published is None or published <= end:
         return end
     x = axes.get_xaxis_transform().transform
@@ -77,21 +77,21 @@ def _free_from(axes: Axes, one: Estimate, published: float | None) -> float:
     return published if near else end
 
 
-def _bar_itself(axes: Axes, row: float, one: Estimate, look: Look, opacity: float, *, log: bool) -> None:
+def _draw_shape(axes: Axes, row: float, estimate: Estimate, look: Look, opacity: float, *, log: bool) -> None:
     colour = look.stand_in
     if log:  # a bar without a 0 has no length: the value itself is marked
-        axes.plot([axes.get_xlim()[0], one.value], [row, row], color=theme.RULE, linewidth=0.8, zorder=1)
-        axes.plot([one.value], [row], marker=theme.SHAPES[look.shape].matplotlib, color=colour, zorder=3)
+        axes.plot([axes.get_xlim()[0], estimate.value], [row, row], color=theme.RULE, linewidth=0.8, zorder=1)
+        axes.plot([estimate.value], [row], marker=theme.SHAPES[look.shape].matplotlib, color=colour, zorder=3)
     else:
-        axes.barh(row, one.value, height=0.8, color=colour, alpha=opacity, zorder=2)
-        axes.barh(row, one.value, height=0.8, fill=False, edgecolor=colour, linewidth=0.9, zorder=2.5)
-    _whisker(axes, row, one, look)
+        axes.barh(row, estimate.value, height=0.8, color=colour, alpha=opacity, zorder=2)
+        axes.barh(row, estimate.value, height=0.8, fill=False, edgecolor=colour, linewidth=0.9, zorder=2.5)
+    _draw_whisker(axes, row, estimate, look)
 
 
-def _whisker(axes: Axes, row: float, one: Estimate, look: Look) -> None:
-    """The interval along x, and what each block measured."""
-    dots(axes, one.points, [row] * len(one.points), look.ink, 0.35, 2.0)
-    if one.interval is not None:
-        ends = [one.interval.low, one.interval.high]
+def _draw_whisker(axes: Axes, row: float, estimate: Estimate, look: Look) -> None:
+    """Draw the interval along x, and the value of each block."""
+    dots(axes, estimate.points, [row] * len(estimate.points), look.ink, 0.35, 2.0)
+    if estimate.interval is not None:
+        ends = [estimate.interval.low, estimate.interval.high]
         axes.plot(ends, [row, row], "-", color=theme.PAPER, linewidth=3.2, alpha=0.75, zorder=3.4)
         axes.plot(ends, [row, row], "|-", color=look.ink, linewidth=1.1, markersize=5, zorder=3.5)

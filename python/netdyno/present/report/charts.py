@@ -1,5 +1,4 @@
-"""What the template prints of the figures that an experiment asks for: legend, panels and the same as a table. No HTML
-here."""
+"""The view of a figure that an experiment requests: legend, panels and the same as a table. No HTML here."""
 
 from __future__ import annotations
 
@@ -51,10 +50,10 @@ class ChartView:
     chart: Chart
     note: str
     gaps: tuple[str, ...]
-    """Who has no figure where, and why."""
+    """Contestants without a figure: which, where and why."""
     keys: tuple[Key, ...]
     published: str
-    """What the legend calls the source's figures; empty where there are none."""
+    """The legend's name for the source's figures; empty where there are none."""
     marked: bool
     struck: bool
     hatched: bool
@@ -75,56 +74,65 @@ def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
     return ChartView(
         anchor=anchor,
         chart=chart,
-        note=_note(chart),
+        note=_describe_drawing(chart),
         gaps=figures.gaps(chart),
-        keys=tuple(_keys(chart)),
-        published=PUBLISHED_WORDS if any(of.published for of in chart.panels) else "",
+        keys=tuple(_list_keys(chart)),
+        published=PUBLISHED_WORDS if any(chart_panel.published for chart_panel in chart.panels) else "",
         marked=any(spot.above for spot in chart.spots),
         struck=is_surface and any(spot.set_aside for spot in chart.spots),
         hatched=is_surface and any(spot.value is None for spot in chart.spots),
         loss_bound=" or ".join(map(quantities.share, chart.loss_bounds)),
-        panels=tuple(draw(chart, of, looks, f"{anchor}-p{n}") for n, of in enumerate(_with_figures(chart)))
+        panels=tuple(
+            draw(chart, chart_panel, looks, f"{anchor}-p{number}")
+            for number, chart_panel in enumerate(_find_drawable(chart))
+        )
         if draw
         else (),
-        surfaces=tuple(surface(chart, of, scale) for of in chart.panels) if is_surface else (),
+        surfaces=tuple(surface(chart, chart_panel, scale) for chart_panel in chart.panels) if is_surface else (),
         scale=scale.legend() if is_surface else None,
         metric=METRICS[figure.metric].title,
-        table=_table(chart),
+        table=_tabulate_spots(chart),
         row_headers=len(figure.drawn),
     )
 
 
-def _with_figures(chart: Chart) -> list[ChartPanel]:
-    """The panels in which anything is to be seen."""
-    return [of for of in chart.panels if of.published or any(spot.value for spot in of.spots)]
+def _find_drawable(chart: Chart) -> list[ChartPanel]:
+    """Return the panels in which anything is to be seen."""
+    return [
+        chart_panel
+        for chart_panel in chart.panels
+        if chart_panel.published or any(spot.value for spot in chart_panel.spots)
+    ]
 
 
 # --- what stands over the panels ---------------------------------------------------------------------------------
 
 
-def _note(chart: Chart) -> str:
-    """What is drawn, and how sure it is."""
+def _describe_drawing(chart: Chart) -> str:
+    """Describe what is drawn, and how certain it is."""
     metric = METRICS[chart.figure.metric]
     mean = "mean" if metric.scale == "share" else "geometric mean"
-    told = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
+    sentences = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
     if metric.latency and any(spot.lost for spot in chart.spots):
-        told.append("Only messages that arrived have a response time.")
+        sentences.append("Only messages that arrived have a response time.")
     if any(spot.value and spot.value.interval for spot in chart.spots):
         drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
-        told.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
+        sentences.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
     if 0 < chart.blocks < FEWEST_BLOCKS:
         few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
-        told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
+        sentences.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":
-        told.append("The lowest stands first.")
-    told += [f"{name} is UNSAFE, and in no ranking and no claim." for name in chart.unsafe]
+        sentences.append("The lowest stands first.")
+    sentences += [f"{name} is UNSAFE, and in no ranking and no claim." for name in chart.unsafe]
     if chart.elsewhere:
-        told.append(f"{quantities.plural(chart.elsewhere, 'published figure')} for what was not run here: not drawn.")
-    return " ".join(told)
+        sentences.append(
+            f"{quantities.plural(chart.elsewhere, 'published figure')} for what was not run here: not drawn."
+        )
+    return " ".join(sentences)
 
 
-def _keys(chart: Chart) -> list[Key]:
-    """What tells apart that stands at one place of the axis."""
+def _list_keys(chart: Chart) -> list[Key]:
+    """Return the entries of the legend: the values that stand at one place of the axis."""
     figure = chart.figure
     if figure.kind in ("surface", "ladder") or not figure.across:
         return []
@@ -134,19 +142,19 @@ def _keys(chart: Chart) -> list[Key]:
     if figure.across == CONTESTANT:
         return [Key(text, contestant=str(value)) for value, text in names]
     if figure.kind == "bars" and not figure.log:
-        return [Key(text, opacity=shade(n, len(names))) for n, (_, text) in enumerate(names)]
-    dashes = [dash_array(n) if figure.kind == "curves" else None for n in range(len(names))]
-    return [Key(text, shape=n % len(theme.SHAPES), dash=dashes[n]) for n, (_, text) in enumerate(names)]
+        return [Key(text, opacity=shade(number, len(names))) for number, (_, text) in enumerate(names)]
+    dashes = [dash_array(number) if figure.kind == "curves" else None for number in range(len(names))]
+    return [Key(text, shape=number % len(theme.SHAPES), dash=dashes[number]) for number, (_, text) in enumerate(names)]
 
 
 # --- the same as a table -----------------------------------------------------------------------------------------
 
 
-def _table(chart: Chart) -> Table:
-    """Every cell of the figure, with what could not be drawn of it."""
+def _tabulate_spots(chart: Chart) -> Table:
+    """Return every cell of the figure, also what could not be drawn of it."""
     figure = chart.figure
     lossy = any(spot.lost is not None for spot in chart.spots)
-    published = {tuple(one.at.items()): one for of in chart.panels for one in of.published}
+    published = {tuple(entry.at.items()): entry for chart_panel in chart.panels for entry in chart_panel.published}
     titles = [METRICS[name].title for name in (figure.metric, *figure.below)]
     headings = (
         *figure.drawn,
@@ -155,24 +163,24 @@ def _table(chart: Chart) -> Table:
         *(("lost",) if lossy else ()),
         "trials",
     )
-    rows = [_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
+    rows = [_make_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
     measured = {tuple(spot.at.items()) for spot in chart.spots}
-    alone = [one for at, one in published.items() if at not in measured]
-    return Table(headings, (*rows, *(_published_row(chart, one, lossy=lossy) for one in alone)))
+    alone = [entry for place, entry in published.items() if place not in measured]
+    return Table(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in alone)))
 
 
-def _row(
+def _make_row(
     chart: Chart, spot: Spot, published: Mapping[tuple[tuple[str, type_level], ...], Published], *, lossy: bool
 ) -> tuple[str, ...]:
     figure = chart.figure
     names = [figures.name_of(name, spot.at[name], chart.unsafe) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
-    told = [
-        quantities.DASH if one is None else with_interval(one, metric.speak)
-        for one, metric in zip(spot.estimates, metrics, strict=True)
+    texts = [
+        quantities.DASH if estimate is None else with_interval(estimate, metric.speak)
+        for estimate, metric in zip(spot.estimates, metrics, strict=True)
     ]
     if spot.missing:
-        told[0] = figures.missing(spot)
+        texts[0] = figures.missing(spot)
     theirs = published.get(tuple(spot.at.items()))
     lost = (
         quantities.DASH
@@ -182,22 +190,22 @@ def _row(
     struck = f", {spot.set_aside} excluded" if spot.set_aside else ""
     return (
         *names,
-        *told,
+        *texts,
         *((metrics[0].speak(theirs.value) if theirs else quantities.DASH,) if published else ()),
         *((lost,) if lossy else ()),
         f"{spot.trials} of {spot.planned}{struck}",
     )
 
 
-def _published_row(chart: Chart, one: Published, *, lossy: bool) -> tuple[str, ...]:
-    """What only the source measured."""
+def _make_published_row(chart: Chart, published: Published, *, lossy: bool) -> tuple[str, ...]:
+    """Return the row of a figure that only the source measured."""
     figure = chart.figure
-    names = [figures.name_of(name, one.at[name], chart.unsafe) for name in figure.drawn]
+    names = [figures.name_of(name, published.at[name], chart.unsafe) for name in figure.drawn]
     dashes = [quantities.DASH] * (1 + len(figure.below))
     return (
         *names,
         *dashes,
-        METRICS[figure.metric].speak(one.value),
+        METRICS[figure.metric].speak(published.value),
         *((quantities.DASH,) if lossy else ()),
         "not run",
     )

@@ -33,7 +33,7 @@ MOST_CURVES = 3
 """Percentile panels are drawn for this many levels; the others stand in the table."""
 MOST_SWEEPS = 6
 """Levels of the factors beside the axis that have panels of their own, from the first to the last; the others stand in
-the table, for a page of a hundred panels is read by nobody and is too large."""
+the table: a page of a hundred panels is too large, and too long to read."""
 FACTOR_AXES = {
     "connections": "connections",
     "rate": "offered rate, messages per second",
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def sweeps(findings: ScenarioFindings) -> list[Sweep]:
-    """One sweep per combination of the other factors; connections are the axis wherever they vary."""
+    """Return one sweep per combination of the other factors; connections are the axis wherever they vary."""
     numeric = [
         name
         for name, values in findings.scenario.factors.items()
@@ -79,20 +79,20 @@ def sweeps(findings: ScenarioFindings) -> list[Sweep]:
 
 
 def measured_sweeps(findings: ScenarioFindings) -> list[Sweep]:
-    """Those with anything to draw."""
+    """Return the sweeps with anything to draw."""
     measured = {cell.level for cell in findings.cells}
     return [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
 
 
-def _spread(found: Sequence[Sweep], most: int) -> list[Sweep]:
-    """At most so many, from the first to the last."""
-    if len(found) <= most:
-        return list(found)
-    return [found[round(number * (len(found) - 1) / (most - 1))] for number in range(most)]
+def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
+    """Return at most `most` sweeps, from the first to the last."""
+    if len(measured) <= most:
+        return list(measured)
+    return [measured[round(number * (len(measured) - 1) / (most - 1))] for number in range(most)]
 
 
 def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
-    """Throughput, median and 99th percentile over the levels; the mean where it is what is ranked, and the loss where
+    """Draw throughput, median and 99th percentile over the levels; the mean where it is ranked, and the loss where
     messages may be lost."""
     lag = send_lag(findings)
 
@@ -108,33 +108,33 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
             "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
         )
 
-    wanted: list[tuple[str, Figure, Ready, Speak]] = [
+    metrics: list[tuple[str, Figure, Ready, Speak]] = [
         ("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
         ("Median response time", lambda cell: cell.response_ns.p50, latency, quantities.duration),
         ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency, quantities.duration),
     ]
     if findings.scenario.metric == "mean":
-        wanted.insert(1, ("Mean response time", lambda cell: cell.mean_ns, latency, quantities.duration))
+        metrics.insert(1, ("Mean response time", lambda cell: cell.mean_ns, latency, quantities.duration))
     if findings.may_lose:
-        wanted.append(("Messages lost", _lost, loss, quantities.share))
+        metrics.append(("Messages lost", _read_loss, loss, quantities.share))
     panels = []
-    for number, sweep in enumerate(_spread(measured_sweeps(findings), MOST_SWEEPS)):
-        for kind, (title, figure, ready, speak) in enumerate(wanted):
+    for number, sweep in enumerate(_pick_spread(measured_sweeps(findings), MOST_SWEEPS)):
+        for kind, (title, figure, ready, speak) in enumerate(metrics):
             full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
-            alt = _spoken(full_title, findings, sweep.levels[-1], figure, speak)
-            draw = _lines if sweep.factor else _dots
+            alt = _describe_panel(full_title, findings, sweep.levels[-1], figure, speak)
+            draw = _draw_lines if sweep.factor else _draw_dots
             with panel() as axes:
                 draw(axes, findings, sweep, figure, looks, ready)
                 panels.append(finish(axes, full_title, alt, f"{name}-perf{number}{kind}"))
     return panels
 
 
-def _lost(cell: CellFigures) -> Estimate:
+def _read_loss(cell: CellFigures) -> Estimate:
     return cell.loss.lost if cell.loss else Estimate(0.0, None, ())
 
 
 def send_lag(findings: ScenarioFindings) -> float | None:
-    """The worst p99 of the send lag in ns; None where no message has a time to be sent at, or no load says it."""
+    """Return the worst p99 of the send lag in ns; None where messages have no scheduled time, or no load reports it."""
     if not findings.scenario.scheduled:
         return None
     return max((cell.send_lag.p99_ns for cell in findings.cells), default=0.0) or None
@@ -147,25 +147,29 @@ def _mark_send_lag(axes: Axes, lag: float) -> None:
     )
 
 
-def _spoken(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Speak) -> str:
+def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Speak) -> str:
     cells = [cell for cell in findings.cells if cell.level == level.key]
-    told = "; ".join(f"{cell.contestant} {speak(figure(cell).value)}{_loss_beside(findings, cell)}" for cell in cells)
-    return f"{title}. At {level.label}: {told}. All values stand in the table of this section."
+    values = "; ".join(
+        f"{cell.contestant} {speak(figure(cell).value)}{_describe_loss(findings, cell)}" for cell in cells
+    )
+    return f"{title}. At {level.label}: {values}. All values stand in the table of this section."
 
 
-def _loss_beside(findings: ScenarioFindings, cell: CellFigures) -> str:
+def _describe_loss(findings: ScenarioFindings, cell: CellFigures) -> str:
     if not findings.may_lose:
         return ""
     return f" ({quantities.share(cell.lost)} lost{f' {loss_words.MARK}' if cell.marked else ''})"
 
 
-def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
+def _draw_lines(
+    axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready
+) -> None:
     assert sweep.factor is not None
     values = [float(level.values[sweep.factor]) for level in sweep.levels]
     level_axis(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
     for number, (name, look) in enumerate(looks.items()):
-        found = [findings.cell(name, level.key) for level in sweep.levels]
-        cells = [(x, cell) for x, cell in zip(values, found, strict=True) if cell]
+        level_cells = [findings.cell(name, level.key) for level in sweep.levels]
+        cells = [(x, cell) for x, cell in zip(values, level_cells, strict=True) if cell]
         if not cells:
             continue
         # Beside one another, not over one another: intervals of neighbours stay readable.
@@ -174,14 +178,16 @@ def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure,
         span = max(values) - min(values)
         xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
         drawn = [figure(cell) for _, cell in cells]
-        estimates(axes, xs, [one.value for one in drawn], drawn, look, line="-")
+        estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
         for x, (_, cell) in zip(xs, cells, strict=True):
             _mark_loss(axes, x, figure(cell), cell, look)
     ready(axes)
 
 
-def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
-    """One level: the contestants side by side, named below by their markers' legend."""
+def _draw_dots(
+    axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready
+) -> None:
+    """Draw one level: the contestants side by side, named below by their markers' legend."""
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
             estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
@@ -196,33 +202,33 @@ def estimates(
     axes: Axes,
     xs: Sequence[float],
     ys: Sequence[float],
-    found: Sequence[Estimate],
+    drawn: Sequence[Estimate],
     look: Look,
     *,
     line: object = "",
     fill: str = "full",
     along: Literal["x", "y"] = "y",
 ) -> None:
-    """Estimates with their intervals, and behind them what each block measured. `fill` is that of
-    the markers, `along` the axis of their values."""
+    """Draw estimates with their intervals, and behind them the values of the blocks. `fill` is that of the markers,
+    `along` the axis of their values."""
     colour, marker = look.stand_in, theme.SHAPES[look.shape].matplotlib
-    places = list(zip(ys if along == "x" else xs, found, strict=True))
-    points = [(place, point) for place, one in places for point in one.points]
-    spans = [(place, one.interval) for place, one in places if one.interval]
+    places = list(zip(ys if along == "x" else xs, drawn, strict=True))
+    points = [(place, point) for place, estimate in places for point in estimate.points]
+    spans = [(place, estimate.interval) for place, estimate in places if estimate.interval]
     ends = [(place, end) for place, span in spans for end in (span.low, span.high, None)]
-    dots(axes, *_columns(points, turned=along == "x"), colour, 0.3, 2.4)
-    axes.plot(*_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
+    dots(axes, *_split_columns(points, turned=along == "x"), colour, 0.3, 2.4)
+    axes.plot(*_split_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
     axes.plot(xs, ys, linestyle=line, marker=marker, fillstyle=fill, markerfacecoloralt="none", color=colour, zorder=3)
 
 
-def _columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> tuple[list[float], list[float]]:
-    """x and y of points; what is None ends a line."""
-    first, second = [one for one, _ in points], [math.nan if one is None else one for _, one in points]
+def _split_columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> tuple[list[float], list[float]]:
+    """Return x and y of points; None ends a line."""
+    first, second = [place for place, _ in points], [math.nan if value is None else value for _, value in points]
     return (second, first) if turned else (first, second)
 
 
 def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look: Look) -> None:
-    """A ring around each trial that lost more than the bound, and around the estimate that it is part of."""
+    """Draw a ring around each trial that lost more than the bound, and around the estimate that it is part of."""
     if cell.loss is None or not cell.marked:
         return
     ring(axes, x, estimate.value, look)
@@ -232,15 +238,15 @@ def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look
 
 
 def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
-    """Response time by percentile, a panel per level: the first, the middle and the last where there are many."""
+    """Draw response time by percentile, a panel per level: the first, the middle and the last where there are many."""
     measured = {cell.level for cell in findings.cells}
     chosen = [level for level in findings.levels if level.key in measured]
     if len(chosen) > MOST_CURVES:
         chosen = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
-    return [_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
+    return [_draw_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
 
 
-def _curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str) -> Panel:
+def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str) -> Panel:
     title = f"At {level.label}"
     lag = send_lag(findings)
     with panel() as axes:
@@ -258,11 +264,13 @@ def _curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str
             _mark_send_lag(axes, lag)
         nines_axis(axes)
         duration_axis(axes, "response time")
-        alt = _spoken(f"Response time by percentile at {level.label}", findings, level, _p999, quantities.duration)
+        alt = _describe_panel(
+            f"Response time by percentile at {level.label}", findings, level, _read_p999, quantities.duration
+        )
         return finish(axes, title, alt.replace(f"At {level.label}:", "At percentile 99.9:"), name)
 
 
-def _p999(cell: CellFigures) -> Estimate:
+def _read_p999(cell: CellFigures) -> Estimate:
     return cell.response_ns.p999
 
 
@@ -278,15 +286,15 @@ class Bars:
     parts: Callable[[Cost], tuple[Estimate, ...]]
     label: Callable[[Cost], str]
     room: float = 1.28
-    """How much longer than its longest bar the axis is, for the labels."""
+    """The length of the axis, in longest bars: the rest is for the labels."""
 
 
 UNKNOWN = "unknown"
 
 
 def switches(cost: Cost) -> tuple[Estimate, ...]:
-    """Voluntary ones, then the others; none where they are not known."""
-    return tuple(one for one in (cost.voluntary_switches, cost.involuntary_switches) if one is not None)
+    """Return the voluntary ones, then the involuntary ones; none where they are not known."""
+    return tuple(count for count in (cost.voluntary_switches, cost.involuntary_switches) if count is not None)
 
 
 COSTS = (
@@ -300,51 +308,55 @@ COSTS = (
         "Context switches per message",
         "switches per message",
         lambda cost: switches(cost),
-        lambda cost: quantities.three_digits(sum(one.value for one in switches(cost))) if switches(cost) else UNKNOWN,
+        lambda cost: (
+            quantities.three_digits(sum(count.value for count in switches(cost))) if switches(cost) else UNKNOWN
+        ),
     ),
     Bars(
         "Peak memory of the server",
         "MiB resident at the peak",
-        lambda cost: (_mebibytes(cost.rss_peak_bytes),),
+        lambda cost: (_to_mebibytes(cost.rss_peak_bytes),),
         lambda cost: f"{quantities.memory(cost.rss_peak_bytes.value)}, {quantities.plural(cost.threads, 'thread')}",
         room=1.95,
     ),
 )
 
 
-def _mebibytes(estimate: Estimate) -> Estimate:
+def _to_mebibytes(estimate: Estimate) -> Estimate:
     return Estimate(estimate.value / 2**20, None, tuple(point / 2**20 for point in estimate.points))
 
 
 def costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
-    """CPU, context switches and memory at the heaviest level."""
+    """Draw CPU, context switches and memory at the heaviest level."""
     if not any(cell.cost for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
-    return [_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
+    return [_draw_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
 
 
-def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
+def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
     level = findings.heaviest
-    order = [one.contestant for one in findings.standings]
-    rows = [(who, cell.cost) for who in order if (cell := findings.cell(who, level.key)) and cell.cost]
-    told = "; ".join(f"{who} {bars.label(cost)}" for who, cost in rows)
+    order = [standing.contestant for standing in findings.standings]
+    rows = [
+        (contestant, cell.cost) for contestant in order if (cell := findings.cell(contestant, level.key)) and cell.cost
+    ]
+    values = "; ".join(f"{contestant} {bars.label(cost)}" for contestant, cost in rows)
     marked = {cell.contestant for cell in findings.cells if cell.level == level.key and cell.marked}
     with panel(height=0.85 + 0.36 * len(rows)) as axes:
-        for row, (who, cost) in enumerate(rows):
-            _bar(axes, row, bars, cost, looks[who], marked=who in marked)
-        axes.set_yticks(range(len(rows)), [who for who, _ in rows])
+        for row, (contestant, cost) in enumerate(rows):
+            _draw_bar(axes, row, bars, cost, looks[contestant], marked=contestant in marked)
+        axes.set_yticks(range(len(rows)), [contestant for contestant, _ in rows])
         axes.tick_params(axis="y", length=0)
-        for (who, _), label in zip(rows, axes.get_yticklabels(), strict=True):
-            label.set_color(looks[who].ink)
+        for (contestant, _), label in zip(rows, axes.get_yticklabels(), strict=True):
+            label.set_color(looks[contestant].ink)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(0, axes.get_xlim()[1] * bars.room)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(bars.axis)
         axes.grid(axis="x")
-        return finish(axes, bars.title, f"{bars.title}, at {level.label}: {told}.", name)
+        return finish(axes, bars.title, f"{bars.title}, at {level.label}: {values}.", name)
 
 
-def _bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bool) -> None:
+def _draw_bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bool) -> None:
     left = 0.0
     for number, part in enumerate(bars.parts(cost)):
         axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
