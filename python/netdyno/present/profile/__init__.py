@@ -1,4 +1,4 @@
-"""Flame graphs, on a page of their own or in a report: what the script is given, the script, and its style."""
+"""Flame graphs, on a page of their own or in a report: the script, its input, and its style."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ MOST_OF_PAGE = 3_000_000
 """Characters of a page that has nothing else."""
 
 
-def data(asked: Sequence[Profiled], most: int) -> Markup:
-    """That JSON, in about so many characters at most."""
-    return templates.json_of(packing.document(asked, most))
+def data(loads: Sequence[Profiled], most: int) -> Markup:
+    """Return that JSON, in about `most` characters at most."""
+    return templates.json_of(packing.document(loads, most))
 
 
-def page(found: Profiled) -> str:
-    """Of one server's profiles, or of several, of which two are held against each other."""
+def page(profiled: Profiled) -> str:
+    """Return the page of one server's profiles, or of several, of which two are compared."""
     return (
         templates.of(HERE)
         .get_template("page.html.j2")
         .render(
-            servers=found.servers,
-            load=found.load,
+            servers=profiled.servers,
+            load=profiled.load,
             what_it_is=prose.WHAT_IT_IS,
             style=templates.style(STYLE),
-            data=data([found], MOST_OF_PAGE),
+            data=data([profiled], MOST_OF_PAGE),
             script=Markup(SCRIPT.read_text(encoding="utf-8")),
         )
     )

@@ -18,22 +18,22 @@ WHOLE = 100_000
 LEAST_SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 """A frame below the first is narrower than a pixel; the others are for more profiles than there is room for."""
 FUNCTIONS_TO = 0.2
-"""Functions are told down to this part of the least share of a frame: many frames may be one function's."""
+"""Functions are listed down to this part of the least share of a frame: many frames may be one function's."""
 MOST_FRAMES = 2500
 MOST_ROWS = 200
 SORTS: tuple[Sort, ...] = ("on-cpu", "off-cpu")
 
 
 class Packed(NamedTuple):
-    """Of each frame that is drawn, callers first: the number of its name, how deep it lies, its share, and the share in
-    which it called nobody. `left_out` were too narrow, or too many."""
+    """Each frame that is drawn, callers first: the number of its name, its depth, its share, and the share in which it
+    called no other. `left_out` were too narrow, or too many."""
 
     frames: list[int]
     left_out: int
 
 
 class _Names:
-    """Each name once, by its number."""
+    """The number of each name."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -42,43 +42,45 @@ class _Names:
         return self.numbers.setdefault(name, len(self.numbers))
 
 
-def document(asked: Sequence[Profiled], most: int) -> dict[str, object]:
-    """What the script is given; below `most` characters as JSON, if that can be had by leaving out what is narrow."""
-    trees = [[flames.tree(one.stacks) for one in each.profiles] for each in asked]
-    told = [[flames.functions(one) for one in each.profiles] for each in asked]
-    found: dict[str, object] = {}
+def document(loads: Sequence[Profiled], most: int) -> dict[str, object]:
+    """Return the input of the script; below `most` characters as JSON, if leaving out narrow frames achieves that."""
+    trees = [[flames.tree(profile.stacks) for profile in load.profiles] for load in loads]
+    all_functions = [[flames.functions(profile) for profile in load.profiles] for load in loads]
+    content: dict[str, object] = {}
     for least in LEAST_SHARES:
         names = _Names()
         questions = [
-            _question(each, own_trees, own_functions, names, least)
-            for each, own_trees, own_functions in zip(asked, trees, told, strict=True)
+            _pack_question(load, own_trees, own_functions, names, least)
+            for load, own_trees, own_functions in zip(loads, trees, all_functions, strict=True)
         ]
-        found = {"names": list(names.numbers), "questions": questions, "least": least, "kernel": KERNEL}
-        if len(json.dumps(found, separators=(",", ":"))) < most:
+        content = {"names": list(names.numbers), "questions": questions, "least": least, "kernel": KERNEL}
+        if len(json.dumps(content, separators=(",", ":"))) < most:
             break
-    return found
+    return content
 
 
-def _question(
-    asked: Profiled, trees: Sequence[Flame], told: Sequence[dict[str, float]], names: _Names, least: float
+def _pack_question(
+    load: Profiled, trees: Sequence[Flame], all_functions: Sequence[dict[str, float]], names: _Names, least: float
 ) -> dict[str, object]:
-    servers = asked.servers
+    servers = load.servers
     parts: list[dict[str, object]] = []
     for sort in SORTS:
-        own: list[dict[str, object] | None] = [None] * len(servers)
-        for one, tree, functions in zip(asked.profiles, trees, told, strict=True):
-            if one.sort == sort:
-                own[servers.index(one.server)] = _profile(one, tree, functions, names, least)
+        by_server: list[dict[str, object] | None] = [None] * len(servers)
+        for profile, tree, functions in zip(load.profiles, trees, all_functions, strict=True):
+            if profile.sort == sort:
+                by_server[servers.index(profile.server)] = _pack_profile(profile, tree, functions, names, least)
         nothing = {"notes": ["no profile is stored"], "frames": [], "functions": [], "left_out": 0}
-        parts.append({"title": prose.TITLES[sort], "profiles": [one or nothing for one in own]})
+        parts.append({"title": prose.TITLES[sort], "profiles": [packed or nothing for packed in by_server]})
     return {"servers": servers, "parts": parts}
 
 
-def _profile(one: Profile, tree: Flame, functions: dict[str, float], names: _Names, least: float) -> dict[str, object]:
-    packed = pack(tree, names, least) if one.stacks else Packed([], 0)
+def _pack_profile(
+    profile: Profile, tree: Flame, functions: dict[str, float], names: _Names, least: float
+) -> dict[str, object]:
+    packed = pack(tree, names, least) if profile.stacks else Packed([], 0)
     shares = {names.number(name): share for name, share in functions.items() if share >= FUNCTIONS_TO * least}
     return {
-        "notes": prose.notes(one),
+        "notes": prose.notes(profile),
         "frames": packed.frames,
         "functions": [number for name, share in shares.items() for number in (name, round(WHOLE * share))],
         "left_out": packed.left_out,
@@ -86,7 +88,7 @@ def _profile(one: Profile, tree: Flame, functions: dict[str, float], names: _Nam
 
 
 def pack(root: Flame, names: _Names, least: float) -> Packed:
-    """Where there are too many frames, those far from the root are left out."""
+    """Pack a tree; where there are too many frames, those far from the root are left out."""
     drawn: set[int] = set()
     left_out = 0
     waiting: deque[tuple[Flame, int]] = deque([(root, 0)])

@@ -1,4 +1,4 @@
-"""A run without what is nobody's business: where on a machine it was made, by whom, and on which host. Pure."""
+"""The removal of private data from a run: paths, users and hosts of the machine that it was made on. Pure."""
 
 from __future__ import annotations
 
@@ -16,59 +16,63 @@ from netdyno.store.profiles import Stored
 _PATH = re.compile(
     r"""(?:(?<![\w./~…-])|(?<=-[BIL])|(?<=-isystem)|(?<=file://))/(?!(?:usr|proc|sys|dev|etc|bin|lib)/)[\w.~@+-]+(?:/[^\s/"'`:,;()<>|]*)+"""
 )
-"""Of two parts and more; where a system has its own files is the same everywhere. A shorter one may be what a request
-asks for."""
+"""A path of two parts and more, but not to a system's own files, which are the same everywhere. A shorter one may be
+the path of a request."""
 _LEFT = "…/"
 _HOME = re.compile(r"/(?:home|Users)/([\w.+-]+)")
-"""The folder of a user, whose name it has."""
+"""The folder of a user, with the user's name."""
 _CREDENTIALS = re.compile(
     r"""(?<=://)[^\s/"'`<>?#]*@"""  # RFC 3986, 3.2.1
     r"""|(?<=://)[^\s/:@"'`<>?#]*:(?!\d+/)[^\s"'`<>]*@"""  # a password that holds what should be escaped, and no port
     r"""|(?<![\w./:@%+-])[\w.%+-]+:(?!//)[^\s/:"'`<>]+@(?=[\w[])"""  # without a scheme, as curl(1) and MySQL have it
 )
-"""Of a URL: a user, and perhaps a password."""
+"""The user in a URL, and perhaps a password."""
 _USER = re.compile(r"""(?<!\w)((?:SUDO_)?USER(?:NAME)?|LOGNAME)=[^\s"';:,]+""")
 _TILDE = re.compile(r"(?<![\w./~…-])~[A-Za-z_][\w.-]*")
-"""Of a shell: the folder of a user (tilde expansion, POSIX.1-2017, 2.6.1)."""
+"""The folder of a user, as a shell has it (tilde expansion, POSIX.1-2017, 2.6.1)."""
 _WORDS = frozenset({"root", "localhost", "127.0.0.1", "user", "users", "server", "client", "test", "build", "work"})
-"""Names that are words of anything."""
+"""Names that are common words."""
 _HOST = re.compile(r"(\S+) at (?:\w+://)?(\S+?)(?::\d+)?, kernel ")
-"""As a run on a cluster says it of each of its hosts."""
+"""A host in the environment of a run on a cluster."""
 _FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command", "host"})
-"""Keys under which a name of a user or a host is no name of anything else."""
+"""Keys of texts in which the name of a user or a host names nothing else."""
 _ENCODED = frozenset({"histogram"})
-"""Keys whose values are no text: base64 has slashes."""
+"""Keys of values that are no text: base64 has slashes."""
 
 
 class Private(NamedTuple):
-    """What this machine is known to have: folders, and names of users and hosts."""
+    """The known private data of this machine: folders, and names of users and hosts."""
 
     folders: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
 
 class Left(NamedTuple):
-    """What is left of a text: without places, and without names as well."""
+    """Functions that remove paths from a text, or names as well."""
 
     placeless: Callable[[str], str]
     nameless: Callable[[str], str]
 
 
 def left(run: Run, private: Private) -> Left:
-    """Of any text of the run."""
-    folders = sorted((one for one in private.folders if one.strip("/")), key=len, reverse=True)
-    known = re.compile("|".join(rf"{re.escape(one.rstrip('/'))}(?![\w.-])" for one in folders)) if folders else None
-    hosts = [_HOST.findall(str(said)) for key, said in run.environment.items() if key.startswith((OF_CLUSTER, OF_LOAD))]
+    """Return the functions that clean any text of the run."""
+    folders = sorted((folder for folder in private.folders if folder.strip("/")), key=len, reverse=True)
+    known = (
+        re.compile("|".join(rf"{re.escape(folder.rstrip('/'))}(?![\w.-])" for folder in folders)) if folders else None
+    )
+    hosts = [
+        _HOST.findall(str(value)) for key, value in run.environment.items() if key.startswith((OF_CLUSTER, OF_LOAD))
+    ]
     homes = _HOME.findall(msgspec.json.encode(run).decode())
-    own = (*private.names, *homes, *(name for found in hosts for pair in found for name in pair))
-    names = [one for one in dict.fromkeys(own) if len(one) > 2 and one not in _WORDS]
+    candidates = (*private.names, *homes, *(name for pairs in hosts for pair in pairs for name in pair))
+    names = [name for name in dict.fromkeys(candidates) if len(name) > 2 and name not in _WORDS]
     called = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])") if names else None
 
     def placeless(text: str) -> str:
         text = _CREDENTIALS.sub("…@", text)
         text = known.sub("…", text) if known else text
         text = _TILDE.sub("…", _USER.sub(r"\1=…", text))
-        return _PATH.sub(lambda found: _shortened(found[0].rstrip("/")), text)
+        return _PATH.sub(lambda path: _shorten(path[0].rstrip("/")), text)
 
     def nameless(text: str) -> str:
         return called.sub("…", placeless(text)) if called else placeless(text)
@@ -76,54 +80,54 @@ def left(run: Run, private: Private) -> Left:
     return Left(placeless, nameless)
 
 
-def _shortened(path: str) -> str:
-    """A path without the folders that lead to it; of a user's own folder nothing."""
+def _shorten(path: str) -> str:
+    """Return a path without the folders that lead to it, and nothing of a user's own folder."""
     head, _, name = path.rpartition("/")
     return "…" if head.rpartition("/")[2] in ("home", "Users") else _LEFT + name
 
 
 def without(run: Run, private: Private) -> Run:
-    """The run as it may be passed on."""
-    built: Any = _walked(msgspec.to_builtins(run), *left(run, private))
+    """Return the run without private data."""
+    built: Any = _clean_values(msgspec.to_builtins(run), *left(run, private))
     return msgspec.convert(built, Run)
 
 
-def profiled_without(stored: Stored, of: Left) -> Stored:
-    """Its profiles, the same. A frame may say where its source stands; frames that say the same afterwards are one."""
-    asked = tuple(
+def profiled_without(stored: Stored, cleaners: Left) -> Stored:
+    """Return a run's profiles without private data. A frame may have the path of its source; equal ones are merged."""
+    loads = tuple(
         replace(
-            each,
-            question=of.placeless(each.question),
-            load=of.nameless(each.load),
-            profiles=tuple(_profile(one, of) for one in each.profiles),
+            load,
+            question=cleaners.placeless(load.question),
+            load=cleaners.nameless(load.load),
+            profiles=tuple(_clean_profile(profile, cleaners) for profile in load.profiles),
         )
-        for each in stored.asked
+        for load in stored.asked
     )
-    return Stored(asked, tuple(of.nameless(text) for text in stored.damaged))
+    return Stored(loads, tuple(cleaners.nameless(text) for text in stored.damaged))
 
 
-def _profile(one: Profile, of: Left) -> Profile:
+def _clean_profile(profile: Profile, cleaners: Left) -> Profile:
     stacks: dict[Stack, float] = {}
-    for stack, amount in one.stacks.items():
-        cleaned = tuple(of.nameless(frame) for frame in stack)
+    for stack, amount in profile.stacks.items():
+        cleaned = tuple(cleaners.nameless(frame) for frame in stack)
         stacks[cleaned] = stacks.get(cleaned, 0.0) + amount
     return replace(
-        one,
-        server=of.placeless(one.server),
+        profile,
+        server=cleaners.placeless(profile.server),
         stacks=stacks,
-        unnamed=tuple(of.nameless(name) for name in one.unnamed),
-        missing=of.nameless(one.missing),
+        unnamed=tuple(cleaners.nameless(name) for name in profile.unnamed),
+        missing=cleaners.nameless(profile.missing),
     )
 
 
-def _walked(value: object, clean: Callable[[str], str], cleaner: Callable[[str], str]) -> object:
+def _clean_values(value: object, clean: Callable[[str], str], cleaner: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
         return {
-            clean(key) if isinstance(key, str) else key: each
+            clean(key) if isinstance(key, str) else key: item
             if key in _ENCODED
-            else _walked(each, cleaner if key in _FREE_TEXTS else clean, cleaner)
-            for key, each in value.items()
+            else _clean_values(item, cleaner if key in _FREE_TEXTS else clean, cleaner)
+            for key, item in value.items()
         }
-    return [_walked(each, clean, cleaner) for each in value] if isinstance(value, list | tuple) else value
+    return [_clean_values(item, clean, cleaner) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""What a published site holds, and its pages. Pure."""
+"""The contents of a published site, and its pages. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from netdyno.present.export.tables import escaped
 from netdyno.present.prose import environment as surroundings
 
 VERSION = 2
-"""1 knew no profiles."""
+"""Version 1 had no profiles."""
 FORMAT = "netdyno-site"
 HERE = Path(__file__).resolve().parent
 STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "system", "compiler", "compiler_flags")
-"""Of the environment, what a reader asks for first; all of it stands below."""
+"""The entries of the environment that a reader needs first; all stand below."""
 
 
 class Answer(Frozen):
-    """What a run says to a question or a claim: `verdict` is a word of protocol/findings.md."""
+    """A run's answer to a question, or to a claim; `verdict` is a word of protocol/findings.md."""
 
     name: Name
     verdict: Name
@@ -30,8 +30,8 @@ class Answer(Frozen):
 
 
 class Entry(Frozen):
-    """A version of a run in the site. `digest` is that of its export, `profiles` that of what its report has of them,
-    empty where it has none; `folder` is where it is from the site's root."""
+    """A version of a run in the site. `digest` is that of its export, `profiles` that of the profiles in its report,
+    empty where it has none; `folder` is relative to the site's root."""
 
     run_id: Name
     version: int
@@ -49,7 +49,7 @@ class Entry(Frozen):
 
 
 class Site(Frozen):
-    """The list of all that was published, the first first: `site.json` at the root."""
+    """All that was published, the oldest first: `site.json` at the root."""
 
     format: Name = FORMAT
     version: int = VERSION
@@ -73,7 +73,7 @@ FILES = (
 
 
 def folder_of(run_id: str, version: int) -> str:
-    """Where a version of a run is: whatever a run calls itself, it stays within the site."""
+    """Return the folder of a version of a run, within the site whatever the run calls itself."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", run_id).lstrip(".") or "run"
     return f"runs/{name[:150]}/{version}"
 
@@ -81,7 +81,7 @@ def folder_of(run_id: str, version: int) -> str:
 def entry(
     findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
 ) -> Entry:
-    """The line of a run, of what its export says."""
+    """Return the entry of a run, from its export."""
     run_id = str(findings["run_id"])
     dirty = " with changes" if environment.get("git_dirty") else ""
     return Entry(
@@ -97,59 +97,62 @@ def entry(
         machine=str(environment.get("cpu_model") or environment.get("kernel") or "unknown"),
         trials=int(findings["trials"]["valid"]),
         answers=tuple(
-            Answer(name=one["name"], verdict=one["verdict"], text=one["sentence"]) for one in findings["questions"]
+            Answer(name=question["name"], verdict=question["verdict"], text=question["sentence"])
+            for question in findings["questions"]
         ),
-        claims=tuple(Answer(name=one["id"], verdict=one["verdict"], text=one["text"]) for one in findings["claims"]),
+        claims=tuple(
+            Answer(name=claim["id"], verdict=claim["verdict"], text=claim["text"]) for claim in findings["claims"]
+        ),
     )
 
 
 def index(site: Site) -> str:
-    """The first page: the newest version of each run, and links to the older ones."""
-    return _page("index.html.j2", runs=_newest(site), root="")
+    """Return the first page: the newest version of each run, and links to the older ones."""
+    return _render_page("index.html.j2", runs=_group_by_run(site), root="")
 
 
 def summary(site: Site) -> str:
-    """The newest version of each run as a short text in Markdown: what it answers, and the claims by their verdict."""
-    return "# Published runs\n\n" + "\n".join(_summary(versions[0]) for versions in _newest(site))
+    """Describe the newest version of each run briefly in Markdown: its answers, and the claims by their verdict."""
+    return "# Published runs\n\n" + "\n".join(_summarize_run(versions[0]) for versions in _group_by_run(site))
 
 
-def _newest(site: Site) -> list[list[Entry]]:
-    """The versions of each run, the newest first, of runs as of versions."""
+def _group_by_run(site: Site) -> list[list[Entry]]:
+    """Return the versions of each run, the newest run and the newest version first."""
     by_run: dict[str, list[Entry]] = {}
-    for one in site.runs:
-        by_run.setdefault(one.run_id, []).insert(0, one)
+    for version in site.runs:
+        by_run.setdefault(version.run_id, []).insert(0, version)
     return sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
 
 
-def _summary(run: Entry) -> str:
+def _summarize_run(run: Entry) -> str:
     when = run.started_at[:16].replace("T", " ")
     made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
-    lines = [f"## {escaped(run.question)}", "", *_wrapped(escaped(made)), ""]
-    for one in run.answers:
-        lines += _wrapped(f"* **{escaped(one.name)}**: {escaped(one.text)}")
+    lines = [f"## {escaped(run.question)}", "", *_wrap(escaped(made)), ""]
+    for answer in run.answers:
+        lines += _wrap(f"* **{escaped(answer.name)}**: {escaped(answer.text)}")
     by_verdict: dict[str, list[str]] = {}
-    for one in run.claims:
-        by_verdict.setdefault(one.verdict.replace("_", " "), []).append(one.name)
+    for answer in run.claims:
+        by_verdict.setdefault(answer.verdict.replace("_", " "), []).append(answer.name)
     if by_verdict:
         lines.append("")
     for verdict, names in by_verdict.items():
-        lines += _wrapped(f"* {len(names)} {escaped(verdict)}: {escaped(', '.join(names))}")
+        lines += _wrap(f"* {len(names)} {escaped(verdict)}: {escaped(', '.join(names))}")
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     indent = "  " if text.startswith("* ") else ""
     return textwrap.wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def run_page(one: Entry, environment: Mapping[str, Any]) -> str:
-    """The page of a run: its answers, its files, and where it was made."""
+def run_page(version: Entry, environment: Mapping[str, Any]) -> str:
+    """Return the page of a run: its answers, its files, and where it was made."""
     stated = [(key, environment[key]) for key in STATED if key in environment]
     rest = [(key, value) for key, value in environment.items() if key not in STATED]
-    return _page("run.html.j2", run=one, files=FILES, stated=stated, rest=rest, root="../../../")
+    return _render_page("run.html.j2", run=version, files=FILES, stated=stated, rest=rest, root="../../../")
 
 
-def _page(template: str, **what: object) -> str:
+def _render_page(template: str, **values: object) -> str:
     environment = templates.of(HERE)
     environment.filters["entry"] = surroundings.entry
-    return environment.get_template(template).render(style=templates.style(HERE / "page.css"), **what)
+    return environment.get_template(template).render(style=templates.style(HERE / "page.css"), **values)
