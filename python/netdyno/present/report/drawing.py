@@ -1,4 +1,4 @@
-"""matplotlib as a drawer of small, theme-aware SVG panels: no colour, no font and no size is fixed in them."""
+"""Small, theme-aware SVG panels, drawn with matplotlib: no colour, no font and no size is fixed in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from netdyno.present.report import theme
 
 PANEL_INCHES = (4.5, 3.0)
 SVG_DPI = 72
-"""In which matplotlib writes SVG, and so must lay out."""
+"""The resolution in which matplotlib writes SVG, and so must lay out."""
 PAD = 3.0
 """Points around the labels of each axes."""
 FIRST_LEFT, FIRST_RIGHT = 0.3, 0.98
@@ -35,7 +35,7 @@ FIRST_LEFT, FIRST_RIGHT = 0.3, 0.98
 DEEPEST_GROUPS = 3
 """Groups within groups that matplotlib writes around a single line."""
 LABEL_SHARE = 0.09
-"""Of an axis that the label of a level takes."""
+"""The share of an axis that the label of a level takes."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "netdyno",
@@ -62,7 +62,7 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One finished figure: a title for people, an SVG, and the same in words for who does not see it."""
+    """One finished figure: a title, an SVG, and the same in words for readers who do not see it."""
 
     title: str
     svg: str
@@ -71,14 +71,14 @@ class Panel:
 
 @contextmanager
 def panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
-    """Axes in the house style; `finish` turns them into a Panel inside the context."""
+    """Yield axes in the house style; `finish` turns them into a Panel inside the context."""
     with stack([height]) as (axes,):
         yield axes
 
 
 @contextmanager
 def stack(heights: Sequence[float]) -> Iterator[tuple[Axes, ...]]:
-    """The same with several axes, one below the other over the same x. Heights are in inches, labels included."""
+    """Yield several such axes, one below the other over the same x. Heights are in inches, labels included."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(PANEL_INCHES[0], sum(heights)), dpi=SVG_DPI)
         figure.subplots_adjust(left=FIRST_LEFT, right=FIRST_RIGHT)
@@ -91,7 +91,7 @@ def stack(heights: Sequence[float]) -> Iterator[tuple[Axes, ...]]:
 
 
 def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
-    """The panel as inline SVG. `name` makes its ids unique in the page."""
+    """Return the panel as inline SVG. `name` makes its ids unique in the page."""
     out = io.StringIO()
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
@@ -105,19 +105,19 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
 
 
 def _make_room(figure: Figure) -> None:
-    """Place a column of axes so that their labels fit, as matplotlib's constrained layout does, which always measures
-    every text twice. Here that is so only where axes have become narrower, for labels inside stick out further then."""
+    """Place a column of axes so that their labels fit, as matplotlib's constrained layout does. That always measures
+    every text twice; here only where axes have become narrower, for labels inside stick out further then."""
     measured = figure.axes[0].bbox.width
-    if _place(figure) < measured:
-        _place(figure)
+    if _place_axes(figure) < measured:
+        _place_axes(figure)
 
 
-def _place(figure: Figure) -> float:
-    """Place them by their labels as they are: the widest decide the sides, and the heights keep their ratio. Returns
-    the width of the axes."""
+def _place_axes(figure: Figure) -> float:
+    """Place axes by their present labels: the widest decide the sides, and the heights keep their ratio. Return the
+    width of the axes."""
     width, height = figure.bbox.size
     inner = np.array([axes.bbox.extents for axes in figure.axes])
-    boxes = [axes.get_tightbbox(_ruler(), for_layout_only=True) or axes.bbox for axes in figure.axes]
+    boxes = [axes.get_tightbbox(_make_ruler(), for_layout_only=True) or axes.bbox for axes in figure.axes]
     outer = np.array([box.extents for box in boxes])
     left, below, right, above = (PAD + np.abs(outer - inner)).T
     shares = inner[:, 3] - inner[:, 1]
@@ -133,50 +133,50 @@ def _place(figure: Figure) -> float:
 
 
 @cache
-def _ruler() -> RendererSVG:
-    """The renderer that measures: matplotlib keeps the sizes of texts by renderer, and figures have many in common."""
+def _make_ruler() -> RendererSVG:
+    """Return the renderer that measures: matplotlib keeps sizes of texts by renderer, and figures share many texts."""
     return RendererSVG(*PANEL_INCHES, io.StringIO())  # type: ignore[no-untyped-call]
 
 
 def inline(svg: str, alt: str, name: str) -> str:
-    """A matplotlib file as part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
+    """Make a matplotlib file part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', partial(_opened, alt), svg)
+    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', partial(_open_tag, alt), svg)
     svg = svg.replace("xlink:href", "href")
     svg = re.sub(r"font: (?:\w+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     # Two decimals of a point are finer than a screen; text is left as it was written.
-    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorter, tag[0]), svg)
-    return harmless_lines(theme.themed(_small(re.sub(r"\n\s*", "\n", svg), name)))
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorten_number, tag[0]), svg)
+    return harmless_lines(theme.themed(_shrink(re.sub(r"\n\s*", "\n", svg), name)))
 
 
-def _opened(alt: str, tag: re.Match[str]) -> str:
+def _open_tag(alt: str, tag: re.Match[str]) -> str:
     return f'<svg viewBox="{tag[1]}" role="img" aria-label="{escape(alt)}">'
 
 
-def _shorter(number: re.Match[str]) -> str:
+def _shorten_number(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
-def _small(svg: str, name: str) -> str:
-    """The same picture in half the text: a page has a hundred of them. Ids that nothing refers to and groups that say
-    nothing go, and markers in a row share one style. `name` begins the ids that stay."""
+def _shrink(svg: str, name: str) -> str:
+    """Return the same picture in half the text: a page has a hundred of them. Unused ids and groups without attributes
+    go, and markers in a row share one style. `name` begins the ids that stay."""
     used = list(dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)))
     short = {old: f"{name}-{number}" for number, old in enumerate(used)}
-    svg = re.sub(r' id="([^"]*)"', lambda one: f' id="{short[one[1]]}"' if one[1] in short else "", svg)
-    svg = re.sub(r'(href="#|url\(#)([^")]+)', lambda one: one[1] + short[one[2]], svg)
+    svg = re.sub(r' id="([^"]*)"', lambda match: f' id="{short[match[1]]}"' if match[1] in short else "", svg)
+    svg = re.sub(r'(href="#|url\(#)([^")]+)', lambda match: match[1] + short[match[2]], svg)
     svg = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", svg)
     svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"\s*([A-Za-z])\s*", r"\1", path[0]).strip(), svg)
     svg = re.sub(r"M([-\d.]+ [-\d.]+)L\1(?![\d.])", r"M\1h0", svg)
     for _ in range(DEEPEST_GROUPS):
         svg = re.sub(r"<g>\n((?:(?!</?g\b)[^<]*<[^<]*)*?)</g>\n", r"\1", svg)
     marker = r'<use href="[^"]*" x="[^"]*" y="[^"]*"'
-    return re.sub(rf'{marker} style="([^"]*)"/>\n(?:{marker} style="\1"/>\n)+', _with_one_style, svg)
+    return re.sub(rf'{marker} style="([^"]*)"/>\n(?:{marker} style="\1"/>\n)+', _share_style, svg)
 
 
-def _with_one_style(markers: re.Match[str]) -> str:
+def _share_style(markers: re.Match[str]) -> str:
     return f'<g style="{markers[1]}">\n{markers[0].replace(f" style={chr(34)}{markers[1]}{chr(34)}", "")}</g>\n'
 
 
@@ -184,7 +184,7 @@ def _with_one_style(markers: re.Match[str]) -> str:
 
 
 def rate_axis(axes: Axes) -> None:
-    """Messages per second on y, from 0: a difference must look as large as it is."""
+    """Put messages per second on y, from 0: a difference must look as large as it is."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
@@ -193,7 +193,7 @@ def rate_axis(axes: Axes) -> None:
 
 
 def share_axis(axes: Axes, label: str) -> None:
-    """A share of all messages as a percentage on y, from 0."""
+    """Put a share of all messages as a percentage on y, from 0."""
     axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1e-6))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: quantities.share(value)))
@@ -202,14 +202,14 @@ def share_axis(axes: Axes, label: str) -> None:
 
 
 def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, opacity: float, size: float) -> None:
-    """Many small dots as one line of round ends: a page with thousands of them stays small. `size` is in points."""
-    x = [value for one in xs for value in (one, one, math.nan)]
-    y = [value for one in ys for value in (one, one, math.nan)]
+    """Draw many small dots as one line of round ends: a page with thousands stays small. `size` is in points."""
+    x = [value for place in xs for value in (place, place, math.nan)]
+    y = [value for place in ys for value in (place, place, math.nan)]
     axes.plot(x, y, "-", color=colour, alpha=opacity, linewidth=size, solid_capstyle="round", zorder=2)
 
 
 def ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = False) -> None:
-    """The mark of a loss above the bound, around what is drawn there of a contestant."""
+    """Draw the mark of a loss above the bound, around what is drawn there of a contestant."""
     size, width = (6.0, 0.8) if small else (11.5, 1.3)
     axes.plot(
         [x],
@@ -224,7 +224,7 @@ def ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = Fals
 
 
 def duration_axis(axes: Axes, label: str) -> None:
-    """Nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
+    """Put nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
     axes.set_yscale("log")
     log_ticks(axes.yaxis, *axes.get_ylim())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_duration(value)))
@@ -233,7 +233,7 @@ def duration_axis(axes: Axes, label: str) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Decades on a logarithmic axis, at 1, 2, 5 when the range is short; nothing between them."""
+    """Set ticks at the decades of a logarithmic axis, at 1, 2, 5 when the range is short; nothing between them."""
     subs = (1.0, 2.0, 5.0) if math.log10(high / low) < 2.5 else (1.0,)
     axis.set_major_locator(LogLocator(base=10, subs=subs))
     axis.set_minor_formatter(NullFormatter())
@@ -241,27 +241,27 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def linear_ticks(axis: Axis, top: float, scales: Sequence[float] = ()) -> None:
-    """A handful of round values from 0 to `top`, in the largest of the scales that it fills (1024 for KiB)."""
-    scale = max((one for one in scales if one <= top), default=1.0)
+    """Set ticks at a handful of round values from 0 to `top`, in the largest scale that it fills (1024 for KiB)."""
+    scale = max((scale for scale in scales if scale <= top), default=1.0)
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top / scale)
     axis.set_major_locator(FixedLocator([scale * tick for tick in ticks if 0 <= tick * scale <= top * 1.001]))
 
 
 def level_axis(axes: Axes, values: Sequence[float], label: str, *, log: bool | None = None) -> None:
-    """The measured levels as the only ticks, without those that have no room; logarithmic as asked, or where they span
-    more than a factor of eight."""
+    """Set the measured levels as the only ticks, without those that have no room; logarithmic as `log` says, by default
+    where they span more than a factor of eight."""
     if log is None:
         log = min(values) > 0 and max(values) / min(values) > 8
     if log:
         axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(_with_room(sorted(values), log=log)))
+    axes.xaxis.set_major_locator(FixedLocator(_select_with_room(sorted(values), log=log)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axes.set_xlabel(f"{label} (log scale)" if axes.get_xscale() == "log" else label)
 
 
-def _with_room(values: Sequence[float], *, log: bool) -> list[float]:
-    """Of rising values those that a label fits beside, the ends first."""
+def _select_with_room(values: Sequence[float], *, log: bool) -> list[float]:
+    """Return those of rising values that have room for a label, the ends first."""
     places = [math.log(value) if log else value for value in values]
     room = LABEL_SHARE * (places[-1] - places[0])
     kept = [len(values) - 1]
@@ -272,7 +272,7 @@ def _with_room(values: Sequence[float], *, log: bool) -> list[float]:
 
 
 def nines_axis(axes: Axes) -> None:
-    """Percentiles on the axis log 1/(1-q), out to 99.99: each step to the right is ten times rarer."""
+    """Put percentiles on the axis log 1/(1-q), out to 99.99: each step to the right is ten times rarer."""
     ticks = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
     axes.set_xlim(0, nines(99.99) + 0.05)
     axes.xaxis.set_major_locator(FixedLocator([nines(percent) for percent in ticks]))
@@ -285,7 +285,7 @@ def nines(percent: float) -> float:
 
 
 def short_number(value: float) -> str:
-    """A tick: 20k, 1.5M."""
+    """Format a tick: 20k, 1.5M."""
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{unit}"
@@ -293,7 +293,7 @@ def short_number(value: float) -> str:
 
 
 def short_duration(nanoseconds: float) -> str:
-    """A tick: 200 µs."""
+    """Format a tick: 200 µs."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if nanoseconds >= size * 0.9999:
             return f"{nanoseconds / size:g} {unit}"
@@ -301,7 +301,7 @@ def short_duration(nanoseconds: float) -> str:
 
 
 def short_memory(size_bytes: float) -> str:
-    """A tick: 64 MiB."""
+    """Format a tick: 64 MiB."""
     for size, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
         if size_bytes >= size:
             return f"{size_bytes / size:.3g} {unit}"

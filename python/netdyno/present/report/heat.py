@@ -18,8 +18,8 @@ from netdyno.present.report.theme import HEAT_STEPS
 
 @dataclass(frozen=True)
 class HeatCell:
-    """`step` is its colour, None where there is no figure. `tip` says all of it; `mark` what the loss is marked with,
-    `struck` whether trials in it were struck out, `published` what the source has there."""
+    """A cell. `step` is its colour, None where there is no figure. `tip` is its full text, `mark` the mark of its loss,
+    `struck` whether trials in it are invalid, `published` the source's figure there."""
 
     text: str
     step: int | None
@@ -45,7 +45,7 @@ class HeatPanel:
     along: str
     across: str
     published: tuple[str, ...]
-    """Each published figure with where it stands."""
+    """Each published figure with its place."""
 
 
 class Scale:
@@ -59,53 +59,56 @@ class Scale:
         self._speak = METRICS[chart.figure.metric].speak
 
     def step(self, value: float) -> int:
-        """The colour of a value, that of the nearest end beyond the scale."""
-        low, high, here = (self._place(one) for one in (self._low, self._high, max(value, self._low)))
-        return round((HEAT_STEPS - 1) * ((here - low) / (high - low) if high > low else 0.5))
+        """Return the colour of a value, that of the nearest end beyond the scale."""
+        low, high, place = (self._place(number) for number in (self._low, self._high, max(value, self._low)))
+        return round((HEAT_STEPS - 1) * ((place - low) / (high - low) if high > low else 0.5))
 
     def _place(self, value: float) -> float:
         return math.log(value) if self._log else value
 
     def legend(self) -> tuple[str, str, str]:
-        """What the first, the middle and the last colour stand for."""
+        """Return the values of the first, the middle and the last colour."""
         middle = math.sqrt(self._low * self._high) if self._log else (self._low + self._high) / 2
         return self._speak(self._low), self._speak(middle), self._speak(self._high)
 
 
-def surface(chart: Chart, of: ChartPanel, scale: Scale) -> HeatPanel:
+def surface(chart: Chart, chart_panel: ChartPanel, scale: Scale) -> HeatPanel:
     figure = chart.figure
-    along, across = _values(chart, figure.along), _values(chart, figure.across)
-    ringed = {_nearest(one, figure, along, across): one for one in of.published}
-    by_place = {(spot.at[figure.along], spot.at[figure.across]): spot for spot in of.spots}
+    along, across = _list_values(chart, figure.along), _list_values(chart, figure.across)
+    ringed = {_find_nearest_cell(published, figure, along, across): published for published in chart_panel.published}
+    by_place = {(spot.at[figure.along], spot.at[figure.across]): spot for spot in chart_panel.spots}
     rows = [
         HeatRow(
-            _short(figure.across, y),
-            tuple(_cell(chart, scale, by_place.get((x, y)), ringed.get((x, y)), x, y) for x in along),
+            _format_value(figure.across, y),
+            tuple(_make_cell(chart, scale, by_place.get((x, y)), ringed.get((x, y)), x, y) for x in along),
         )
         for y in across
     ]
     numeric = all(isinstance(value, int | float) for value in across)
     return HeatPanel(
-        title=figures.title(of),
-        columns=tuple(_short(figure.along, x) for x in along),
+        title=figures.title(chart_panel),
+        columns=tuple(_format_value(figure.along, x) for x in along),
         rows=tuple(reversed(rows) if numeric else rows),
         along=FACTOR_AXES.get(figure.along, figure.along),
         across=FACTOR_AXES.get(figure.across, figure.across),
-        published=tuple(_told(one, figure, _nearest(one, figure, along, across)) for one in of.published),
+        published=tuple(
+            _describe_published(published, figure, _find_nearest_cell(published, figure, along, across))
+            for published in chart_panel.published
+        ),
     )
 
 
-def _values(chart: Chart, name: str) -> list[type_level]:
+def _list_values(chart: Chart, name: str) -> list[type_level]:
     values = chart.along if name == chart.figure.along else chart.across
     return [value for value in values if value is not None]
 
 
-def _short(name: str, value: type_level) -> str:
-    """A value beside the name of its axis."""
+def _format_value(name: str, value: type_level) -> str:
+    """Format a value that stands beside the name of its axis."""
     return str(value) if isinstance(value, int | float) else figures.name_of(name, value)
 
 
-def _cell(
+def _make_cell(
     chart: Chart, scale: Scale, spot: Spot | None, published: Published | None, x: type_level, y: type_level
 ) -> HeatCell:
     figure, speak = chart.figure, METRICS[chart.figure.metric].speak
@@ -114,30 +117,33 @@ def _cell(
     if spot is None or spot.value is None:
         why = figures.missing(spot) if spot else "not run"
         return HeatCell("", None, f"{place}: {why}", published=theirs)
-    told = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
+    texts = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:
-        told.append(f"{quantities.share(spot.lost)} lost")
+        texts.append(f"{quantities.share(spot.lost)} lost")
     if spot.set_aside:
-        told.append(f"{spot.set_aside} excluded")
+        texts.append(f"{spot.set_aside} excluded")
     return HeatCell(
         text=speak(spot.value.value).removesuffix("/s"),
         step=scale.step(spot.value.value),
-        tip=f"{place}: {', '.join(told)}",
+        tip=f"{place}: {', '.join(texts)}",
         mark=loss.MARK if spot.above else "",
         struck=spot.set_aside > 0,
         published=theirs,
     )
 
 
-def _nearest(
-    one: Published, figure: Figure, along: Sequence[type_level], across: Sequence[type_level]
+def _find_nearest_cell(
+    published: Published, figure: Figure, along: Sequence[type_level], across: Sequence[type_level]
 ) -> tuple[type_level, type_level] | None:
-    """The measured cell that a published figure is drawn in; None where it is beyond the grid."""
-    x, y = _level(one.at[figure.along], along), _level(one.at[figure.across], across)
+    """Return the measured cell that a published figure is drawn in; None where it is beyond the grid."""
+    x, y = (
+        _find_nearest_level(published.at[figure.along], along),
+        _find_nearest_level(published.at[figure.across], across),
+    )
     return None if x is None or y is None else (x, y)
 
 
-def _level(value: type_level, levels: Sequence[type_level]) -> type_level | None:
+def _find_nearest_level(value: type_level, levels: Sequence[type_level]) -> type_level | None:
     if value in levels:
         return value
     numbers = [level for level in levels if not isinstance(level, str)]
@@ -146,13 +152,13 @@ def _level(value: type_level, levels: Sequence[type_level]) -> type_level | None
     return min(numbers, key=lambda level: abs(level - value))
 
 
-def _told(one: Published, figure: Figure, drawn: tuple[type_level, type_level] | None) -> str:
-    """A published figure, and where it is drawn if that is not its own place."""
-    own = (one.at[figure.along], one.at[figure.across])
+def _describe_published(published: Published, figure: Figure, drawn: tuple[type_level, type_level] | None) -> str:
+    """Describe a published figure, and where it is drawn if that is not its own place."""
+    own_place = (published.at[figure.along], published.at[figure.across])
     place = " and ".join(
-        figures.name_of(name, value) for name, value in zip((figure.along, figure.across), own, strict=True)
+        figures.name_of(name, value) for name, value in zip((figure.along, figure.across), own_place, strict=True)
     )
-    text = f"{METRICS[figure.metric].speak(one.value)} at {place}"
+    text = f"{METRICS[figure.metric].speak(published.value)} at {place}"
     if drawn is None:
         return f"{text} (beyond what was run here)"
-    return text if drawn == own else f"{text} (ringed: the nearest that was run here)"
+    return text if drawn == own_place else f"{text} (ringed: the nearest that was run here)"

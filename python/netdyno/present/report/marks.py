@@ -1,7 +1,7 @@
-"""What the figures that an experiment asks for have in common: their scale, their colours, and how they read aloud.
+"""The scales, the colours and the spoken text of the figures that an experiment requests.
 
-All panels of a figure have the same scale. A colour is a contestant's, as everywhere in the report; what else is told
-apart has a shade or a marker. What the source published is a hollow diamond."""
+All panels of a figure have the same scale. A colour is a contestant's, as everywhere in the report; other values have a
+shade or a marker. A figure that the source published is a hollow diamond."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from netdyno.present.report.theme import Look
 SHADES = (0.92, 0.42, 0.14)
 """Opacity of the first bars of a group; beyond them the range is divided evenly. Outlines are always whole."""
 MOST_SPOKEN = 12
-"""Values that the text of a panel tells one by one; all stand in the table under the figure."""
+"""Values that the text of a panel lists; all stand in the table under the figure."""
 _TICKS: Mapping[Callable[[float], str], tuple[Callable[[float], str], tuple[float, ...]]] = {
     quantities.duration: (short_duration, ()),
     quantities.rate: (short_number, ()),
     quantities.memory: (short_memory, (2.0**10, 2.0**20, 2.0**30)),
     quantities.share: (quantities.share, ()),
 }
-"""How ticks are written for what speaks so, and the scales in which they are round."""
+"""The format of ticks by the format of values, and the scales in which they are round."""
 
 
 @dataclass(frozen=True)
@@ -46,32 +46,32 @@ class Extent:
 
     @staticmethod
     def of(chart: Chart, number: int) -> Extent:
-        values = list(_all_values(chart, number))
+        values = list(_list_values(chart, number))
         positive = [value for value in values if value > 0]
         return Extent(min(positive, default=1.0), max(values, default=1.0) or 1.0)
 
     def limits(self, *, log: bool, room: float = 0.05) -> tuple[float, float]:
-        """Of the axis: `room` is the share of it that stays free above the greatest figure."""
+        """Return the limits of the axis: `room` is the share of it that stays free above the greatest figure."""
         if not log:
             return 0.0, self.high / (1 - room)
         span = max(math.log(self.high / self.low), math.log(2))
         return self.low * math.exp(-0.06 * span), self.high * math.exp(span * (0.02 + room / (1 - room)))
 
 
-def _all_values(chart: Chart, number: int) -> Iterator[float]:
+def _list_values(chart: Chart, number: int) -> Iterator[float]:
     for spot in chart.spots:
-        one = spot.estimates[number]
-        if one is not None:
-            yield one.value
-            yield from one.points
-            if one.interval:
-                yield from (one.interval.low, one.interval.high)
+        estimate = spot.estimates[number]
+        if estimate is not None:
+            yield estimate.value
+            yield from estimate.points
+            if estimate.interval:
+                yield from (estimate.interval.low, estimate.interval.high)
     if number == 0:
-        yield from (one.value for of in chart.panels for one in of.published)
+        yield from (figure.value for chart_panel in chart.panels for figure in chart_panel.published)
 
 
 def metric_axis(axis: Axis, metric: Metric, limits: tuple[float, float], *, log: bool) -> None:
-    """Ticks in the metric's unit."""
+    """Set ticks in the metric's unit."""
     write, scales = _TICKS.get(metric.unit.speak, (quantities.three_digits, ()))
     if log:
         log_ticks(axis, *limits)
@@ -85,28 +85,28 @@ def title_of(metric: Metric, *, log: bool = False) -> str:
     return f"{metric.title}{unit}{' (log scale)' if log else ''}"
 
 
-def drawable(one: Estimate | None, *, log: bool) -> bool:
-    return one is not None and (one.value > 0 or not log)
+def drawable(estimate: Estimate | None, *, log: bool) -> bool:
+    return estimate is not None and (estimate.value > 0 or not log)
 
 
 def look_of(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
-    """The colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels shades.
-    Who is unsafe has another dash than those beside it."""
-    own = looks[spot.contestant]
+    """Return the colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels
+    shades. An unsafe contestant has another dash than those beside it."""
+    look = looks[spot.contestant]
     if not chart.figure.across or chart.figure.across == CONTESTANT:
-        return own, int(spot.contestant in chart.unsafe)
+        return look, int(spot.contestant in chart.unsafe)
     number = chart.across.index(spot.at[chart.figure.across])
-    return own._replace(shape=number % len(theme.SHAPES)), number
+    return look._replace(shape=number % len(theme.SHAPES)), number
 
 
-def shade(number: int, of: int) -> float:
-    if of <= len(SHADES):
+def shade(number: int, count: int) -> float:
+    if count <= len(SHADES):
         return SHADES[number]
-    return SHADES[0] + (SHADES[-1] - SHADES[0]) * number / (of - 1)
+    return SHADES[0] + (SHADES[-1] - SHADES[0]) * number / (count - 1)
 
 
 def axis_across(axes: Axes, chart: Chart, room: float) -> None:
-    """The metric on x."""
+    """Put the metric on x."""
     metric, log = METRICS[chart.figure.metric], chart.figure.log
     limits = Extent.of(chart, 0).limits(log=log, room=room)
     if log:
@@ -118,7 +118,7 @@ def axis_across(axes: Axes, chart: Chart, room: float) -> None:
 
 
 def hollow(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = theme.INK, line: str = "") -> None:
-    """What was published."""
+    """Draw published figures."""
     axes.plot(
         xs,
         ys,
@@ -138,29 +138,29 @@ def hollow(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = the
 
 
 def loss_text(figure: Figure, spot: Spot) -> str:
-    """The share lost, where anything was, to stand beside a figure; the mark alone where that is what is drawn."""
+    """Return the share lost, if any, to stand beside a figure; the mark alone where the share is what is drawn."""
     mark = f" {loss.MARK}" if spot.above else ""
     if not spot.lost or figure.metric == "lost":
         return mark
     return f", {quantities.share(spot.lost)} lost{mark}"
 
 
-def spoken(chart: Chart, of: ChartPanel) -> str:
-    """A panel for who does not see it."""
+def spoken(chart: Chart, chart_panel: ChartPanel) -> str:
+    """Describe a panel for readers who do not see it."""
     figure, metric = chart.figure, METRICS[chart.figure.metric]
-    where = f", {panel_title}" if (panel_title := figures.title(of)) else ""
+    where = f", {panel_title}" if (panel_title := figures.title(chart_panel)) else ""
     title = f"{figure.title}{where}. {metric.title[0].upper()}{metric.title[1:]}"
-    told = [(spot, spot.value.value) for spot in of.spots if spot.value]
-    if not told:
+    values = [(spot, spot.value.value) for spot in chart_panel.spots if spot.value]
+    if not values:
         return f"{title}: no figure."
-    if len(told) > MOST_SPOKEN:
-        told = [min(told, key=lambda one: one[1]), max(told, key=lambda one: one[1])]
+    if len(values) > MOST_SPOKEN:
+        values = [min(values, key=lambda pair: pair[1]), max(values, key=lambda pair: pair[1])]
         title = f"{title}, least and greatest"
-    text = "; ".join(_say(chart, spot, value) for spot, value in told)
+    text = "; ".join(_describe_spot(chart, spot, value) for spot, value in values)
     return f"{title}: {text}. All values stand in the table under the figure."
 
 
-def _say(chart: Chart, spot: Spot, value: float) -> str:
+def _describe_spot(chart: Chart, spot: Spot, value: float) -> str:
     figure = chart.figure
     place = ", ".join(
         figures.name_of(name, spot.at[name], chart.unsafe) for name in (figure.along, figure.across) if name

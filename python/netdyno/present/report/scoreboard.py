@@ -17,13 +17,13 @@ from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ground as ground_words
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
-"""Where there is room for more than for a metric's short title."""
+"""Titles where there is room for more than a metric's short title."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """`short` heads it where there is little room; `explained` says what it is in full. `lost`: it is the share of lost
-    messages, which has no rank."""
+    """A column. `short` heads it where there is little room; `explained` describes it in full. `lost`: it is the share
+    of lost messages, which has no rank."""
 
     title: str
     short: str
@@ -33,8 +33,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """`bound` is "", "at least" or "at most". `rank` is empty where there is none; `best`: nobody is ranked above it,
-    and somebody below. `warns`: a loss above the bound."""
+    """A figure. `bound` is "", "at least" or "at most". `rank` is empty where there is none; `best`: none is ranked
+    above it, and some are below. `warns`: a loss above the bound."""
 
     figure: str
     bound: Bound = ""
@@ -48,13 +48,13 @@ class Cell:
 
     @property
     def spoken_rank(self) -> str:
-        """ "rank 2, shared"."""
+        """The rank in words: "rank 2, shared"."""
         return f"rank {self.rank.replace('=', ', shared')}" if self.rank else ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """`cells` are empty of whom there is no figure."""
+    """A contestant. `cells` is empty where it has no figure."""
 
     contestant: str
     cells: tuple[Cell, ...]
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Who is ranked among themselves; `reason` says why apart from those above, and is empty of the first."""
+    """Contestants that are ranked among themselves; `reason` says why separately, and is empty for the first group."""
 
     reason: str
     rows: tuple[Row, ...]
@@ -77,17 +77,17 @@ class Scoreboard:
 
 
 def view(findings: ScenarioFindings) -> Scoreboard | None:
-    """None where nobody was measured, rightly or wrongly."""
-    groups = tuple(_groups(findings))
+    """Return None where no contestant was measured, validly or not."""
+    groups = tuple(_split_into_groups(findings))
     if not groups:
         return None
-    return Scoreboard(tuple(_columns(findings)), groups, _note(findings))
+    return Scoreboard(tuple(_list_columns(findings)), groups, _describe_figures(findings))
 
 
 # --- columns -----------------------------------------------------------------------------------------------------
 
 
-def _columns(findings: ScenarioFindings) -> Iterator[Column]:
+def _list_columns(findings: ScenarioFindings) -> Iterator[Column]:
     metric = findings.scenario.metric
     if not findings.axes:
         yield Column(metric, metric, METRICS[metric].title)
@@ -98,90 +98,92 @@ def _columns(findings: ScenarioFindings) -> Iterator[Column]:
             yield Column("lost", "lost", "share of messages lost, at the load where it was largest", lost=True)
 
 
-def _note(findings: ScenarioFindings) -> str:
-    """What the figures are, and what the ranks are over."""
+def _describe_figures(findings: ScenarioFindings) -> str:
+    """Describe the figures, and the loads that the ranks are over."""
     beside = company.sentences(findings.company)
     if not findings.axes or not findings.cells:
         return " ".join(beside)
     several = len(findings.levels) > 1
-    told = [f"Figures at {findings.heaviest.label}."] if several else []
-    if any(one.decidable for axis in findings.axes for one in axis.comparisons):
+    sentences = [f"Figures at {findings.heaviest.label}."] if several else []
+    if any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons):
         over = f" over all {len(findings.levels)} loads" if several else ""
-        told.append(
+        sentences.append(
             f"Small digit: the rank on that axis{over}, 1 plus the number proven better; = marks a shared rank."
         )
-    return " ".join([*told, *beside])
+    return " ".join([*sentences, *beside])
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
 
 
-def _groups(findings: ScenarioFindings) -> Iterator[Group]:
-    """Those without a fault, those that lost too much, and each that did something wrong with how it did, last those
-    of whom no trial is left."""
+def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
+    """Yield those without a fault, those that lost too much, each that had faults with these, and last those without a
+    valid trial."""
     for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
         ground, kind = peers
-        kinds = {one.kind for one in findings.standings if one.ground == ground}
-        apart = f"{_on(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
+        kinds = {standing.kind for standing in findings.standings if standing.ground == ground}
+        apart = f"{_describe_cores(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
-                yield Group(f"{apart}{_faults(standing.faults)}", (_row(findings, standing),))
+                yield Group(f"{apart}{_list_faults(standing.faults)}", (_make_row(findings, standing),))
         else:
             lossy = f"more than {quantities.share(findings.loss_bound)} lost" if kind == 1 and len(kinds) > 1 else ""
-            reason = f"{apart}{lossy}" if lossy else _on(findings, ground).removesuffix(": ")
-            yield Group(reason, tuple(_row(findings, standing) for standing in standings), lossy=kind == 1)
+            reason = f"{apart}{lossy}" if lossy else _describe_cores(findings, ground).removesuffix(": ")
+            yield Group(reason, tuple(_make_row(findings, standing) for standing in standings), lossy=kind == 1)
     ranked = {standing.contestant for standing in findings.standings}
     for faulty in findings.faulty:
         if faulty.contestant not in ranked:
-            yield Group(f"No valid trial: {_faults(faulty.faults)}", (Row(faulty.contestant, ()),))
+            yield Group(f"No valid trial: {_list_faults(faulty.faults)}", (Row(faulty.contestant, ()),))
 
 
-def _on(findings: ScenarioFindings, ground: int) -> str:
-    """Which cores those of a ground could use, with a colon; nothing where all could use the same."""
+def _describe_cores(findings: ScenarioFindings, ground: int) -> str:
+    """Return the cores that a group could use, with a colon; nothing where all could use the same."""
     groups = findings.ground.together
     return f"On {ground_words.usable_words(groups[ground].cores)}: " if len(groups) > 1 else ""
 
 
-def _faults(faults: Sequence[Fault]) -> str:
+def _list_faults(faults: Sequence[Fault]) -> str:
     return quantities.listed([fault_words.fault(fault) for fault in faults])
 
 
-def _row(findings: ScenarioFindings, standing: Standing) -> Row:
+def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
     if not findings.axes:
-        return Row(standing.contestant, (_own_cell(findings, standing),))
-    peers = {one.contestant for one in findings.standings if one.ground == standing.ground}
+        return Row(standing.contestant, (_make_lone_cell(findings, standing),))
+    peers = {peer.contestant for peer in findings.standings if peer.ground == standing.ground}
     mark = company.mark(findings.company)
-    cells = [_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
+    cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
         cells.insert(1, Cell(loss.largest(standing), warns=standing.lossy))
     return Row(standing.contestant, tuple(cells))
 
 
-def _cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> Cell:
+def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> Cell:
     score = axis.score(contestant)
     if score is None or score.value is None:
         return Cell(quantities.DASH)
     figure = f"{METRICS[axis.metric].speak(score.value.value)}{mark}"
-    if score.rank is None or not any(one.decidable for one in axis.comparisons):
+    if score.rank is None or not any(comparison.decidable for comparison in axis.comparisons):
         return Cell(figure, axis.bound)
-    ranks = [other.rank for other in axis.scores if other.contestant in peers]
-    return Cell(figure, axis.bound, _rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
+    ranks = [peer.rank for peer in axis.scores if peer.contestant in peers]
+    return Cell(figure, axis.bound, _format_rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
 
 
-def _own_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
-    """Of a metric that stands alone."""
+def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
+    """Return the cell of a metric that stands alone."""
     if not math.isfinite(standing.value):
         return Cell(quantities.DASH)
     figure = f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}"
-    if standing.rank is None or not any(one.decidable for one in findings.comparisons):
+    if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
         return Cell(figure, standing.bound)
-    ranks = [other.rank for other in findings.standings if other.ground == standing.ground]
-    return Cell(figure, standing.bound, _rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks))
+    ranks = [peer.rank for peer in findings.standings if peer.ground == standing.ground]
+    return Cell(
+        figure, standing.bound, _format_rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks)
+    )
 
 
-def _rank(rank: int, *, shared: bool) -> str:
+def _format_rank(rank: int, *, shared: bool) -> str:
     return f"{rank}=" if shared else str(rank)
 
 
 def _is_best(rank: int, ranks: Sequence[int | None]) -> bool:
-    return rank == 1 and any(other is not None and other > 1 for other in ranks)
+    return rank == 1 and any(peer_rank is not None and peer_rank > 1 for peer_rank in ranks)

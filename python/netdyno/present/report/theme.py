@@ -1,4 +1,4 @@
-"""Colours and markers: one of each per contestant, the same in every figure, told apart without colour vision too.
+"""Colours and markers: one of each per contestant, the same in every figure, distinct without colour vision too.
 
 The hues are Okabe and Ito's (2008), darkened for white paper and lightened for dark so that each keeps a contrast of at
 least 3:1 with its background (WCAG 1.4.11). Figures name colours by variables; the page's style sheet gives the values.
@@ -23,11 +23,11 @@ VARIABLES = {
     LOSS: "var(--bad)",
 }
 RING = "M-7.2,0a7.2,7.2 0 1,0 14.4,0a7.2,7.2 0 1,0 -14.4,0z"
-"""Drawn around whatever lost more messages than the bound: no marker of a contestant is an open ring."""
+"""The mark around a figure that lost more messages than the bound: no marker of a contestant is an open ring."""
 
 
 PUBLISHED = "M0,-6L6,0L0,6L-6,0z"
-"""What the source published, from its own machine: the only hollow mark."""
+"""The mark of a figure that the source published, from its own machine: the only hollow mark."""
 
 
 class Shape(NamedTuple):
@@ -52,7 +52,7 @@ SHAPES = (
 
 
 class Look(NamedTuple):
-    """How a contestant is drawn. Each has variables of its own, so that the page can leave one out of every figure.
+    """The look of a contestant. Each has variables of its own, so that the page can leave one out of every figure.
     `stand_in`, `ink` and `ring` are for matplotlib (its colour, words beside it, the mark of a loss), `variable` for
     HTML."""
 
@@ -78,26 +78,29 @@ class Look(NamedTuple):
 
 
 def looks(contestants: Sequence[str]) -> dict[str, Look]:
-    """A look for each name; beyond eight the colours come again with other shapes."""
+    """Return a look for each name; beyond eight the colours come again with other shapes."""
     count = len(SHAPES)
-    return {name: Look(i % count, (i + i // count) % count, i) for i, name in enumerate(contestants)}
+    return {
+        name: Look(number % count, (number + number // count) % count, number)
+        for number, name in enumerate(contestants)
+    }
 
 
 def themed(svg: str) -> str:
-    """The SVG with every stand-in replaced by its variable."""
+    """Replace every stand-in of an SVG by its variable."""
     for stand_in, variable in VARIABLES.items():
         svg = svg.replace(stand_in, variable)
-    return re.sub(r"#0([234])([0-9a-f]{4})\b", _own, svg)
+    return re.sub(r"#0([234])([0-9a-f]{4})\b", _replace_stand_in, svg)
 
 
-def _own(stand_in: re.Match[str]) -> str:
-    """The variable of a contestant; of words and rings it has none unless it is left out."""
+def _replace_stand_in(stand_in: re.Match[str]) -> str:
+    """Return the variable of a contestant; for words and rings it has none unless it is left out."""
     number = int(stand_in[2], 16)
     return (f"var(--k{number})", f"var(--i{number}, var(--ink))", f"var(--r{number}, var(--bad))")[int(stand_in[1]) - 2]
 
 
 def of_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
-    """The same looks in each run, each with variables of its own."""
+    """Return the same looks for each run, each with variables of its own."""
     return [
         {name: look._replace(number=look.number + run * len(looks)) for name, look in looks.items()}
         for run in range(runs)
@@ -105,12 +108,12 @@ def of_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
 
 
 def own_variables(looks: Sequence[Mapping[str, Look]]) -> str:
-    """CSS declarations: the colour of each contestant in each run."""
-    return " ".join(f"--k{look.number}: var(--c{look.colour});" for own in looks for look in own.values())
+    """Return CSS declarations: the colour of each contestant in each run."""
+    return " ".join(f"--k{look.number}: var(--c{look.colour});" for run_looks in looks for look in run_looks.values())
 
 
 def style_variables(colours: Sequence[str], heat: Sequence[str]) -> str:
-    """CSS declarations of the contestants' colours, and of the steps of a surface with the ink on each."""
+    """Return CSS declarations of the contestants' colours, and of the steps of a surface with the ink on each."""
     return " ".join(
         [
             *(f"--c{index}: {colour};" for index, colour in enumerate(colours)),
@@ -124,19 +127,19 @@ def style_variables(colours: Sequence[str], heat: Sequence[str]) -> str:
 HEAT_STEPS = 24
 
 
-def _heat(start: float, end: float) -> tuple[str, ...]:
-    """Steps of ColorBrewer's YlGnBu, whose lightness only falls, so that it is read without colour vision too."""
+def _make_heat(start: float, end: float) -> tuple[str, ...]:
+    """Return steps of ColorBrewer's YlGnBu: its lightness only falls, so that it is read without colour vision too."""
     ramp = colormaps["YlGnBu"]
     return tuple(to_hex(ramp(start + (end - start) * step / (HEAT_STEPS - 1))) for step in range(HEAT_STEPS))
 
 
-HEAT_LIGHT = _heat(0.04, 0.98)
-HEAT_DARK = _heat(0.98, 0.1)
+HEAT_LIGHT = _make_heat(0.04, 0.98)
+HEAT_DARK = _make_heat(0.98, 0.1)
 """The least is nearest to the paper, in light and in dark."""
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever has the greater contrast; one of them always has 4.5:1 (WCAG 2.2, 1.4.3)."""
+    """Return black or white, whichever has the greater contrast; one of them has 4.5:1 (WCAG 2.2, 1.4.3)."""
     parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
     luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
     return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
