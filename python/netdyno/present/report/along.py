@@ -1,5 +1,5 @@
-"""What goes along with a ranking: a table for each pair, a line for each counter that tells the two apart, with a bar
-from "the same" on one logarithmic scale. No HTML here."""
+"""Counters that correlate with a ranking: a table for each pair, a line for each counter that differs between the two,
+with a bar from "the same" on one logarithmic scale. No HTML here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netdyno.present.report.scale import RatioScale, Tick
 
 @dataclass(frozen=True)
 class Bar:
-    """From `start` to `end`, and its interval where it has one, in percent of the width."""
+    """A bar of `width` from `start`, and its interval where it has one, in percent of the picture's width."""
 
     start: float
     width: float
@@ -47,7 +47,7 @@ class PairView:
 
 @dataclass(frozen=True)
 class AlongView:
-    """`same_at` is where the bars begin."""
+    """All pairs on one scale; the bars begin at `same_at`."""
 
     pairs: tuple[PairView, ...]
     ticks: tuple[Tick, ...]
@@ -55,19 +55,19 @@ class AlongView:
 
 
 def view(findings: ScenarioFindings) -> AlongView | None:
-    """None where no two are proven different."""
+    """Return None where no two are proven different."""
     if not findings.whys:
         return None
-    scale = RatioScale(list(_ends(findings.whys)))
+    scale = RatioScale(list(_list_ends(findings.whys)))
     return AlongView(
-        pairs=tuple(_pair(why, findings.scenario, scale) for why in findings.whys),
+        pairs=tuple(_make_pair(why, findings.scenario, scale) for why in findings.whys),
         ticks=scale.ticks(),
         same_at=scale.at(1.0),
     )
 
 
-def _ends(whys: Sequence[Why]) -> Iterator[float]:
-    """All that a bar reaches to."""
+def _list_ends(whys: Sequence[Why]) -> Iterator[float]:
+    """Yield the ends of all bars and intervals."""
     for why in whys:
         for difference in why.differences:
             if difference.relative:
@@ -76,12 +76,12 @@ def _ends(whys: Sequence[Why]) -> Iterator[float]:
                 yield from (interval.low, interval.high) if interval else ()
 
 
-def _pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
-    lines = tuple(_line(difference, scale) for difference in why.differences)
+def _make_pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
+    lines = tuple(_make_line(difference, scale) for difference in why.differences)
     return PairView(why.worse, why.better, associations.paragraph(why, scenario), lines)
 
 
-def _line(difference: Difference, scale: RatioScale) -> Line:
+def _make_line(difference: Difference, scale: RatioScale) -> Line:
     counter, comparison = METRICS[difference.counter], difference.comparison
     return Line(
         counter=counter.title,
@@ -90,11 +90,11 @@ def _line(difference: Difference, scale: RatioScale) -> Line:
         change=associations.effect(difference.counter, comparison.ratio, relative=difference.relative),
         interval=associations.effect_interval(difference.counter, comparison, relative=difference.relative)
         or quantities.DASH,
-        bar=_bar(difference, scale) if difference.relative and math.isfinite(comparison.ratio) else None,
+        bar=_make_bar(difference, scale) if difference.relative and math.isfinite(comparison.ratio) else None,
     )
 
 
-def _bar(difference: Difference, scale: RatioScale) -> Bar:
+def _make_bar(difference: Difference, scale: RatioScale) -> Bar:
     interval = difference.comparison.interval
     start, end = sorted((scale.at(1.0), scale.at(difference.comparison.ratio)))
     low, high = (scale.at(interval.low), scale.at(interval.high)) if interval else (None, None)

@@ -24,7 +24,7 @@ FAINT = 0.35
 PERCENTILES = ("p50", "p99", "p99.9")
 """Lines of a contestant that has a panel of its own."""
 ROOM = 1.25
-"""How far the axis of times goes beyond what is drawn, as a ratio."""
+"""The ratio by which the axis of times goes beyond what is drawn."""
 Point = tuple[float, float, bool]
 """A rate, a time in nanoseconds, and whether the objective held."""
 
@@ -37,30 +37,30 @@ class CapacityView:
 
 
 def view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
-    """None for a scenario of another metric."""
-    found = findings.capacity
-    if found is None:
+    """Return None for a scenario of another metric."""
+    capacity = findings.capacity
+    if capacity is None:
         return None
     groups: dict[str, list[CapacityCurve]] = {}
-    for curve in found.curves:
+    for curve in capacity.curves:
         groups.setdefault(curve.level, []).append(curve)
     panels = [
-        _panel(found, level, curves, looks, f"{name}-capacity{number}")
+        _draw_panel(capacity, level, curves, looks, f"{name}-capacity{number}")
         for number, (level, curves) in enumerate(groups.items())
-        if any(_points(curve) for curve in curves)
+        if any(_list_points(curve) for curve in curves)
     ]
-    return CapacityView(note=_note(found), panels=tuple(panels), table=_table(found))
+    return CapacityView(note=_describe_drawing(capacity), panels=tuple(panels), table=_tabulate_points(capacity))
 
 
-def _note(found: CapacityFindings) -> str:
-    told = [
+def _describe_drawing(findings: CapacityFindings) -> str:
+    sentences = [
         "Response time over the offered rate, geometric mean over trials.",
-        f"Dashed across: the objective, {found.objective.text}.",
+        f"Dashed across: the objective, {findings.objective.text}.",
         "Dashed upright: the capacity, up to which it is met.",
         "Faint marks: rates at which it failed in most trials.",
         "A stroke across a curve: its knee, where it bends most (farthest below its chord, Kneedle).",
     ]
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 # --- one panel --------------------------------------------------------------------------------------------------------
@@ -76,61 +76,65 @@ class Line:
     label: str
 
 
-def _panel(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Looks, name: str) -> Panel:
-    lines = _percentiles(curves[0], looks) if len(curves) == 1 else _contestants(curves, looks)
+def _draw_panel(
+    findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Looks, name: str
+) -> Panel:
+    lines = _list_percentile_lines(curves[0], looks) if len(curves) == 1 else _list_contestant_lines(curves, looks)
     rates = sorted({point.rate_hz for curve in curves for point in curve.points})
     with panel(height=PANEL_HEIGHT) as axes:
         level_axis(axes, rates, FACTOR_AXES["rate"])
         for line in lines:
-            _draw(axes, line)
+            _draw_line(axes, line)
         for curve in curves:
-            _mark(axes, curve, looks[curve.contestant])
-        if found.limit_ns is not None:
-            axes.axhline(found.limit_ns, color=theme.INK, linestyle=(0, (5, 3)), linewidth=1)
-            where = (0.01, found.limit_ns)
-            axes.annotate(found.objective.text, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK)
-        duration_axis(axes, "response time" if len(curves) == 1 else f"response time {found.figure}")
+            _mark_capacity(axes, curve, looks[curve.contestant])
+        if findings.limit_ns is not None:
+            axes.axhline(findings.limit_ns, color=theme.INK, linestyle=(0, (5, 3)), linewidth=1)
+            where = (0.01, findings.limit_ns)
+            axes.annotate(
+                findings.objective.text, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK
+            )
+        duration_axis(axes, "response time" if len(curves) == 1 else f"response time {findings.figure}")
         low, high = axes.get_ylim()
         axes.set_ylim(low / ROOM, high * ROOM)
-        return finish(axes, level, _spoken(found, level, curves), name)
+        return finish(axes, level, _describe_panel(findings, level, curves), name)
 
 
-def _percentiles(curve: CapacityCurve, looks: Looks) -> list[Line]:
-    """A contestant alone: how its distribution widens."""
-    own = looks[curve.contestant]
+def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[Line]:
+    """Return the percentiles of a lone contestant, which show how its distribution widens."""
+    look = looks[curve.contestant]
     lines = []
     for number, name in enumerate(PERCENTILES):
         points = tuple(
-            (point.rate_hz, value, _held(point))
+            (point.rate_hz, value, _is_held(point))
             for point in curve.points
             if (value := (point.p50_ns, point.p99_ns, point.p999_ns)[number]) is not None
         )
         if points:
-            lines.append(Line(points, own._replace(shape=number), number, name))
+            lines.append(Line(points, look._replace(shape=number), number, name))
     return lines
 
 
-def _contestants(curves: Sequence[CapacityCurve], looks: Looks) -> list[Line]:
-    """Several: the figure that the objective is about."""
-    return [Line(points, looks[curve.contestant], 0, "") for curve in curves if (points := _points(curve))]
+def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Looks) -> list[Line]:
+    """Return the lines of several contestants: the figure of the objective."""
+    return [Line(points, looks[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
 
 
-def _points(curve: CapacityCurve) -> tuple[Point, ...]:
+def _list_points(curve: CapacityCurve) -> tuple[Point, ...]:
     return tuple(
-        (point.rate_hz, point.latency_ns, _held(point)) for point in curve.points if point.latency_ns is not None
+        (point.rate_hz, point.latency_ns, _is_held(point)) for point in curve.points if point.latency_ns is not None
     )
 
 
-def _held(point: RatePoint) -> bool:
+def _is_held(point: RatePoint) -> bool:
     return point.held > point.failed
 
 
-def _draw(axes: Axes, line: Line) -> None:
+def _draw_line(axes: Axes, line: Line) -> None:
     colour, marker = line.look.stand_in, theme.SHAPES[line.look.shape].matplotlib
     xs, ys = [rate_hz for rate_hz, _, _ in line.points], [value for _, value, _ in line.points]
     axes.plot(xs, ys, linestyle=(0, DASHES[line.dash] or None), color=colour, zorder=3)
     for held, opacity in ((True, 1.0), (False, FAINT)):
-        chosen = [(x, y) for x, y, of in line.points if of == held]
+        chosen = [(x, y) for x, y, point_held in line.points if point_held == held]
         if chosen:
             across, up = zip(*chosen, strict=True)
             axes.plot(across, up, linestyle="", marker=marker, color=colour, alpha=opacity, zorder=4)
@@ -141,37 +145,37 @@ def _draw(axes: Axes, line: Line) -> None:
         axes.annotate(line.label, (x, y), xytext=place, textcoords="offset points", va="center", color=colour)
 
 
-def _mark(axes: Axes, curve: CapacityCurve, look: Look) -> None:
-    """The capacity and the knee."""
+def _mark_capacity(axes: Axes, curve: CapacityCurve, look: Look) -> None:
+    """Mark the capacity and the knee."""
     if curve.capacity_hz is not None:
         axes.axvline(curve.capacity_hz, color=look.stand_in, linestyle=(0, (4, 2)), linewidth=1.1, alpha=0.8)
-    knees = [(x, y) for x, y, _ in _points(curve) if x == curve.knee_hz]
+    knees = [(x, y) for x, y, _ in _list_points(curve) if x == curve.knee_hz]
     for x, y in knees:
         axes.plot([x], [y], linestyle="", marker="|", markersize=17, markeredgewidth=2.2, color=look.stand_in, zorder=5)
 
 
-def _spoken(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve]) -> str:
-    told = "; ".join(_say(found, curve) for curve in curves)
+def _describe_panel(findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve]) -> str:
+    contestants = "; ".join(_describe_curve(findings, curve) for curve in curves)
     where = f", {level}" if level else ""
     return (
-        f"Response time over the offered rate{where}; objective {found.objective.text}. {told}. "
+        f"Response time over the offered rate{where}; objective {findings.objective.text}. {contestants}. "
         "All values stand in the table under the figure."
     )
 
 
-def _say(found: CapacityFindings, curve: CapacityCurve) -> str:
-    points = _points(curve)
+def _describe_curve(findings: CapacityFindings, curve: CapacityCurve) -> str:
+    points = _list_points(curve)
     if not points:
         return f"{curve.contestant}: no figure"
     ends = " to ".join(
         f"{quantities.duration(value)} at {rate(rate_hz)}" for rate_hz, value, _ in (points[0], points[-1])
     )
-    capacity = f"capacity {_capacity(curve)}"
+    capacity = f"capacity {_format_capacity(curve)}"
     knee = f", knee at {rate(curve.knee_hz)}" if curve.knee_hz is not None else ", no knee"
-    return f"{curve.contestant}: {found.figure} {ends}, {capacity}{knee}"
+    return f"{curve.contestant}: {findings.figure} {ends}, {capacity}{knee}"
 
 
-def _capacity(curve: CapacityCurve) -> str:
+def _format_capacity(curve: CapacityCurve) -> str:
     if curve.capacity_hz is None:
         return "unknown"
     bound = "at least " if curve.at_least else "at most " if curve.below else ""
@@ -181,16 +185,16 @@ def _capacity(curve: CapacityCurve) -> str:
 # --- the same as a table ----------------------------------------------------------------------------------------------
 
 
-def _table(found: CapacityFindings) -> Table:
+def _tabulate_points(findings: CapacityFindings) -> Table:
     headings = (
         *("contestant", "load", "offered, messages per second", "held", "failed", "not counted"),
         *("response p50", "p99", "p99.9", "why it did not hold"),
     )
-    rows = (_row(curve, point) for curve in found.curves for point in curve.points)
+    rows = (_make_row(curve, point) for curve in findings.curves for point in curve.points)
     return Table(headings, tuple(rows))
 
 
-def _row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
+def _make_row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
     knee = " (knee)" if point.rate_hz == curve.knee_hz else ""
     times = (point.p50_ns, point.p99_ns, point.p999_ns)
     return (

@@ -1,4 +1,4 @@
-"""The section of the A/A control: what came of it in words, a mark for each comparison, and all of them as a table."""
+"""The section of the A/A control: its outcome in words, a mark for each comparison, and all of them as a table."""
 
 from __future__ import annotations
 
@@ -36,33 +36,37 @@ class ControlView:
 
 
 def view(control: Control) -> ControlView:
-    drawn = [one for one in control.comparisons if one.comparison.pairs]
+    drawn = [pair for pair in control.comparisons if pair.comparison.pairs]
     return ControlView(
         sentence=aa.sentence(control),
         short=aa.short(control),
         share=quantities.share(control.share),
         alarm=control.fails,
-        panels=(_forest(drawn, control),) if drawn else (),
-        table=Table(HEADINGS, tuple(_row(one) for one in control.comparisons)),
+        panels=(_draw_forest(drawn, control),) if drawn else (),
+        table=Table(HEADINGS, tuple(_make_row(pair) for pair in control.comparisons)),
     )
 
 
-def _row(one: AA) -> tuple[str, ...]:
-    return one.scenario, one.level, one.contestant, *comparison_row(one.comparison)[2:]
+def _make_row(pair: AA) -> tuple[str, ...]:
+    return pair.scenario, pair.level, pair.contestant, *comparison_row(pair.comparison)[2:]
 
 
-def _forest(found: Sequence[AA], control: Control) -> Panel:
-    """A row for each comparison, the least ratio at the bottom; the table has their names."""
-    rows = sorted((one.comparison for one in found), key=lambda one: one.ratio)
+def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:
+    """Draw a row for each comparison, the least ratio at the bottom; the table has their names."""
+    rows = sorted((pair.comparison for pair in pairs), key=lambda comparison: comparison.ratio)
     with panel(AXIS_INCHES + ROW_INCHES * len(rows)) as axes:
         axes.axvline(1, color=theme.MUTED, linewidth=0.9, zorder=1)
-        spans = [(row, one.interval) for row, one in enumerate(rows) if one.interval]
+        spans = [(row, comparison.interval) for row, comparison in enumerate(rows) if comparison.interval]
         xs = [end for _, span in spans for end in (span.low, span.high, math.nan)]
         ys = [float(row) for row, _ in spans for _ in range(3)]
         axes.plot(xs, ys, "-", color=theme.MUTED, linewidth=1.6)
-        for colour, told in ((theme.INK, False), (theme.LOSS, True)):
-            mine = [(row, one.ratio) for row, one in enumerate(rows) if (one.p <= control.level) == told]
-            axes.plot([x for _, x in mine], [y for y, _ in mine], "o", color=colour, markersize=4, zorder=3)
+        for colour, different in ((theme.INK, False), (theme.LOSS, True)):
+            points = [
+                (row, comparison.ratio)
+                for row, comparison in enumerate(rows)
+                if (comparison.p <= control.level) == different
+            ]
+            axes.plot([x for _, x in points], [y for y, _ in points], "o", color=colour, markersize=4, zorder=3)
         axes.set_ylim(-0.8, len(rows) - 0.2)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)

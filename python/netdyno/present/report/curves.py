@@ -24,35 +24,35 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
 
 
 def dash_array(number: int) -> str:
-    """The dashes of a line as SVG has them; empty for a whole line."""
+    """Return the dashes of a line as SVG has them; empty for a whole line."""
     return " ".join(f"{2 * length:g}" for length in DASHES[number % len(DASHES)])
 
 
-def curves(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
-    """A line for each value of `across`, broken where there is no figure; under it the further metrics."""
+def curves(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+    """Draw a line for each value of `across`, broken where there is no figure; under it the further metrics."""
     figure = chart.figure
-    metrics = [METRICS[one] for one in (figure.metric, *figure.below)]
+    metrics = [METRICS[metric_name] for metric_name in (figure.metric, *figure.below)]
     with stack([CURVE_INCHES, *[BELOW_INCHES] * len(figure.below)]) as rows:
         for number, (axes, metric) in enumerate(zip(rows, metrics, strict=True)):
             log = figure.log and number == 0
-            _level_axis(axes, chart, last=axes is rows[-1])
+            _set_level_axis(axes, chart, last=axes is rows[-1])
             limits = Extent.of(chart, number).limits(log=log)
             if log:
                 axes.set_yscale("log")
             for value in chart.across:
-                line = [spot for spot in of.spots if not figure.across or spot.at[figure.across] == value]
-                _line(axes, chart, line, number, looks)
+                line = [spot for spot in chart_panel.spots if not figure.across or spot.at[figure.across] == value]
+                _draw_line(axes, chart, line, number, looks)
                 if number == 0 and line:
                     look = look_of(chart, line[0], looks)[0]
-                    _published_line(axes, chart, of, value, look)
+                    _draw_published_line(axes, chart, chart_panel, value, look)
             axes.set_ylim(*limits)
             metric_axis(axes.yaxis, metric, limits, log=log)
             axes.set_title(title_of(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
             axes.grid(axis="y")
-        return finish(rows[0], figures.title(of), spoken(chart, of), name)
+        return finish(rows[0], figures.title(chart_panel), spoken(chart, chart_panel), name)
 
 
-def _level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
+def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
     figure = chart.figure
     levels = [float(value) for value in chart.along]
     level_axis(axes, levels, FACTOR_AXES.get(figure.along, figure.along), log=figure.x_log)
@@ -61,21 +61,23 @@ def _level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
         axes.set_xlabel("")
 
 
-def _line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Looks) -> None:
+def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Looks) -> None:
     log = chart.figure.log and number == 0
-    for run in _unbroken(chart, line, lambda spot: drawable(spot.estimates[number], log=log)):
+    for run in _split_at_gaps(chart, line, lambda spot: drawable(spot.estimates[number], log=log)):
         look, dash = look_of(chart, run[0], looks)
-        found = [one for spot in run if (one := spot.estimates[number]) is not None]
-        xs = [_beside(chart, spot, axes) for spot in run]
-        estimates(axes, xs, [one.value for one in found], found, look, line=(0, DASHES[dash % len(DASHES)] or None))
-        for x, spot, one in zip(xs, run, found, strict=True):
+        drawn = [estimate for spot in run if (estimate := spot.estimates[number]) is not None]
+        xs = [_shift_place(chart, spot, axes) for spot in run]
+        estimates(
+            axes, xs, [estimate.value for estimate in drawn], drawn, look, line=(0, DASHES[dash % len(DASHES)] or None)
+        )
+        for x, spot, estimate in zip(xs, run, drawn, strict=True):
             if spot.above:
-                ring(axes, x, one.value, look)
+                ring(axes, x, estimate.value, look)
 
 
-def _unbroken(chart: Chart, line: Sequence[Spot], has: Callable[[Spot], bool]) -> list[list[Spot]]:
-    """The parts of a line between gaps: levels at which this line has no figure."""
-    by_level = {spot.at[chart.figure.along]: spot for spot in line if has(spot)}
+def _split_at_gaps(chart: Chart, line: Sequence[Spot], is_drawn: Callable[[Spot], bool]) -> list[list[Spot]]:
+    """Return the parts of a line between gaps: levels at which this line has no figure."""
+    by_level = {spot.at[chart.figure.along]: spot for spot in line if is_drawn(spot)}
     parts: list[list[Spot]] = [[]]
     for level in chart.along:
         if level in by_level:
@@ -85,8 +87,8 @@ def _unbroken(chart: Chart, line: Sequence[Spot], has: Callable[[Spot], bool]) -
     return [part for part in parts if part]
 
 
-def _beside(chart: Chart, spot: Spot, axes: Axes) -> float:
-    """The place on x, a little beside those of the other lines, so that intervals stay readable."""
+def _shift_place(chart: Chart, spot: Spot, axes: Axes) -> float:
+    """Return the place on x, a little beside those of the other lines, so that intervals stay readable."""
     x = float(spot.at[chart.figure.along])
     if not chart.figure.across or len(chart.along) == 1:
         return x
@@ -99,14 +101,16 @@ def _beside(chart: Chart, spot: Spot, axes: Axes) -> float:
     return x + shift * min(0.01 * (levels[-1] - levels[0]), nearest / 4 / len(chart.across))
 
 
-def _published_line(axes: Axes, chart: Chart, of: ChartPanel, value: type_level | None, look: Look) -> None:
+def _draw_published_line(
+    axes: Axes, chart: Chart, chart_panel: ChartPanel, value: type_level | None, look: Look
+) -> None:
     figure = chart.figure
-    points = [one for one in of.published if not figure.across or one.at[figure.across] == value]
-    points.sort(key=lambda one: float(one.at[figure.along]))
+    points = [point for point in chart_panel.published if not figure.across or point.at[figure.across] == value]
+    points.sort(key=lambda point: float(point.at[figure.along]))
     hollow(
         axes,
-        [float(one.at[figure.along]) for one in points],
-        [one.value for one in points],
+        [float(point.at[figure.along]) for point in points],
+        [point.value for point in points],
         edge=look.stand_in,
         line=":",
     )

@@ -10,7 +10,7 @@ from netdyno.present import templates
 from netdyno.present.export.schema import Cell, Export, Figure, Trial
 
 DIGITS = 5
-"""Of a figure: finer than any interval, and a third of the text. An export has all."""
+"""Digits of a figure: finer than any interval, and a third of the text. An export has all."""
 RUN, QUESTION, WORKLOAD, CONTESTANT, LEVEL = "run", "question", "workload", "contestant", "level"
 Value = str | int | float | None
 
@@ -26,7 +26,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Source:
-    """A run's export, with what its page calls questions' workloads and levels."""
+    """A run's export, with its page's names for the workloads and levels of questions."""
 
     run: str
     export: Export
@@ -36,14 +36,14 @@ class Source:
 
 
 def sheets(sources: Sequence[Source]) -> dict[str, Sheet]:
-    """By the name that a link to the page has for it."""
-    trials = [(source, one) for source in sources for one in source.export.trials]
+    """Return the sheets by the names that links to the page have for them."""
+    trials = [(source, trial) for source in sources for trial in source.export.trials]
     several = len(sources) > 1
-    return {"blocks": _over_blocks(sources), "trials": _of_trials(trials, "each trial", several=several)}
+    return {"blocks": _make_blocks_sheet(sources), "trials": _make_trials_sheet(trials, "each trial", several=several)}
 
 
 def fitting(sheet: Sheet, room: int) -> Sheet:
-    """As many of its first rows as have room as JSON, in bytes, and a title that says how many are left out."""
+    """Keep as many of the first rows as fit `room`, in bytes of JSON, and say in the title how many are left out."""
     ends = itertools.accumulate(len(templates.json_of(row)) + 1 for row in sheet.rows)
     shown = sum(1 for _ in itertools.takewhile(lambda end: end <= room, ends))
     if shown == len(sheet.rows):
@@ -52,54 +52,57 @@ def fitting(sheet: Sheet, room: int) -> Sheet:
     return replace(sheet, title=title, rows=sheet.rows[:shown])
 
 
-def _over_blocks(sources: Sequence[Source]) -> Sheet:
-    cells = [(source, one) for source in sources for one in source.export.cells]
+def _make_blocks_sheet(sources: Sequence[Source]) -> Sheet:
+    cells = [(source, cell) for source in sources for cell in source.export.cells]
     metrics = list(dict.fromkeys(name for _, cell in cells for name in cell.figures))
     parts = [(name, part) for name in metrics for part in ("", " low", " high")]
     several = len(sources) > 1
-    rows = tuple((*_place(source, cell, several=several), cell.trials, *_parts(cell, parts)) for source, cell in cells)
-    units = _units(sources)
+    rows = tuple(
+        (*_describe_place(source, cell, several=several), cell.trials, *_read_parts(cell, parts))
+        for source, cell in cells
+    )
+    units = _read_units(sources)
     named = (f"{name}{part} [{units[name]}]" for name, part in parts)
-    return Sheet("over all blocks, with 95% intervals", (*_columns(several=several), "trials", *named), rows)
+    return Sheet("over all blocks, with 95% intervals", (*_list_columns(several=several), "trials", *named), rows)
 
 
-def _parts(cell: Cell, parts: Sequence[tuple[str, str]]) -> Iterator[Value]:
+def _read_parts(cell: Cell, parts: Sequence[tuple[str, str]]) -> Iterator[Value]:
     for name, part in parts:
         figure = cell.figures.get(name, Figure(value=float("nan")))
         value = {"": figure.value, " low": figure.low, " high": figure.high}[part]
-        yield _short(value if name in cell.figures else None)
+        yield _round_figure(value if name in cell.figures else None)
 
 
-def _of_trials(trials: Sequence[tuple[Source, Trial]], title: str, *, several: bool) -> Sheet:
+def _make_trials_sheet(trials: Sequence[tuple[Source, Trial]], title: str, *, several: bool) -> Sheet:
     metrics = list(dict.fromkeys(name for _, trial in trials for name in trial.figures))
-    units = _units([source for source, _ in trials])
-    about = (*_columns(several=several), "block", "attempt", "status", "failed audits")
+    units = _read_units([source for source, _ in trials])
+    about = (*_list_columns(several=several), "block", "attempt", "status", "failed audits")
     rows = tuple(
         (
-            *_place(source, trial, several=several),
+            *_describe_place(source, trial, several=several),
             *(trial.block, trial.attempt, f"{trial.status}{', twin' if trial.twin else ''}", " ".join(trial.failed)),
-            *(_short(trial.figures.get(name)) for name in metrics),
+            *(_round_figure(trial.figures.get(name)) for name in metrics),
         )
         for source, trial in trials
     )
     return Sheet(title, (*about, *(f"{name} [{units[name]}]" for name in metrics)), rows)
 
 
-def _columns(*, several: bool) -> tuple[str, ...]:
+def _list_columns(*, several: bool) -> tuple[str, ...]:
     return (*((RUN,) if several else ()), QUESTION, WORKLOAD, CONTESTANT, LEVEL)
 
 
-def _place(source: Source, one: Cell | Trial, *, several: bool) -> tuple[Value, ...]:
-    label = source.labels.get((one.question, one.level), one.level)
-    place = (one.question, source.workloads.get(one.question, ""), one.contestant, label)
+def _describe_place(source: Source, item: Cell | Trial, *, several: bool) -> tuple[Value, ...]:
+    label = source.labels.get((item.question, item.level), item.level)
+    place = (item.question, source.workloads.get(item.question, ""), item.contestant, label)
     return (source.run, *place) if several else place
 
 
-def _units(sources: Sequence[Source]) -> dict[str, str]:
+def _read_units(sources: Sequence[Source]) -> dict[str, str]:
     return {name: metric.unit for source in sources for name, metric in source.export.metrics.items()}
 
 
-def _short(value: float | None) -> Value:
+def _round_figure(value: float | None) -> Value:
     if value is None:
         return None
     short = float(f"{value:.{DIGITS}g}")

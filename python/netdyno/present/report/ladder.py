@@ -18,43 +18,43 @@ from netdyno.present.report.panels import Looks, estimates
 RUNG_INCHES, AXIS_INCHES = 0.44, 0.62
 
 
-def rungs(chart: Chart, of: ChartPanel) -> list[Spot]:
-    """The least figure first, then what only the source has a figure of. The rest is named under the figure."""
-    told = [spot for spot in of.spots if drawable(spot.value, log=chart.figure.log)]
-    published = {tuple(one.at.items()): one.value for one in of.published}
-    only = [spot for spot in of.spots if spot not in told and tuple(spot.at.items()) in published]
-    measured = sorted(told, key=lambda spot: spot.value.value if spot.value else math.inf)
+def rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
+    """Return the least figure first, then spots that only the source measured. The rest is named under the drawing."""
+    drawn = [spot for spot in chart_panel.spots if drawable(spot.value, log=chart.figure.log)]
+    published = {tuple(figure.at.items()): figure.value for figure in chart_panel.published}
+    only = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
+    measured = sorted(drawn, key=lambda spot: spot.value.value if spot.value else math.inf)
     return [*measured, *sorted(only, key=lambda spot: published[tuple(spot.at.items())])]
 
 
-def ladder(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
-    """A rung for each: its name, its figure and its loss stand over a line that is the whole width of the axis."""
-    steps = rungs(chart, of)
+def ladder(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+    """Draw a rung for each spot: its name, figure and loss stand over a line of the whole width of the axis."""
+    steps = rungs(chart, chart_panel)
     lossy = any(spot.lost is not None for spot in chart.spots)
     with panel(AXIS_INCHES + RUNG_INCHES * len(steps)) as axes:
         axis_across(axes, chart, room=0.05)
         for row, spot in enumerate(steps):
             axes.axhline(row, color=theme.RULE, linewidth=0.9, zorder=1)
             look = look_of(chart, spot, looks)[0]
-            _rung_text(axes, row, chart, spot, look, lossy=lossy)
-            one = spot.value
-            if one is not None and drawable(one, log=chart.figure.log):
-                estimates(axes, [one.value], [row], [one], look, along="x")
+            _write_rung(axes, row, chart, spot, look, lossy=lossy)
+            estimate = spot.value
+            if estimate is not None and drawable(estimate, log=chart.figure.log):
+                estimates(axes, [estimate.value], [row], [estimate], look, along="x")
                 if spot.above:
-                    ring(axes, one.value, row, look)
-            hollow(axes, *_published_at(of, spot, row))
+                    ring(axes, estimate.value, row, look)
+            hollow(axes, *_find_published(chart_panel, spot, row))
         axes.set_ylim(len(steps) - 0.6, -0.75)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        return finish(axes, figures.title(of), spoken(chart, of), name)
+        return finish(axes, figures.title(chart_panel), spoken(chart, chart_panel), name)
 
 
-def _published_at(of: ChartPanel, spot: Spot, row: float) -> tuple[list[float], list[float]]:
-    xs = [one.value for one in of.published if one.at == spot.at]
+def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[list[float], list[float]]:
+    xs = [figure.value for figure in chart_panel.published if figure.at == spot.at]
     return xs, [row] * len(xs)
 
 
-def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Look, *, lossy: bool) -> None:
+def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Look, *, lossy: bool) -> None:
     figure = chart.figure
 
     def say(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:

@@ -16,7 +16,7 @@ ROUND_RATIOS = (
     *(1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000),
 )
 TICKS_APART = 18
-"""So that no label is on top of another."""
+"""The least distance of ticks, so that no label is on top of another."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Tick:
 
 
 class RatioScale:
-    """From the least to the greatest of the ratios, 1 always among them."""
+    """A scale from the least to the greatest of the ratios, 1 always among them."""
 
     def __init__(self, ratios: Sequence[float]) -> None:
         within = [ratio for ratio in ratios if 1 / MOST_SPAN <= ratio <= MOST_SPAN]
@@ -34,13 +34,13 @@ class RatioScale:
         self._high = math.log(max(*within, LEAST_SPAN, 1.0))
 
     def at(self, ratio: float) -> float:
-        """Where a ratio stands; at the edge where it lies beyond."""
+        """Return the place of a ratio; the edge where it lies beyond."""
         log = -math.inf if ratio <= 0 else math.log(ratio)
         inner = (log - self._low) / (self._high - self._low)
         return round(100 * min(1.0, max(0.0, MARGIN + inner * (1 - 2 * MARGIN))), 2)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """No change, and a few round ratios inside the range."""
+        """Return ticks at no change and at a few round ratios inside the range."""
         chosen = [Tick(self.at(1.0), "1")]
         for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
             place = self.at(ratio)

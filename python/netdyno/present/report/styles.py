@@ -1,5 +1,5 @@
-"""Figures say a few styles thousands of times, each tick and each label in full. Said once, as classes, they make a
-large page a fifth smaller. Pure."""
+"""Figures repeat a few styles thousands of times, in full at each tick and each label. Written once, as classes, they
+make a large page a fifth smaller. Pure."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import re
 from collections import Counter
 
 OFTEN = 4
-"""From so many times on, a class is shorter."""
+"""A class is shorter from so many uses on."""
 _FIGURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _STYLED = re.compile(r'(<[a-z]+\b)([^<>]*?) style="([^"]*)"([^<>]*>)')
 _OF_ALL = re.compile(r'<defs>\s*<style type="text/css">([^<]*)</style>\s*</defs>\n?')
-"""What matplotlib says at the head of each figure, and what holds for the whole page wherever it stands."""
+"""The style at the head of each figure of matplotlib, which holds for the whole page wherever it stands."""
 
 
 def shared(page: str) -> str:
-    """The page with the frequent styles of its figures in its style sheet. What has a class already keeps its style."""
+    """Return the page with the frequent styles of its figures in its style sheet. Tags with a class keep their style."""
     figures = _FIGURE.findall(page)
     tags = (tag for figure in figures for tag in _STYLED.findall(figure))
     counts = Counter(style for _, before, style, after in tags if " class=" not in before + after)
     names = {style: f"st{number}" for number, (style, count) in enumerate(counts.most_common()) if count >= OFTEN}
     of_all = sorted({text for figure in figures for text in _OF_ALL.findall(figure)})
 
-    def named(tag: re.Match[str]) -> str:
+    def name_style(tag: re.Match[str]) -> str:
         begin, before, style, after = tag.groups()
         if style not in names or " class=" in before + after:
             return tag[0]
         return f'{begin}{before} class="{names[style]}"{after}'
 
-    def lighter(figure: re.Match[str]) -> str:
-        return _STYLED.sub(named, _OF_ALL.sub("", figure[0]))
+    def lighten(figure: re.Match[str]) -> str:
+        return _STYLED.sub(name_style, _OF_ALL.sub("", figure[0]))
 
-    # the class twice: as strong as two, for a style of its own was stronger than what the page says of figures
+    # The class twice is as strong as two: a style of its own was stronger than the page's rules for figures.
     rules = [*of_all, *(f".{name}.{name}{{{style}}}" for style, name in names.items())]
-    return _FIGURE.sub(lighter, page).replace("</style>", "\n".join(["", *rules, "</style>"]), 1)
+    return _FIGURE.sub(lighten, page).replace("</style>", "\n".join(["", *rules, "</style>"]), 1)

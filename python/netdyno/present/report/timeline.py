@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from netdyno.analysis.findings import Analysis, CellFigures, ScenarioFindings
 
 MOST_POINTS = 40_000
-"""Of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""
+"""Points of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""
 
 
 @dataclass(frozen=True)
@@ -31,30 +31,40 @@ class LevelTraces:
 
 
 def traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
-    """Traces by scenario and level, thinned so that the page stays small."""
-    points = sum(len(one.per_second) for each in analysis.scenarios for cell in each.cells for one in cell.series)
+    """Return traces by scenario and level, thinned so that the page stays small."""
+    points = sum(
+        len(trial.per_second) for scenario in analysis.scenarios for cell in scenario.cells for trial in cell.series
+    )
     factor = -(-points // MOST_POINTS) or 1
-    return {each.scenario.name: _of_scenario(each, analysis.contestants, factor) for each in analysis.scenarios}
+    return {
+        scenario.scenario.name: _trace_scenario(scenario, analysis.contestants, factor)
+        for scenario in analysis.scenarios
+    }
 
 
-def _of_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
+def _trace_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
     result = []
     for level in findings.levels:
         cells = [cell for cell in findings.cells if cell.level == level.key]
         if not cells:
             continue
         step_s = cells[0].series[0].interval_ns / 1e9 * factor
-        found = tuple(
-            Trace(contestants.index(cell.contestant), one.block, thinned(one.per_second, factor), *_loss(cell, number))
+        level_traces = tuple(
+            Trace(
+                contestants.index(cell.contestant),
+                series.block,
+                thinned(series.per_second, factor),
+                *_read_loss(cell, number),
+            )
             for cell in cells
-            for number, one in enumerate(cell.series)
+            for number, series in enumerate(cell.series)
         )
-        result.append(LevelTraces(level.label, step_s, found))
+        result.append(LevelTraces(level.label, step_s, level_traces))
     return result
 
 
-def _loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
-    """Of one trial of a cell."""
+def _read_loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
+    """Return the loss of one trial of a cell, and whether it is above the bound."""
     if cell.loss is None:
         return None, False
     trial = cell.loss.trials[number]
@@ -62,6 +72,6 @@ def _loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
 
 
 def thinned(values: Sequence[float], factor: int) -> tuple[int, ...]:
-    """Means over `factor` neighbours; a last group that is not full is left out, for its mean would jump."""
+    """Return means over `factor` neighbours; a last group that is not full is left out, for its mean would jump."""
     whole = len(values) - len(values) % factor
     return tuple(round(sum(values[start : start + factor]) / factor) for start in range(0, whole, factor))
