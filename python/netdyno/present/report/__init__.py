@@ -75,7 +75,7 @@ def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), pr
 
 
 def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
-    """The page of a run, with its profiles and with further runs laid over it. The same findings give the same text."""
+    """Return the page of a run, with its profiles and further runs laid over it. Equal findings give equal text."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     drawn_too = [name for chart in analysis.charts for name in chart.unsafe]
     elsewhere = [name for run in runs for name in run.contestants]

@@ -55,7 +55,7 @@ class AlongView:
 
 
 def view(findings: ScenarioFindings) -> AlongView | None:
-    """Return None where no two are proven different."""
+    """Return the section; None where no two are proven different."""
     if not findings.whys:
         return None
     scale = RatioScale(list(_list_ends(findings.whys)))

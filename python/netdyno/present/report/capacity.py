@@ -37,7 +37,7 @@ class CapacityView:
 
 
 def view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
-    """Return None for a scenario of another metric."""
+    """Return the section; None for a scenario of another metric."""
     capacity = findings.capacity
     if capacity is None:
         return None

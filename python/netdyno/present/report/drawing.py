@@ -106,7 +106,7 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
 
 def _make_room(figure: Figure) -> None:
     """Place a column of axes so that their labels fit, as matplotlib's constrained layout does. That always measures
-    every text twice; here only where axes have become narrower, for labels inside stick out further then."""
+    every text twice; this does so only where axes have become narrower: labels inside then stick out further."""
     measured = figure.axes[0].bbox.width
     if _place_axes(figure) < measured:
         _place_axes(figure)

@@ -32,7 +32,7 @@ class Source:
     export: Export
     workloads: Mapping[str, str]
     labels: Mapping[tuple[str, str], str]
-    """By question and key of the level."""
+    """Labels of levels, by question and key of the level."""
 
 
 def sheets(sources: Sequence[Source]) -> dict[str, Sheet]:

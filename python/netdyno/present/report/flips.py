@@ -147,7 +147,7 @@ def _set_contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _ticks(reach: float) -> list[float]:
-    """Return by how much better, as shares, up to `reach`."""
+    """Return ticks up to `reach`: shares by which a side is better."""
     for step in STEPS:
         if reach / step <= MOST_TICKS:
             return [number * step for number in range(1, MOST_TICKS + 1)]
@@ -156,7 +156,7 @@ def _ticks(reach: float) -> list[float]:
 
 
 def _format_tick(contrast: float, _: float) -> str:
-    """Format by how much the better side is better: both directions read alike."""
+    """Format a tick: by how much the better side is better, alike in both directions."""
     share = math.expm1(abs(contrast))
     return "0%" if share < 1e-9 else quantities.percent_change(1 + share).replace("+", "")
 

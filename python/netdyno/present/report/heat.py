@@ -49,7 +49,7 @@ class HeatPanel:
 
 
 class Scale:
-    """From the least to the greatest value of any panel, linear or logarithmic, in steps of colour."""
+    """A scale from the least to the greatest value of any panel, linear or logarithmic, in steps of colour."""
 
     def __init__(self, chart: Chart) -> None:
         values = [spot.value.value for spot in chart.spots if spot.value]

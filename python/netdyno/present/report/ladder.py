@@ -1,4 +1,4 @@
-"""A ladder: a rung for each place of the axis, the least figure first, with what was lost beside it."""
+"""A ladder: a rung for each place of the axis, the least figure first, with its loss beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNG_INCHES, AXIS_INCHES = 0.44, 0.62
 
 
 def rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
-    """Return the least figure first, then spots that only the source measured. The rest is named under the drawing."""
+    """Return the spots to draw: the least figure first, then what only the source measured. The rest is named below."""
     drawn = [spot for spot in chart_panel.spots if drawable(spot.value, log=chart.figure.log)]
     published = {tuple(figure.at.items()): figure.value for figure in chart_panel.published}
     only = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
@@ -57,16 +57,16 @@ def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[li
 def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Look, *, lossy: bool) -> None:
     figure = chart.figure
 
-    def say(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:
+    def write(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:
         axes.annotate(
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
 
-    say(figures.name_of(figure.along, spot.at[figure.along], chart.unsafe), 0, "left")
+    write(figures.name_of(figure.along, spot.at[figure.along], chart.unsafe), 0, "left")
     if spot.value is None:
-        say(figures.missing_word(spot), 1, "right", theme.MUTED)
+        write(figures.missing_word(spot), 1, "right", theme.MUTED)
         return
-    say(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
+    write(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
     if spot.lost is not None:
         text = f"{quantities.share(spot.lost)} lost{f' {loss.MARK}' if spot.above else ''}"
-        say(text, 1, "right", *((look.ring, "bold") if spot.above else (theme.MUTED,)))
+        write(text, 1, "right", *((look.ring, "bold") if spot.above else (theme.MUTED,)))

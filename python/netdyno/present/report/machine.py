@@ -69,7 +69,7 @@ class AgainView:
 
 
 def again(retries: MadeAgain) -> AgainView | None:
-    """Return None where the machine disturbed no trial, and no slice of one."""
+    """Return the tables of retries; None where the machine disturbed no trial, and no slice of one."""
     if retries.is_empty:
         return None
     contestants = (
@@ -178,14 +178,14 @@ def _draw_line(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], *, merge
 
 
 def _draw_blocks(axes: Axes, begun: Sequence[float], top: float) -> None:
-    """Draw all of them as one broken line: a page with many of them stays small."""
+    """Draw the beginnings of blocks as one broken line: a page with many of them stays small."""
     xs = [value for at_s in begun for value in (at_s, at_s, math.nan)]
     ys = [value for _ in begun for value in (0.0, top, math.nan)]
     axes.plot(xs, ys, color=theme.RULE, linewidth=0.9, zorder=1)
 
 
 def _draw_crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], top: float) -> None:
-    """Mark at the bottom when a trial was invalid: each panel has all of them, whichever figure it was."""
+    """Mark invalid trials at the bottom: each panel has all of them, whichever figure was the cause."""
     struck = [x for x, point in zip(xs, drawn, strict=True) if point.struck][:MOST_STRUCK]
     ys = [CROSSES_AT * top] * len(struck)
     axes.plot(struck, ys, linestyle="", marker="x", color=theme.LOSS, markeredgewidth=1.6, zorder=4)

@@ -39,7 +39,7 @@ _TICKS: Mapping[Callable[[float], str], tuple[Callable[[float], str], tuple[floa
 
 @dataclass(frozen=True)
 class Extent:
-    """From the least to the greatest figure of a metric in any panel; a logarithmic axis has values above 0 only."""
+    """The range of a metric's figures over all panels; a logarithmic axis has values above 0 only."""
 
     low: float
     high: float

@@ -96,12 +96,12 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
     messages may be lost."""
     lag = send_lag(findings)
 
-    def latency(axes: Axes) -> None:
+    def set_latency_axis(axes: Axes) -> None:
         if lag is not None:
             _mark_send_lag(axes, lag)
         duration_axis(axes, "response time")
 
-    def loss(axes: Axes) -> None:
+    def set_loss_axis(axes: Axes) -> None:
         share_axis(axes, "share of messages lost")
         axes.axhline(findings.loss_bound, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
@@ -110,13 +110,13 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
 
     metrics: list[tuple[str, Figure, Ready, Speak]] = [
         ("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
-        ("Median response time", lambda cell: cell.response_ns.p50, latency, quantities.duration),
-        ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency, quantities.duration),
+        ("Median response time", lambda cell: cell.response_ns.p50, set_latency_axis, quantities.duration),
+        ("99th-percentile response time", lambda cell: cell.response_ns.p99, set_latency_axis, quantities.duration),
     ]
     if findings.scenario.metric == "mean":
-        metrics.insert(1, ("Mean response time", lambda cell: cell.mean_ns, latency, quantities.duration))
+        metrics.insert(1, ("Mean response time", lambda cell: cell.mean_ns, set_latency_axis, quantities.duration))
     if findings.may_lose:
-        metrics.append(("Messages lost", _read_loss, loss, quantities.share))
+        metrics.append(("Messages lost", _read_loss, set_loss_axis, quantities.share))
     panels = []
     for number, sweep in enumerate(_pick_spread(measured_sweeps(findings), MOST_SWEEPS)):
         for kind, (title, figure, ready, speak) in enumerate(metrics):

@@ -77,7 +77,7 @@ class Scoreboard:
 
 
 def view(findings: ScenarioFindings) -> Scoreboard | None:
-    """Return None where no contestant was measured, validly or not."""
+    """Return the table; None where no contestant was measured, validly or not."""
     groups = tuple(_split_into_groups(findings))
     if not groups:
         return None
@@ -117,7 +117,7 @@ def _describe_figures(findings: ScenarioFindings) -> str:
 
 
 def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
-    """Yield those without a fault, those that lost too much, each that had faults with these, and last those without a
+    """Yield those without a fault, those that lost too much, each faulty one with its faults, and last those without a
     valid trial."""
     for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
         ground, kind = peers

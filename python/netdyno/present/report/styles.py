@@ -7,7 +7,7 @@ import re
 from collections import Counter
 
 OFTEN = 4
-"""A class is shorter from so many uses on."""
+"""The number of uses from which a class is shorter."""
 _FIGURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _STYLED = re.compile(r'(<[a-z]+\b)([^<>]*?) style="([^"]*)"([^<>]*>)')
 _OF_ALL = re.compile(r'<defs>\s*<style type="text/css">([^<]*)</style>\s*</defs>\n?')
@@ -15,7 +15,7 @@ _OF_ALL = re.compile(r'<defs>\s*<style type="text/css">([^<]*)</style>\s*</defs>
 
 
 def shared(page: str) -> str:
-    """Return the page with the frequent styles of its figures in its style sheet. Tags with a class keep their style."""
+    """Move the frequent styles of a page's figures to its style sheet. Tags with a class keep their style."""
     figures = _FIGURE.findall(page)
     tags = (tag for figure in figures for tag in _STYLED.findall(figure))
     counts = Counter(style for _, before, style, after in tags if " class=" not in before + after)

@@ -78,7 +78,7 @@ class ScenarioView:
     undrawn_sweeps: int
     loss_bound: str
     apart: Mapping[str, str]
-    """The reason why a contestant and those below it are ranked separately, by the first of them."""
+    """The reason why a part of the ranking is separate, by its first contestant."""
     marked: bool
     trials: Table | None
     unsafe: Table | None

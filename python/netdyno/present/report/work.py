@@ -28,7 +28,7 @@ class WorkView:
 
 
 def view(findings: ScenarioFindings) -> WorkView | None:
-    """Return None where no contestant was measured or traced at the level."""
+    """Return the section; None where no contestant was measured or traced at the level."""
     if not findings.work:
         return None
     traced = [work for work in findings.work if work.calls]
@@ -136,7 +136,7 @@ def _format_number(figure: Estimate | None) -> str:
 
 
 def _compare_bytes(work: Sequence[Work]) -> str:
-    """Say whether the compared servers send the same answers, by the bytes of a message each way."""
+    """Say whether all contestants move the same, by the bytes of a message each way."""
     bytes_each_way = [
         (entry.contestant, entry.bytes_in.value, entry.bytes_out.value)
         for entry in work
