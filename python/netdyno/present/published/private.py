@@ -57,7 +57,7 @@ class Left(NamedTuple):
 def left(run: Run, private: Private) -> Left:
     """Return the functions that clean any text of the run."""
     folders = sorted((folder for folder in private.folders if folder.strip("/")), key=len, reverse=True)
-    known = (
+    known_folders = (
         re.compile("|".join(rf"{re.escape(folder.rstrip('/'))}(?![\w.-])" for folder in folders)) if folders else None
     )
     hosts = [
@@ -66,16 +66,16 @@ def left(run: Run, private: Private) -> Left:
     homes = _HOME.findall(msgspec.json.encode(run).decode())
     candidates = (*private.names, *homes, *(name for pairs in hosts for pair in pairs for name in pair))
     names = [name for name in dict.fromkeys(candidates) if len(name) > 2 and name not in _WORDS]
-    called = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])") if names else None
+    known_names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])") if names else None
 
     def placeless(text: str) -> str:
         text = _CREDENTIALS.sub("…@", text)
-        text = known.sub("…", text) if known else text
+        text = known_folders.sub("…", text) if known_folders else text
         text = _TILDE.sub("…", _USER.sub(r"\1=…", text))
         return _PATH.sub(lambda path: _shorten(path[0].rstrip("/")), text)
 
     def nameless(text: str) -> str:
-        return called.sub("…", placeless(text)) if called else placeless(text)
+        return known_names.sub("…", placeless(text)) if known_names else placeless(text)
 
     return Left(placeless, nameless)
 

@@ -77,9 +77,9 @@ def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), pr
 def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
     """Return the page of a run, with its profiles and further runs laid over it. Equal findings give equal text."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
-    drawn_too = [name for chart in analysis.charts for name in chart.unsafe]
-    elsewhere = [name for run in runs for name in run.contestants]
-    looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *drawn_too, *elsewhere])))
+    unranked = [name for chart in analysis.charts for name in chart.unsafe]
+    run_contestants = [name for run in runs for name in run.contestants]
+    looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
     all_looks = theme.of_runs(looks, len(runs))
     drawn = _draw_figures(analysis, over, looks, all_looks)
     figures = _collect_figures(runs, all_looks)

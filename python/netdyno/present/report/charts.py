@@ -165,8 +165,8 @@ def _tabulate_spots(chart: Chart) -> Table:
     )
     rows = [_make_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
     measured = {tuple(spot.at.items()) for spot in chart.spots}
-    alone = [entry for place, entry in published.items() if place not in measured]
-    return Table(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in alone)))
+    only_published = [entry for place, entry in published.items() if place not in measured]
+    return Table(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in only_published)))
 
 
 def _make_row(
@@ -181,7 +181,7 @@ def _make_row(
     ]
     if spot.missing:
         texts[0] = figures.missing(spot)
-    theirs = published.get(tuple(spot.at.items()))
+    source_figure = published.get(tuple(spot.at.items()))
     lost = (
         quantities.DASH
         if spot.lost is None
@@ -191,7 +191,7 @@ def _make_row(
     return (
         *names,
         *texts,
-        *((metrics[0].speak(theirs.value) if theirs else quantities.DASH,) if published else ()),
+        *((metrics[0].speak(source_figure.value) if source_figure else quantities.DASH,) if published else ()),
         *((lost,) if lossy else ()),
         f"{spot.trials} of {spot.planned}{struck}",
     )

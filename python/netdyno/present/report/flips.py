@@ -73,9 +73,9 @@ def view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
 
 def _describe_drawing(flip: FlipFound) -> str:
     looks = " and looks" if flip.pursuit else ""
-    untold = " Hollow: neither is proven better." if any(not point.side for point in flip.flips.points) else ""
+    hollow = " Hollow: neither is proven better." if any(not point.side for point in flip.flips.points) else ""
     band = " Grey: the interval of the crossing." if flip.flips.crossings else ""
-    return f"Whiskers: 95% intervals, corrected for all levels{looks}.{untold}{band}"
+    return f"Whiskers: 95% intervals, corrected for all levels{looks}.{hollow}{band}"
 
 
 def _draw_panel(flip: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> Panel:

@@ -113,10 +113,10 @@ def _make_cell(
 ) -> HeatCell:
     figure, speak = chart.figure, METRICS[chart.figure.metric].speak
     place = f"{figures.name_of(figure.along, x)}, {figures.name_of(figure.across, y)}"
-    theirs = speak(published.value).removesuffix("/s") if published else ""
+    source_figure = speak(published.value).removesuffix("/s") if published else ""
     if spot is None or spot.value is None:
         why = figures.missing(spot) if spot else "not run"
-        return HeatCell("", None, f"{place}: {why}", published=theirs)
+        return HeatCell("", None, f"{place}: {why}", published=source_figure)
     texts = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:
         texts.append(f"{quantities.share(spot.lost)} lost")
@@ -128,7 +128,7 @@ def _make_cell(
         tip=f"{place}: {', '.join(texts)}",
         mark=loss.MARK if spot.above else "",
         struck=spot.set_aside > 0,
-        published=theirs,
+        published=source_figure,
     )
 
 

@@ -22,9 +22,9 @@ def rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
     """Return the spots to draw: the least figure first, then what only the source measured. The rest is named below."""
     drawn = [spot for spot in chart_panel.spots if drawable(spot.value, log=chart.figure.log)]
     published = {tuple(figure.at.items()): figure.value for figure in chart_panel.published}
-    only = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
+    only_published = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
     measured = sorted(drawn, key=lambda spot: spot.value.value if spot.value else math.inf)
-    return [*measured, *sorted(only, key=lambda spot: published[tuple(spot.at.items())])]
+    return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.at.items())])]
 
 
 def ladder(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:

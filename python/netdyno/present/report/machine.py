@@ -203,7 +203,7 @@ def _describe_panel(machine: MachineOverTime, rate: Range) -> str:
 
 def _tabulate_blocks(machine: MachineOverTime) -> Table:
     """List each block, or neighbouring blocks together where there are many: least, median and most of each figure."""
-    headings = [f"{rate.name}, {how}" for rate in machine.ranges for how in ("least", "median", "most")]
+    headings = [f"{rate.name}, {statistic}" for rate in machine.ranges for statistic in ("least", "median", "most")]
     blocks = by_block(machine.trials)
     rows = (
         _make_row([trial for block in together for trial in block], len(machine.ranges))

@@ -100,9 +100,9 @@ def _list_columns(findings: ScenarioFindings) -> Iterator[Column]:
 
 def _describe_figures(findings: ScenarioFindings) -> str:
     """Describe the figures, and the loads that the ranks are over."""
-    beside = company.sentences(findings.company)
+    company_sentences = company.sentences(findings.company)
     if not findings.axes or not findings.cells:
-        return " ".join(beside)
+        return " ".join(company_sentences)
     several = len(findings.levels) > 1
     sentences = [f"Figures at {findings.heaviest.label}."] if several else []
     if any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons):
@@ -110,7 +110,7 @@ def _describe_figures(findings: ScenarioFindings) -> str:
         sentences.append(
             f"Small digit: the rank on that axis{over}, 1 plus the number proven better; = marks a shared rank."
         )
-    return " ".join([*sentences, *beside])
+    return " ".join([*sentences, *company_sentences])
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -122,13 +122,13 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
     for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
         ground, kind = peers
         kinds = {standing.kind for standing in findings.standings if standing.ground == ground}
-        apart = f"{_describe_cores(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
+        prefix = f"{_describe_cores(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
-                yield Group(f"{apart}{_list_faults(standing.faults)}", (_make_row(findings, standing),))
+                yield Group(f"{prefix}{_list_faults(standing.faults)}", (_make_row(findings, standing),))
         else:
             lossy = f"more than {quantities.share(findings.loss_bound)} lost" if kind == 1 and len(kinds) > 1 else ""
-            reason = f"{apart}{lossy}" if lossy else _describe_cores(findings, ground).removesuffix(": ")
+            reason = f"{prefix}{lossy}" if lossy else _describe_cores(findings, ground).removesuffix(": ")
             yield Group(reason, tuple(_make_row(findings, standing) for standing in standings), lossy=kind == 1)
     ranked = {standing.contestant for standing in findings.standings}
     for faulty in findings.faulty:

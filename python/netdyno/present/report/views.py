@@ -155,7 +155,9 @@ def _explain_separate_ranking(findings: ScenarioFindings) -> dict[str, str]:
     first = findings.standings[0].contestant if findings.standings else ""
     reasons = ("", lossy, "they had a fault in some trial, and their figures are those of their other trials")
     usable = [f"they could use {ground.usable_words(group.cores)}" for group in findings.ground.together]
-    return {name: reasons[kind] or usable[of_ground] for (of_ground, kind), name in firsts.items() if name != first}
+    return {
+        name: reasons[kind] or usable[ground_number] for (ground_number, kind), name in firsts.items() if name != first
+    }
 
 
 def _describe_certainty(findings: ScenarioFindings) -> str:
