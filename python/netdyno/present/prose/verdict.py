@@ -500,8 +500,8 @@ def _explain_bounds(findings: ScenarioFindings) -> list[str]:
         names = [f"{cell.contestant} ({cell.share:.0%} of a core)" for cell in findings.censored if cell.level == key]
         reasons.append(
             f"At {labels[key]} the generator was at its limit with {quantities.listed(names)}, so these figures "
-            "measure the generator too: rates are 'at least' and response times 'at most', for every contestant, and the "
-            "true differences may be larger."
+            "measure the generator too: rates are 'at least' and response times 'at most', for every contestant, and "
+            "the true differences may be larger."
         )
     for bar in findings.error_bars:
         parts = [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
