@@ -14,13 +14,13 @@ from netdyno.base.escape import harmless_lines
 
 
 class Console(console.Console):
-    """Rich's, but what it renders is text and nothing else: who wrote a name, a reason or a claim moves no cursor and
-    sets no colour with it, and a bracket is a bracket. A row that is wider than the console is printed whole."""
+    """Rich's console, rendering plain text only: a stored name, reason or claim moves no cursor and sets no colour, and
+    a bracket is a bracket. A row that is wider than the console is printed whole."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
         if isinstance(self.file, io.TextIOWrapper):
-            self.file.reconfigure(errors="replace")  # a terminal without a sign for minus ends no run
+            self.file.reconfigure(errors="replace")  # a terminal that lacks a minus sign ends no run
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{"crop": False, **options})

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live block on a terminal, one clean line per trial on a pipe.
+"""The progress of a run: a live block on a terminal, one clean line per trial on a pipe.
 
 Drawing happens only when the runner calls, at most twice a second inside a window, so no thread of its own runs and the
 machine stays quiet (DESIGN, rule 9)."""
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 _REDRAW_S = 0.45
 SILENT_S = 30.0
-"""A pipe is not left without a line for longer, however long a trial is."""
+"""The longest time without a line on a pipe, however long a trial is."""
 LONGEST_LINE = 120
-"""Of a trial on the terminal; the report has all of it."""
+"""Columns for a trial on the terminal; the report has all of it."""
 AS_A_BOUND = "as a bound"
-"""Where the generator was near its own limit: it may have taken part of the time, and held up the rate."""
+"""The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
 
 
 def describe_cell(cell: Cell | Trial) -> str:
-    """A cell in a few words: "echo connections=10 asio-callbacks"."""
+    """Describe a cell in a few words: "echo connections=10 asio-callbacks"."""
     levels = "".join(f" {name}={level}" for name, level in cell.levels.items())
     return f"{cell.scenario}{levels} {cell.contestant}{quantities.TWIN if cell.twin else ''}"
 
 
 def describe_result(trial: Trial) -> str:
-    """What came of a trial, with the reason where it does not count."""
+    """Describe the result of a trial, with the reason where it does not count."""
     if outcomes.is_disturbed(trial):
         causes = quantities.listed([audit.name for audit in outcomes.disturbances(trial)])
         return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
@@ -46,13 +46,14 @@ def describe_result(trial: Trial) -> str:
     response = trial.load.latency.response_ns
     p99 = f"{quantities.whole(response.p99 / 1000)} us" if response.count else quantities.DASH
     lost = transports.share_lost(trial.load)
-    beside = f", {quantities.share(lost)} lost" if lost is not None else ""
+    lost_words = f", {quantities.share(lost)} lost" if lost is not None else ""
     bound = f", {AS_A_BOUND}" if status == "censored" else ""
-    return f"{quantities.whole(trial.load.requests.per_second)}/s, p99 {p99}{beside}{bound}"
+    return f"{quantities.whole(trial.load.requests.per_second)}/s, p99 {p99}{lost_words}{bound}"
 
 
 class PlainDisplay:
-    """For pipes and logs: one line per trial, and within a long one a line now and then; no control codes."""
+    """The display for pipes and logs: one line per trial, and a line now and then within a long trial; no control
+    codes."""
 
     def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -65,7 +66,7 @@ class PlainDisplay:
             self._line(line)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
-        """No line yet: that comes with the result."""
+        """Write no line yet: it comes with the result."""
         self._running = self._about(cell, progress, progress.done + 1)
 
     def throughput(self, completed: int, seconds: float) -> None:
@@ -94,7 +95,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """For terminals: a few lines that are drawn anew in place; what does not count scrolls by above them."""
+    """The display for terminals: a few lines redrawn in place; trials that do not count scroll by above them."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
@@ -103,7 +104,7 @@ class LiveDisplay:
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._cell: Cell | None = None
         self._progress: Progress | None = None
-        self._per_second: float | None = None  # until the load says something
+        self._per_second: float | None = None  # until the load reports
         self._drawn_at = 0.0
 
     def begin(self, text: str) -> None:
@@ -143,7 +144,7 @@ class LiveDisplay:
 
 
 def render(cell: Cell, progress: Progress, per_second: float | None, width: int) -> list[str]:
-    """The live block: how far, how long, what runs now, and how fast. Pure."""
+    """The live block: the progress, the time left, the current trial, and its rate. Pure."""
     share = progress.done / progress.total if progress.total else 1.0
     bar_width = max(10, min(40, width - 50))
     filled = round(share * bar_width)

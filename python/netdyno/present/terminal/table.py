@@ -180,7 +180,10 @@ def _draw_unsafe(findings: ScenarioFindings) -> Table:
 def _explain_pairs(findings: ScenarioFindings) -> str:
     complete = sum(pair.valid == pair.trials > 0 for pair in findings.pairs)
     text = f"{quantities.plural(len(findings.pairs), 'pair')} of server and client, {complete} with valid trials only"
-    return f"{text}; {findings.scenario.metric}, geometric mean over {quantities.plural(findings.pairs[0].trials, 'trial')}"
+    return (
+        f"{text}; {findings.scenario.metric}, geometric mean over "
+        f"{quantities.plural(findings.pairs[0].trials, 'trial')}"
+    )
 
 
 def _explain_columns(findings: ScenarioFindings) -> str:
