@@ -1,5 +1,5 @@
-"""The findings of a run for programs (protocol/findings.md). Pure; numbers and names, no sentence but those that the
-reader of the table gets too."""
+"""The findings of a run for programs (protocol/findings.md). Pure; numbers and names, and no sentence that the table
+does not have too."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ AS_FOUND = (
     "alone",
     "instruments",
 )
-"""Of a question, what stands there under the name that the analysis has for it, field by field."""
+"""The fields of a question that keep the name and form of the analysis."""
 
 
 def document(analysis: Analysis) -> dict[str, object]:
-    """The whole of it. What was not measured is null, and never a number."""
-    return measured(_document(analysis))
+    """Return the whole document. What was not measured is null, and never a number."""
+    return measured(_convert_analysis(analysis))
 
 
-def measured(found: Mapping[str, object]) -> dict[str, Any]:
-    """The same without a number that is none (the cost per message of a trial in which none came back): JSON has no
-    word for it but null."""
-    return {name: _measured(each) for name, each in found.items()}
+def measured(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the same with null for each float that is not finite (such as the cost per message of a trial without
+    replies), as JSON has no such numbers."""
+    return {name: _replace_non_finite(value) for name, value in values.items()}
 
 
-def _measured(value: object) -> object:
+def _replace_non_finite(value: object) -> object:
     if isinstance(value, Mapping):
         return measured(value)
     if isinstance(value, list | tuple):
-        return [_measured(each) for each in value]
+        return [_replace_non_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _document(analysis: Analysis) -> dict[str, object]:
+def _convert_analysis(analysis: Analysis) -> dict[str, object]:
     control = analysis.control
     return {
         "version": VERSION,
@@ -86,12 +86,12 @@ def _document(analysis: Analysis) -> dict[str, object]:
             "skipped": analysis.counts.skipped,
             "made_again": analysis.counts.made_again,
         },
-        "made_again": _made_again(analysis.made_again),
-        "questions": [_question(one) for one in analysis.scenarios],
+        "made_again": _convert_retries(analysis.made_again),
+        "questions": [_convert_question(findings) for findings in analysis.scenarios],
         "claims": [
-            {"id": one.claim.id, "text": one.claim.text, "verdict": one.verdict, "reason": claims.reason(one)}
-            | {"checks": [_check(each) for each in one.checks]}
-            for one in analysis.claims
+            {"id": claim.claim.id, "text": claim.claim.text, "verdict": claim.verdict, "reason": claims.reason(claim)}
+            | {"checks": [_convert_check(check) for check in claim.checks]}
+            for claim in analysis.claims
         ],
         "aa": {
             "comparisons": control.different.of,
@@ -103,8 +103,8 @@ def _document(analysis: Analysis) -> dict[str, object]:
         "machine": plain(analysis.machine),
         "canary": plain(analysis.canary.ranges) if analysis.canary else None,
         "audits": plain(analysis.audits),
-        "gate": _gate(analysis.gate) if analysis.gate else None,
-        "flips": [flip(one) for one in analysis.flips],
+        "gate": _convert_gate(analysis.gate) if analysis.gate else None,
+        "flips": [flip(comparison) for comparison in analysis.flips],
         "set_aside": [
             {
                 "block": note.block,
@@ -120,60 +120,60 @@ def _document(analysis: Analysis) -> dict[str, object]:
     }
 
 
-def gate(found: GateFound) -> dict[str, object]:
-    """The part of it that a gate prints."""
-    return measured(_gate(found))
+def gate(result: GateFound) -> dict[str, object]:
+    """The part of the document that a gate prints."""
+    return measured(_convert_gate(result))
 
 
-def flip(one: FlipFound) -> dict[str, object]:
-    """The part of it that `netdyno flips` prints."""
+def flip(comparison: FlipFound) -> dict[str, object]:
+    """The part of the document that `netdyno flips` prints."""
     return measured(
         {
-            "question": one.question,
-            "metric": one.metric,
-            "factor": one.factor,
-            "unit": "s" if one.durations else None,
-            "first": one.first,
-            "second": one.second,
-            "fixed": one.fixed,
-            "verdict": one.flips.verdict,
-            "sentence": flips.sentence(one),
-            "crossings": [_crossing(one, crossing) for crossing in one.flips.crossings],
-            "levels": [_level(one, point) for point in one.flips.points],
-            "asked_within": one.pursuit.within if one.pursuit else None,
-            "narrow": one.pursuit.narrow if one.pursuit else None,
-            "bounded": one.bounded,
-            "uneven": one.uneven,
+            "question": comparison.question,
+            "metric": comparison.metric,
+            "factor": comparison.factor,
+            "unit": "s" if comparison.durations else None,
+            "first": comparison.first,
+            "second": comparison.second,
+            "fixed": comparison.fixed,
+            "verdict": comparison.flips.verdict,
+            "sentence": flips.sentence(comparison),
+            "crossings": [_convert_crossing(comparison, crossing) for crossing in comparison.flips.crossings],
+            "levels": [_convert_level(comparison, point) for point in comparison.flips.points],
+            "asked_within": comparison.pursuit.within if comparison.pursuit else None,
+            "narrow": comparison.pursuit.narrow if comparison.pursuit else None,
+            "bounded": comparison.bounded,
+            "uneven": comparison.uneven,
         }
     )
 
 
-def _crossing(one: FlipFound, crossing: Crossing) -> dict[str, object]:
-    sides = (one.second, one.first) if crossing.rising else (one.first, one.second)
+def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> dict[str, object]:
+    sides = (comparison.second, comparison.first) if crossing.rising else (comparison.first, comparison.second)
     return {
         "below": sides[0],
         "above": sides[1],
         "at": crossing.at,
-        "interval": _interval(crossing.interval),
+        "interval": _interval_ends(crossing.interval),
         "told_at": [crossing.before, crossing.after],
     }
 
 
-def _level(one: FlipFound, point: Point) -> dict[str, object]:
+def _convert_level(comparison: FlipFound, point: Point) -> dict[str, object]:
     interval = point.interval
     return {
         "at": point.at,
         "ratio": math.exp(point.mean),
-        "interval": _interval(interval and Interval(math.exp(interval.low), math.exp(interval.high))),
-        "better": {1: one.first, -1: one.second, 0: None}[point.side],
+        "interval": _interval_ends(interval and Interval(math.exp(interval.low), math.exp(interval.high))),
+        "better": {1: comparison.first, -1: comparison.second, 0: None}[point.side],
         "blocks": point.blocks,
-        "needed": one.pursuit.needed.get(point.at) if one.pursuit else None,
+        "needed": comparison.pursuit.needed.get(point.at) if comparison.pursuit else None,
     }
 
 
-def _gate(found: GateFound) -> dict[str, object]:
+def _convert_gate(result: GateFound) -> dict[str, object]:
     return {
-        "decision": found.decision,
+        "decision": result.decision,
         "lines": [
             {
                 "question": line.scenario,
@@ -184,62 +184,65 @@ def _gate(found: GateFound) -> dict[str, object]:
                 "before": line.before,
                 "after": line.after,
                 "ratio": line.ratio,
-                "interval": _interval(line.interval),
-                "faults": _faults(line.faults),
+                "interval": _interval_ends(line.interval),
+                "faults": _convert_faults(line.faults),
             }
-            for line in found.lines
+            for line in result.lines
         ],
         "faults": [
-            {"question": one.scenario, "before": one.before, "after": one.after, "of": one.of} for one in found.faults
+            {"question": fault.scenario, "before": fault.before, "after": fault.after, "of": fault.of}
+            for fault in result.faults
         ],
     }
 
 
-def _faults(faults: Sequence[Fault]) -> list[dict[str, object]]:
-    return [{"kind": one.kind, "trials": one.trials, "of": one.of, "detail": one.detail} for one in faults]
+def _convert_faults(faults: Sequence[Fault]) -> list[dict[str, object]]:
+    return [{"kind": fault.kind, "trials": fault.trials, "of": fault.of, "detail": fault.detail} for fault in faults]
 
 
-def company(found: Company | None) -> dict[str, object] | None:
-    """Beside whom figures were measured; None where the machine was the run's own."""
-    if found is None:
+def company(neighbourhood: Company | None) -> dict[str, object] | None:
+    """The programs that ran beside the measurement; None where the machine was the run's own."""
+    if neighbourhood is None:
         return None
     return {
-        "label": company_words.label(found),
-        "trials": found.trials,
-        "of": found.of,
-        "neighbours": plain(found.neighbours),
+        "label": company_words.label(neighbourhood),
+        "trials": neighbourhood.trials,
+        "of": neighbourhood.of,
+        "neighbours": plain(neighbourhood.neighbours),
     }
 
 
-def _made_again(found: MadeAgain) -> dict[str, object]:
+def _convert_retries(retries: MadeAgain) -> dict[str, object]:
     return {
-        "tries": found.tries,
-        "cells": found.cells,
-        "given_up": found.given_up,
-        "causes": dict(found.causes),
-        "by_contestant": {name: {"tries": n, "cells": cells} for name, (n, cells) in found.by_contestant.items()},
-        "p_even": found.p,
-        "slices_again": dict(found.slices_again),
-        "slices_by_contestant": {
-            name: {"again": again, "slices": slices} for name, (again, slices) in found.slices_by_contestant.items()
+        "tries": retries.tries,
+        "cells": retries.cells,
+        "given_up": retries.given_up,
+        "causes": dict(retries.causes),
+        "by_contestant": {
+            name: {"tries": tries, "cells": cells} for name, (tries, cells) in retries.by_contestant.items()
         },
-        "slices_p_even": found.slices_p,
+        "p_even": retries.p,
+        "slices_again": dict(retries.slices_again),
+        "slices_by_contestant": {
+            name: {"again": again, "slices": slices} for name, (again, slices) in retries.slices_by_contestant.items()
+        },
+        "slices_p_even": retries.slices_p,
     }
 
 
-def _question(one: ScenarioFindings) -> dict[str, object]:
-    scenario, answer = one.scenario, verdict.answer(one)
-    heaviest = one.heaviest if one.levels and one.cells else None
+def _convert_question(findings: ScenarioFindings) -> dict[str, object]:
+    scenario, answer = findings.scenario, verdict.answer(findings)
+    heaviest = findings.heaviest if findings.levels and findings.cells else None
     return {
         "name": scenario.name,
         "workload": scenario.workload,
         "arrivals": scenario.arrivals,
         "metric": scenario.metric,
-        "verdict": one.verdict,
+        "verdict": findings.verdict,
         "headline": answer.headline,
         "sentence": answer.sentence,
-        "company": company(one.company),
-        "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in one.levels],
+        "company": company(findings.company),
+        "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in findings.levels],
         "figures_at": heaviest.key if heaviest else None,
         "contestants": [
             {
@@ -249,20 +252,21 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
                 "ground": standing.ground,
                 "lossy": standing.lossy,
                 "lost": standing.loss,
-                "bytes_per_connection": _connection_bytes(one, standing.contestant),
+                "bytes_per_connection": _find_connection_bytes(findings, standing.contestant),
             }
-            for standing in one.standings
+            for standing in findings.standings
         ],
-        "axes": [_axis(axis, one) for axis in one.axes] or [_own_axis(one)],
+        "axes": [_convert_axis(axis, findings) for axis in findings.axes] or [_convert_capacity_axis(findings)],
         "faulty": [
             {
                 "name": faulty.contestant,
-                "faults": _faults(faulty.faults),
+                "faults": _convert_faults(faulty.faults),
             }
-            for faulty in one.faulty
+            for faulty in findings.faulty
         ],
         "censored": [
-            {"level": cell.level, "contestant": cell.contestant, "generator_share": cell.share} for cell in one.censored
+            {"level": cell.level, "contestant": cell.contestant, "generator_share": cell.share}
+            for cell in findings.censored
         ],
         "error_bars": [
             {
@@ -272,60 +276,62 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
                 "receive_ns": bar.receive_ns,
                 "share": bar.share,
             }
-            for bar in one.error_bars
+            for bar in findings.error_bars
         ],
-        "unsteady": [{"name": each.contestant, "trials": each.moved, "of": each.trials} for each in one.unsteady],
+        "unsteady": [
+            {"name": entry.contestant, "trials": entry.moved, "of": entry.trials} for entry in findings.unsteady
+        ],
         "within": [
-            {"language": each.language, "unbeaten": each.unbeaten, "of": each.of, "ground": each.ground}
-            for each in one.within
+            {"language": entry.language, "unbeaten": entry.unbeaten, "of": entry.of, "ground": entry.ground}
+            for entry in findings.within
         ],
-        "caveats": list(verdict.caveats(one)),
-        **{name: plain(getattr(one, name)) for name in AS_FOUND},
+        "caveats": list(verdict.caveats(findings)),
+        **{name: plain(getattr(findings, name)) for name in AS_FOUND},
     }
 
 
-def _check(one: Check) -> dict[str, object]:
+def _convert_check(check: Check) -> dict[str, object]:
     return {
-        "metric": one.step.metric,
-        "side": one.step.side,
-        "threshold": one.step.threshold,
-        "needed": one.needed,
-        "effect": one.effect,
-        "interval": _interval(one.interval),
-        "figures": list(one.figures),
-        "blocks": one.blocks,
-        "outcome": one.outcome,
-        "blocks_to_decide": one.blocks_to_decide,
-        "limit": one.limit,
-        "is_short_of_published": one.is_short_of_published,
+        "metric": check.step.metric,
+        "side": check.step.side,
+        "threshold": check.step.threshold,
+        "needed": check.needed,
+        "effect": check.effect,
+        "interval": _interval_ends(check.interval),
+        "figures": list(check.figures),
+        "blocks": check.blocks,
+        "outcome": check.outcome,
+        "blocks_to_decide": check.blocks_to_decide,
+        "limit": check.limit,
+        "is_short_of_published": check.is_short_of_published,
     }
 
 
-def _connection_bytes(one: ScenarioFindings, contestant: str) -> float | None:
-    cell = one.cell(contestant, one.heaviest.key) if one.levels and one.cells else None
-    each = cell.cost.connection_bytes if cell and cell.cost else None
-    return each.value if each else None
+def _find_connection_bytes(findings: ScenarioFindings, contestant: str) -> float | None:
+    cell = findings.cell(contestant, findings.heaviest.key) if findings.levels and findings.cells else None
+    estimate = cell.cost.connection_bytes if cell and cell.cost else None
+    return estimate.value if estimate else None
 
 
-def _axis(axis: Axis, one: ScenarioFindings) -> dict[str, object]:
+def _convert_axis(axis: Axis, findings: ScenarioFindings) -> dict[str, object]:
     return {
         "metric": axis.metric,
         "unit": METRICS[axis.metric].unit.name,
         "better": axis.better,
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
-        "scores": [_score(score, axis.bound, one) for score in axis.scores],
-        "comparisons": [plain(one) for one in axis.comparisons],
+        "scores": [_convert_score(score, axis.bound, findings) for score in axis.scores],
+        "comparisons": [plain(findings) for findings in axis.comparisons],
     }
 
 
-def _own_axis(one: ScenarioFindings) -> dict[str, object]:
-    """Of a capacity, which is found from trials at several rates and stands alone: it is a bound of those alone who
-    kept the objective at every rate, or at none."""
+def _convert_capacity_axis(findings: ScenarioFindings) -> dict[str, object]:
+    """Convert the only axis of a capacity, which comes from trials at several rates. It is a bound only for servers
+    that kept the objective at every rate, or at none."""
     return {
-        "metric": one.scenario.metric,
-        "unit": METRICS[one.scenario.metric].unit.name,
-        "better": one.better,
+        "metric": findings.scenario.metric,
+        "unit": METRICS[findings.scenario.metric].unit.name,
+        "better": findings.better,
         "bound": None,
         "figure": "geometric mean over blocks",
         "scores": [
@@ -339,26 +345,26 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
                 "shared": standing.shared,
                 "ground": standing.ground,
             }
-            for standing in one.standings
+            for standing in findings.standings
         ],
-        "comparisons": [plain(each) for each in one.comparisons],
+        "comparisons": [plain(comparison) for comparison in findings.comparisons],
     }
 
 
-def _score(score: Score, bound: Bound, one: ScenarioFindings) -> dict[str, object]:
+def _convert_score(score: Score, bound: Bound, findings: ScenarioFindings) -> dict[str, object]:
     value: Estimate | None = score.value
     return {
         "contestant": score.contestant,
         "value": value.value if value else None,
         "bound": bound or None,
-        "interval": _interval(value.interval if value else None),
+        "interval": _interval_ends(value.interval if value else None),
         "trials": score.trials,
         "rank": score.rank,
         "shared": score.shared,
-        "ground": one.ground.group_of(score.contestant),
+        "ground": findings.ground.group_of(score.contestant),
     }
 
 
-def _interval(found: Interval | None) -> list[float] | None:
-    """Open on a side whose end is not finite."""
-    return None if found is None else [found.low, found.high]
+def _interval_ends(interval: Interval | None) -> list[float] | None:
+    """The two ends; an end that is not finite becomes null in the document."""
+    return None if interval is None else [interval.low, interval.high]

@@ -34,24 +34,24 @@ COLUMNS = (
     "ground",
     "text",
 )
-"""Of which a row has those that its table has (protocol/export.md); the others are empty."""
+"""The columns of all tables; a row fills those of its table (protocol/export.md), and the others are empty."""
 Row = Mapping[str, object]
 WORK = {"bytes-in": "bytes_in", "bytes-out": "bytes_out", "packets": "packets", "softirq": "softirq_ns"}
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What begins so may be one to a spreadsheet, which skips a tab."""
+"""A text with such a beginning may be a formula to a spreadsheet, which skips a tab."""
 
 
 def as_csv(export: Export) -> str:
-    """With the line ends of RFC 4180."""
+    """Write an export as CSV with the line ends of RFC 4180."""
     page = io.StringIO(newline="")
     writer = csv.DictWriter(page, COLUMNS, restval="")
     writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows(export))
+    writer.writerows({key: _csv_value(value) for key, value in row.items()} for row in rows(export))
     return page.getvalue()
 
 
-def _cell(value: object) -> object:
-    """Numbers with all their digits; a text that a spreadsheet would take for a formula gets a space before it."""
+def _csv_value(value: object) -> object:
+    """Return numbers with all their digits; a text that a spreadsheet may take for a formula gets a leading space."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -60,21 +60,21 @@ def _cell(value: object) -> object:
 
 
 def rows(export: Export) -> Iterator[Row]:
-    found = export.findings
-    for question in found["questions"]:
+    findings = export.findings
+    for question in findings["questions"]:
         name = question["name"]
         yield {"table": "verdict", "question": name, "status": question["verdict"], "text": question["sentence"]}
         for axis in question["axes"]:
-            yield from _axis(name, question["figures_at"], axis)
-        for row in _behind(question):
+            yield from _list_axis(name, question["figures_at"], axis)
+        for row in _list_details(question):
             yield {"question": name, **row}
-    for claim in found["claims"]:
+    for claim in findings["claims"]:
         yield {"table": "claim", "question": claim["id"], "status": claim["verdict"], "text": claim["reason"]}
-    for line in (found["gate"] or {"lines": ()})["lines"]:
+    for line in (findings["gate"] or {"lines": ()})["lines"]:
         low, high = line["interval"] or (None, None)
         about = {"question": line["question"], "metric": line["metric"], "status": line["outcome"], "unit": "ratio"}
         yield {"table": "gate", **about, "value": line["ratio"], "low": low, "high": high, "count": line["blocks"]}
-    for flip in found["flips"]:
+    for flip in findings["flips"]:
         about = {"question": flip["question"], "metric": flip["metric"], "contestant": flip["first"]}
         about |= {"against": flip["second"], "status": flip["verdict"]}
         crossings = flip["crossings"] or [{"at": None, "interval": (None, None)}]
@@ -85,13 +85,13 @@ def rows(export: Export) -> Iterator[Row]:
         for level in flip["levels"]:
             low, high = level["interval"] or (None, None)
             ratio = {"unit": "ratio", "value": level["ratio"], "low": low, "high": high, "count": level["blocks"]}
-            told = level["better"] or "open"
+            better = level["better"] or "open"
             yield {
                 "table": "flip level",
                 **about,
                 **ratio,
                 "level": f"{flip['factor']}={level['at']:g}",
-                "status": told,
+                "status": better,
             }
     for cell in export.cells:
         about = {"question": cell.question, "level": cell.level, "contestant": cell.contestant, "count": cell.trials}
@@ -111,8 +111,8 @@ def rows(export: Export) -> Iterator[Row]:
         yield {"table": "note", "question": note.question, "status": note.kind, "text": note.text}
 
 
-def _behind(question: Mapping[str, Any]) -> Iterator[Row]:
-    """What stands behind a ranking."""
+def _list_details(question: Mapping[str, Any]) -> Iterator[Row]:
+    """List the capacities, pairs, work and unsafe servers of a question."""
     for curve in (question["capacity"] or {"curves": ()})["curves"]:
         about = {"level": curve["level"], "contestant": curve["contestant"], "unit": "messages/s"}
         bound = "at least" if curve["at_least"] else "at most" if curve["below"] else ""
@@ -120,10 +120,10 @@ def _behind(question: Mapping[str, Any]) -> Iterator[Row]:
         yield {"table": "capacity", "metric": "capacity", **about, **figure}
         yield {"table": "capacity", "metric": "knee", **about, "value": curve["knee_hz"]}
         for point in curve["points"]:
-            told = f"{point['held']} held, {point['failed']} failed, {point['silent']} not counted"
-            at = {"level": f"rate={point['rate_hz']:.10g}", "contestant": curve["contestant"], "text": told}
+            outcomes = f"{point['held']} held, {point['failed']} failed, {point['silent']} not counted"
+            about_rate = {"level": f"rate={point['rate_hz']:.10g}", "contestant": curve["contestant"], "text": outcomes}
             for metric, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns")):
-                yield {"table": "rate", **at, "metric": metric, "unit": "ns", "value": point[key]}
+                yield {"table": "rate", **about_rate, "metric": metric, "unit": "ns", "value": point[key]}
     for pair in question["pairs"]:
         both = {"contestant": pair["contestant"], "against": pair["client"], "text": ", ".join(pair["statuses"])}
         figure = {"metric": question["metric"], "value": pair["figure"], "count": pair["valid"]}
@@ -144,72 +144,82 @@ def _behind(question: Mapping[str, Any]) -> Iterator[Row]:
             yield {"table": "unsafe", **about, "metric": name, "value": unsafe[name], "count": unsafe["trials"]}
 
 
-def _axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator[Row]:
+def _list_axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator[Row]:
     for score in axis["scores"]:
         low, high = score["interval"] or (None, None)
         about = {"question": question, "level": level, "contestant": score["contestant"], "rank": score["rank"]}
         about |= {"ground": score["ground"]}
         figure = {"metric": axis["metric"], "unit": axis["unit"], "value": score["value"], "low": low, "high": high}
         yield {"table": "ranking", **about, **figure, "count": score["trials"], "status": score["bound"]}
-    for one in axis["comparisons"]:
-        low, high = one["interval"] or (None, None)
-        about = {"question": question, "contestant": one["a"], "against": one["b"], "metric": axis["metric"]}
-        told = "different" if one["different"] else "open" if one["decidable"] else "not enough blocks"
-        ratio = {"unit": "ratio", "value": one["ratio"], "low": low, "high": high, "count": one["blocks"]}
-        yield {"table": "comparison", **about, **ratio, "status": told}
+    for comparison in axis["comparisons"]:
+        low, high = comparison["interval"] or (None, None)
+        about = {
+            "question": question,
+            "contestant": comparison["a"],
+            "against": comparison["b"],
+            "metric": axis["metric"],
+        }
+        status = "different" if comparison["different"] else "open" if comparison["decidable"] else "not enough blocks"
+        ratio = {"unit": "ratio", "value": comparison["ratio"], "low": low, "high": high, "count": comparison["blocks"]}
+        yield {"table": "comparison", **about, **ratio, "status": status}
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
 def as_markdown(export: Export) -> str:
-    """What a person reads: verdicts, rankings, comparisons, claims and notes. Of the trials only how many."""
-    found = export.findings
-    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["trials"].items())
+    """Write what a person reads: verdicts, rankings, comparisons, claims and notes; of the trials only their number."""
+    findings = export.findings
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in findings["trials"].items())
     parts = [
-        f"# {escaped(found['experiment'])}",
-        escaped(found["question"]),
-        f"Run {escaped(found['run_id'])}; trials: {counts}.",
+        f"# {escaped(findings['experiment'])}",
+        escaped(findings["question"]),
+        f"Run {escaped(findings['run_id'])}; trials: {counts}.",
     ]
-    for question in found["questions"]:
+    for question in findings["questions"]:
         parts += [
             f"## {escaped(question['name'])}",
             f"**{escaped(question['headline'])}.** {escaped(question['sentence'])}",
         ]
-        parts += [_ranking(question), *map(_comparisons, question["axes"])]
-        notes = [one.text for one in export.notes if one.question == question["name"]]
+        parts += [_tabulate_ranking(question), *map(_tabulate_comparisons, question["axes"])]
+        notes = [note.text for note in export.notes if note.question == question["name"]]
         parts.append("\n".join(f"* {escaped(note)}" for note in notes))
-    if found["claims"]:
-        told = [(one["id"], one["verdict"], one["reason"]) for one in found["claims"]]
-        parts += ["## Claims", _table(("claim", "verdict", "reason"), told)]
-    general = [one.text for one in export.notes if one.question is None]
+    if findings["claims"]:
+        claims = [(claim["id"], claim["verdict"], claim["reason"]) for claim in findings["claims"]]
+        parts += ["## Claims", _tabulate(("claim", "verdict", "reason"), claims)]
+    general = [note.text for note in export.notes if note.question is None]
     parts += ["## About the run", "\n".join(f"* {escaped(note)}" for note in general)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _ranking(question: Mapping[str, Any]) -> str:
-    """A table for each ground: nobody is ranked with those of another."""
-    grounds = dict.fromkeys(one["ground"] for one in question["contestants"])
-    return "\n\n".join(_ranking_on(question, ground, several=len(grounds) > 1) for ground in grounds)
+def _tabulate_ranking(question: Mapping[str, Any]) -> str:
+    """Draw a table for each group with the same cores, as contestants of different groups are not ranked together."""
+    grounds = dict.fromkeys(contestant["ground"] for contestant in question["contestants"])
+    return "\n\n".join(_tabulate_group(question, ground, several=len(grounds) > 1) for ground in grounds)
 
 
-def _ranking_on(question: Mapping[str, Any], ground: int, *, several: bool) -> str:
+def _tabulate_group(question: Mapping[str, Any], ground: int, *, is_divided: bool) -> str:
     axes = question["axes"]
     mark = company.MARK if question["company"] else ""
-    names = [one["name"] for one in question["contestants"] if one["ground"] == ground]
+    names = [contestant["name"] for contestant in question["contestants"] if contestant["ground"] == ground]
     by_name = [{score["contestant"]: score for score in axis["scores"]} for axis in axes]
     lines = [
-        (name, *(_score(axis["metric"], scores.get(name), mark) for axis, scores in zip(axes, by_name, strict=True)))
+        (
+            name,
+            *(_score_words(axis["metric"], scores.get(name), mark) for axis, scores in zip(axes, by_name, strict=True)),
+        )
         for name in names
     ]
     if not names or not axes:
         return ""
-    heading = f"On {ground_words.usable_words(question['ground']['together'][ground]['cores'])}:\n\n" if several else ""
-    return heading + _table(("contestant", *(axis["metric"] for axis in axes)), lines)
+    heading = (
+        f"On {ground_words.usable_words(question['ground']['together'][ground]['cores'])}:\n\n" if is_divided else ""
+    )
+    return heading + _tabulate(("contestant", *(axis["metric"] for axis in axes)), lines)
 
 
-def _score(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
-    """The figure with its mark, its interval, and the rank."""
+def _score_words(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
+    """Return the figure with its mark, its interval, and the rank."""
     if score is None or score["value"] is None:
         return DASH
     speak = METRICS[metric].speak
@@ -219,32 +229,32 @@ def _score(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
     return f"{verdict.BOUND_SIGNS[score['bound'] or '']}{speak(score['value'])}{mark}{interval}{rank}"
 
 
-def _comparisons(axis: Mapping[str, Any]) -> str:
+def _tabulate_comparisons(axis: Mapping[str, Any]) -> str:
     lines = [
         (
-            f"{one['a']} / {one['b']}",
-            f"{one['ratio']:.4g}",
-            _interval(one["interval"]),
-            "yes" if one["different"] else "",
+            f"{comparison['a']} / {comparison['b']}",
+            f"{comparison['ratio']:.4g}",
+            _interval_words(comparison["interval"]),
+            "yes" if comparison["different"] else "",
         )
-        for one in axis["comparisons"]
+        for comparison in axis["comparisons"]
     ]
-    return _table((f"{axis['metric']} of", "ratio", "interval", "different"), lines) if lines else ""
+    return _tabulate((f"{axis['metric']} of", "ratio", "interval", "different"), lines) if lines else ""
 
 
-def _interval(found: Sequence[float | None] | None) -> str:
-    if found is None or found[0] is None or found[1] is None:
+def _interval_words(ends: Sequence[float | None] | None) -> str:
+    if ends is None or ends[0] is None or ends[1] is None:
         return DASH
-    return ranking.change_interval(Interval(found[0], found[1]))
+    return ranking.change_interval(Interval(ends[0], ends[1]))
 
 
-def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _tabulate(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rule = tuple("---" for _ in headings)
     return "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in (headings, rule, *lines))
 
 
 def escaped(text: str) -> str:
-    """What somebody else wrote is one line, and no mark-up."""
+    """Return a text from outside as one line without mark-up."""
     for sign in "\\|`*[]":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.replace("<", "&lt;").split())
