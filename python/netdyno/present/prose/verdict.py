@@ -63,7 +63,7 @@ WHAT_HOLDS = (
     "questions state a difference in their own metric and 5.1% on another axis; 5.7% and 6.5% where one server is slow "
     "in one trial of ten."
 )
-"""At the foot of table and report (docs/adr/statistics.md)."""
+"""The sentences at the foot of table and report (docs/adr/statistics.md)."""
 
 
 @dataclass(frozen=True)
@@ -350,9 +350,9 @@ def _describe_close(speech: Speech) -> str:
         alike = f"at most {within} behind the best {metric}"
     if decision.taken == decision.near:
         return f"{speech.listed(decision.near)} are {alike}; take any of them"
-    by = ", then ".join(METRICS[metric].short for metric in decision.by)
+    metrics = ", then ".join(METRICS[metric].short for metric in decision.by)
     decide = "decides" if len(decision.by) == 1 else "decide"
-    return f"Take {take}: {by} {decide} among {speech.listed(decision.near)}, which are {alike}"
+    return f"Take {take}: {metrics} {decide} among {speech.listed(decision.near)}, which are {alike}"
 
 
 def _describe_undecided(speech: Speech) -> str:
