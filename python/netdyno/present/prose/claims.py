@@ -1,4 +1,4 @@
-"""A verdict on a claim in words: its comparisons, why there is none, and what goes beside it. Pure functions."""
+"""A verdict on a claim in words: its comparisons, why there is none, and what is shown beside it. Pure functions."""
 
 from __future__ import annotations
 
@@ -31,46 +31,46 @@ from netdyno.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 
 Speak = Callable[[float], str]
 Scenarios = Mapping[str, str]
-"""By the name of a scenario what it is called beside others; empty where there are none."""
+"""The displayed name of each scenario, by its name; empty where there is only one scenario."""
 
 MINUS = "\N{MINUS SIGN}"
 LIMITS: Mapping[Limit | None, str] = {None: "", "at_least": "at least ", "at_most": "at most "}
 MOST_SIDES = 6
-"""Sides of a claim that the sentence of what was counted beside it tells one by one."""
+"""The most sides of a claim that the sentence of what was counted beside it lists one by one."""
 SCENARIO = "scenario"
-"""What may be left out like a coordinate."""
+"""The name by which the scenario is left out, as a coordinate is."""
 
 
 # --- why there is no verdict -----------------------------------------------------------------------------------------
 
 
-def reason(one: Judged) -> str:
-    """Why there is no verdict; empty where there is one."""
-    if one.lacking is not None:
-        return lacking(one.lacking)
-    if one.verdict != "undecided":
+def reason(judged: Judged) -> str:
+    """Say why there is no verdict; empty where there is one."""
+    if judged.lacking is not None:
+        return lacking(judged.lacking)
+    if judged.verdict != "undecided":
         return ""
-    first, *others = one.open_checks
-    more = f"; and {len(others)} more {'is' if len(others) == 1 else 'are'} open" if others else ""
-    return f"{what(first, one.scenarios)}: {why_open(first, len(one.checks))}{more}"
+    first, *further = judged.open_checks
+    more = f"; and {len(further)} more {'is' if len(further) == 1 else 'are'} open" if further else ""
+    return f"{what(first, judged.scenarios)}: {why_open(first, len(judged.checks))}{more}"
 
 
 def lacking(missing: Lacking) -> str:
-    """What the claim needs and the run did not have."""
+    """Say what the claim needs and the run did not have."""
     match missing:
         case NotOffered(beyond):
             return not_offered(beyond)
-        case TooFewCores(needed, cores, of_server, to):
-            who = " for the server" if of_server else ""
+        case TooFewCores(needed, cores, of_server, verdict):
+            owner = " for the server" if of_server else ""
             were = "was" if cores == 1 else "were"
-            found = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
-            return f"{_needs(to)} {quantities.plural(needed, 'core')}{who}, and {found}"
-        case OnlyOne(need, to):
-            return f"{_needs(to)} a {need}, and this run had only one"
+            available = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
+            return f"{_describe_need(verdict)} {quantities.plural(needed, 'core')}{owner}, and {available}"
+        case OnlyOne(need, verdict):
+            return f"{_describe_need(verdict)} a {need}, and this run had only one"
         case Refused(contestants):
             names = quantities.listed(list(contestants))
-            is_what = " or ".join(sorted(set(contestants.values())))
-            return f"{names} {'is' if len(contestants) == 1 else 'are'} {is_what} and in no claim"
+            kinds = " or ".join(sorted(set(contestants.values())))
+            return f"{names} {'is' if len(contestants) == 1 else 'are'} {kinds} and in no claim"
         case SingleLevel(along):
             return f"this run has only one level of {along!r} there"
         case NotPlanned(contestant):
@@ -84,12 +84,12 @@ def lacking(missing: Lacking) -> str:
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
 
 
-def _needs(to: Verdict | None) -> str:
-    return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[to]
+def _describe_need(verdict: Verdict | None) -> str:
+    return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[verdict]
 
 
 def why_open(check: Check, comparisons: int) -> str:
-    """Why one of so many comparisons of a claim is open; empty where it is not."""
+    """Say why a check of a claim is open; empty where it is not. `comparisons`: how many the claim has."""
     match check.why_open:
         case None:
             return ""
@@ -100,19 +100,22 @@ def why_open(check: Check, comparisons: int) -> str:
         case "few_blocks":
             return f"too few blocks: {check.blocks}, and a verdict needs {FEWEST_BLOCKS}"
         case "unproven":
-            p = quantities.p_value(check.p_corrected)
-            return f"it fails, but this is not proven among {comparisons} comparisons ({p} corrected); {_enough(check)}"
+            p_value = quantities.p_value(check.p_corrected)
+            return (
+                f"it fails, but this is not proven among {comparisons} comparisons ({p_value} corrected); "
+                f"{_blocks_words(check)}"
+            )
         case "near":
-            p = quantities.p_value(check.p)
-            return f"{shown(check)} is not proven different from the threshold ({p}); {_enough(check)}"
+            p_value = quantities.p_value(check.p)
+            return f"{shown(check)} is not proven different from the threshold ({p_value}); {_blocks_words(check)}"
         case "bound":
             return f"{shown(check)} is a bound, which does not decide it" if check.figures else "both sides are bounds"
         case "need":
             return f"{shown(check)} decides nothing on this machine"
 
 
-def _enough(check: Check) -> str:
-    """How many blocks would decide it."""
+def _blocks_words(check: Check) -> str:
+    """Say how many blocks would decide it."""
     if check.blocks_to_decide is None:
         return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not decide it"
     return f"as it stands, {quantities.plural(check.blocks_to_decide, 'block')} would decide it"
@@ -122,10 +125,10 @@ def _enough(check: Check) -> str:
 
 
 def cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = ()) -> str:
-    """The cells as people say them: "folly-async at threads 1, 100 connections"."""
+    """Describe the cells as people say them: "folly-async at threads 1, 100 connections"."""
     names = quantities.listed([str(name) for name in selection.at.get(CONTESTANT, ())])
     factors = {name: values for name, values in selection.at.items() if name not in {CONTESTANT, *leave_out}}
-    where = [_levels(name, values) for name, values in factors.items()]
+    where = [_list_levels(name, values) for name, values in factors.items()]
     if scenarios and SCENARIO not in leave_out:
         where.insert(0, f"in {scenarios[selection.scenario]}")
     if CONTESTANT not in selection.at or CONTESTANT in leave_out:
@@ -134,16 +137,16 @@ def cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = (
 
 
 def shared(selections: Collection[Cells]) -> set[str]:
-    """What all of these selections have in common, and need not be said of each; of one alone, nothing."""
-    first, *others = selections
-    if not others:
+    """Return what all of these selections have in common; of a single one, nothing."""
+    first, *rest = selections
+    if not rest:
         return set()
-    same = {name for name, values in first.at.items() if all(one.at.get(name) == values for one in others)}
-    return same | ({SCENARIO} if all(one.scenario == first.scenario for one in others) else set())
+    same = {name for name, values in first.at.items() if all(selection.at.get(name) == values for selection in rest)}
+    return same | ({SCENARIO} if all(selection.scenario == first.scenario for selection in rest) else set())
 
 
-def _levels(name: str, values: tuple[type_level, ...]) -> str:
-    """One level, or several with the factor said once."""
+def _list_levels(name: str, values: tuple[type_level, ...]) -> str:
+    """List one level, or several with the factor named once."""
     plain = [str(value) for value in values]
     first, last = level_words(name, values[0]), level_words(name, values[-1])
     if first.endswith(plain[0]):  # "backlog 10 or 42", and else "10 or 42 connections"
@@ -155,44 +158,46 @@ def _levels(name: str, values: tuple[type_level, ...]) -> str:
 
 
 def what(check: Check, scenarios: Scenarios) -> str:
-    """The comparison without its outcome."""
-    return f"{_compared(check, scenarios)}{_divided(check.step, scenarios)}"
+    """Describe the comparison without its outcome."""
+    return f"{_describe_sides(check, scenarios)}{_describe_divisor(check.step, scenarios)}"
 
 
-def _divided(step: Step, scenarios: Scenarios) -> str:
-    """What each side is divided by, where it is."""
+def _describe_divisor(step: Step, scenarios: Scenarios) -> str:
+    """Say what each side is divided by, or what is subtracted, if anything."""
     if step.over is None:
         return ""
     base = step.over[0]
-    other = {name: values for name, values in base.at.items() if step.a.at.get(name) != values}
-    moved = scenarios if base.scenario != step.a.scenario else {}
-    how = "of " if CONTESTANT in other else "" if moved else "at "  # "in rpc"
+    moved_levels = {name: values for name, values in base.at.items() if step.a.at.get(name) != values}
+    named_scenarios = scenarios if base.scenario != step.a.scenario else {}
+    preposition = "of " if CONTESTANT in moved_levels else "" if named_scenarios else "at "  # "in rpc"
     relation = "less" if step.subtracts else "divided by"
-    return f", each {relation} that {how}{cells(Cells(scenario=base.scenario, at=other), moved)}"
+    return (
+        f", each {relation} that {preposition}{cells(Cells(scenario=base.scenario, at=moved_levels), named_scenarios)}"
+    )
 
 
-def _compared(check: Check, scenarios: Scenarios) -> str:
+def _describe_sides(check: Check, scenarios: Scenarios) -> str:
     step, paired = check.step, check.paired_by
     title = METRICS[step.metric].title
-    metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of whomever
+    metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of any contestant
     if step.b is None:
         return f"{metric} {cells(step.a, scenarios)}"
     if step.a.scenario != step.b.scenario or not paired:
-        said_already = {SCENARIO} if step.a.scenario == step.b.scenario else set()
-        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios, said_already)}"
-    return f"{metric} {cells(step.a, scenarios)} against {_difference(step.b, paired)}"
+        omitted = {SCENARIO} if step.a.scenario == step.b.scenario else set()
+        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios, omitted)}"
+    return f"{metric} {cells(step.a, scenarios)} against {_describe_difference(step.b, paired)}"
 
 
-def _difference(one: Cells, shared: Collection[str]) -> str:
-    names = [str(name) for name in one.at.get(CONTESTANT, ()) if CONTESTANT not in shared]
-    levels = [_levels(name, values) for name, values in one.at.items() if name not in {CONTESTANT, *shared}]
+def _describe_difference(selection: Cells, shared: Collection[str]) -> str:
+    names = [str(name) for name in selection.at.get(CONTESTANT, ()) if CONTESTANT not in shared]
+    levels = [_list_levels(name, values) for name, values in selection.at.items() if name not in {CONTESTANT, *shared}]
     return ", ".join([*([quantities.listed(names)] if names else []), *levels])
 
 
 def claimed(step: Step) -> str:
-    """What the effect was to be."""
+    """The claimed effect."""
     if step.b is None or step.subtracts:
-        return f"{step.side} {_speak(step)(step.threshold)}"
+        return f"{step.side} {_choose_format(step)(step.threshold)}"
     if METRICS[step.metric].scale == "ratio":
         return f"{step.side} {quantities.TIMES}{step.threshold:.3g}"
     return f"{step.side} {100 * step.threshold:.3g} points"
@@ -203,8 +208,8 @@ def shown(check: Check) -> str:
     if not check.figures:
         return quantities.DASH
     step, interval = check.step, check.interval
-    speak = _speak(step)
-    lost = _loss_beside(check.losses[0]) if step.b is None else ""
+    speak = _choose_format(step)
+    lost = _loss_words(check.losses[0]) if step.b is None else ""
     limit = LIMITS[check.limit]
     if interval is None:
         return f"{limit}{speak(check.effect)}{lost}"
@@ -214,37 +219,37 @@ def shown(check: Check) -> str:
 
 
 def figures(check: Check) -> tuple[str, ...]:
-    """The metric on each side, a latency with its loss; where it is divided by another, how many times that; where
-    another is subtracted, the difference."""
+    """The metric on each side, a latency with its loss; where it is divided by another, the ratio; where another is
+    subtracted, the difference."""
     step = check.step
-    speak = _times if step.over is not None and not step.subtracts else _signed(step)
+    speak = _ratio_words if step.over is not None and not step.subtracts else _signed_format(step)
     return tuple(
-        f"{speak(figure)}{_loss_beside(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
+        f"{speak(figure)}{_loss_words(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
     )
 
 
-def _loss_beside(lost: float | None) -> str:
+def _loss_words(lost: float | None) -> str:
     return "" if lost is None else f" ({loss.of_messages(lost)})"
 
 
-def _speak(step: Step) -> Speak:
-    """How the effect of a comparison is said."""
+def _choose_format(step: Step) -> Speak:
+    """Choose the format of a comparison's effect."""
     if step.b is None or step.subtracts:
-        return _signed(step)
-    return _times if METRICS[step.metric].scale == "ratio" else _points
+        return _signed_format(step)
+    return _ratio_words if METRICS[step.metric].scale == "ratio" else _points_words
 
 
-def _signed(step: Step) -> Speak:
+def _signed_format(step: Step) -> Speak:
     """The metric's own unit; a difference may be below 0."""
     speak = METRICS[step.metric].speak
     return lambda value: f"{MINUS}{speak(-value)}" if value < 0 else speak(value)
 
 
-def _times(ratio: float) -> str:
+def _ratio_words(ratio: float) -> str:
     return f"{quantities.TIMES}{quantities.three_digits(ratio)}"
 
 
-def _points(difference: float) -> str:
+def _points_words(difference: float) -> str:
     """A difference of shares, in points of a percent."""
     return f"{quantities.three_digits(100 * difference)} points"
 
@@ -252,50 +257,50 @@ def _points(difference: float) -> str:
 # --- what goes with a verdict ----------------------------------------------------------------------------------------
 
 
-def beside(one: Judged) -> str:
-    """What was counted on each side, by its name; a side without trials is left out. Empty where there is none. That
-    one is the cause of the other is for the reader to judge."""
-    if one.beside is None:
+def beside(judged: Judged) -> str:
+    """Say what was counted on each side; a side without trials is left out. Empty where there is none. Whether the
+    count is the cause of the verdict is for the reader to judge."""
+    if judged.beside is None:
         return ""
-    metric, sides = METRICS[one.beside.metric], one.beside.sides[:MOST_SIDES]
+    metric, sides = METRICS[judged.beside.metric], judged.beside.sides[:MOST_SIDES]
     same = shared([side.cells for side in sides]) if sides else set()
-    each = [
+    counts = [
         f"{'not recorded' if side.figure is None else metric.speak(side.figure)} "
-        f"({cells(side.cells, one.scenarios, same)})"
+        f"({cells(side.cells, judged.scenarios, same)})"
         for side in sides
         if side.trials
     ]
-    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(each)}." if each else ""
+    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(counts)}." if counts else ""
 
 
 def not_offered(beyond: Sequence[Cells]) -> str:
-    """Where the generator was at its limit, by the levels in all of these cells."""
+    """Say where the generator was at its limit, by the levels in all of these cells."""
     levels: dict[str, dict[type_level, None]] = {}
     for selection in beyond:
         for name, values in selection.at.items():
             if name != CONTESTANT:
                 levels.setdefault(name, {}).update(dict.fromkeys(values))
-    where = ", ".join(_levels(name, tuple(values)) for name, values in levels.items())
+    where = ", ".join(_list_levels(name, tuple(values)) for name, values in levels.items())
     return f"the generator could not offer the rate{f' at {where}' if where else ''}"
 
 
-def left_out(one: Judged) -> str:
-    """What the verdict says nothing of; empty where that is nothing."""
-    return f"left out: {not_offered(one.left_out.cells)}" if one.left_out is not None else ""
+def left_out(judged: Judged) -> str:
+    """Name the cells that the verdict leaves out; empty where there are none."""
+    return f"left out: {not_offered(judged.left_out.cells)}" if judged.left_out is not None else ""
 
 
-def measured_on(one: Judged) -> str:
-    """Which systems the sentence is about, and which one the verdict; empty where the claim does not say."""
-    system = f"Linux ({one.system})" if one.system else "Linux"
-    where = one.claim.published_on
-    return f"published for {where}; this verdict is about {system}" if where else ""
+def measured_on(judged: Judged) -> str:
+    """Name the system of the claim and that of the verdict; empty where the claim does not say."""
+    system = f"Linux ({judged.system})" if judged.system else "Linux"
+    published_on = judged.claim.published_on
+    return f"published for {published_on}; this verdict is about {system}" if published_on else ""
 
 
-def losses(one: Judged) -> tuple[str, ...]:
-    """How many messages each contestant lost. None at all is said, too: the reader must not have to guess."""
+def losses(judged: Judged) -> tuple[str, ...]:
+    """Say how many messages each contestant lost; also that it lost none, so that the reader need not guess."""
     return tuple(
         f"{name} lost up to {quantities.share(lost)} of its messages in a trial, and latencies leave those out"
         if lost
         else f"{name} lost none of its messages"
-        for name, lost in one.losses.items()
+        for name, lost in judged.losses.items()
     )
