@@ -1,4 +1,4 @@
-"""What a workload's owner is advised, for programs (docs/advise.md)."""
+"""The advice for a workload, for programs (docs/advise.md)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from netdyno.statistics.stats import Interval
 
 
 def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
-    """`beside`: the first of those to take against each other, as the ratio of their metrics."""
+    """Convert the advice. `beside`: the first recommended contestant against each other one, as the ratio of their
+    metrics."""
     findings = advice.findings
     first = advice.take[0] if advice.take else None
-    others = [one.contestant for one in findings.standings if one.contestant != first]
-    compared = [one for other in others if first and (one := against(first, other, findings.comparisons)) is not None]
+    rivals = [standing.contestant for standing in findings.standings if standing.contestant != first]
+    compared = [
+        comparison
+        for rival in rivals
+        if first and (comparison := against(first, rival, findings.comparisons)) is not None
+    ]
     return measured(
         {
             "take": list(advice.take),
@@ -33,18 +38,25 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
             "blocks": advice.blocks,
             "company": company(findings.company),
             "beside": [
-                {"contestant": one.b, "ratio": one.ratio, **_interval(one.interval), "blocks": one.blocks}
-                for one in compared
+                {
+                    "contestant": comparison.b,
+                    "ratio": comparison.ratio,
+                    **_interval_ends(comparison.interval),
+                    "blocks": comparison.blocks,
+                }
+                for comparison in compared
             ],
-            "kept": [_kept(one) for one in advice.kept],
-            "left_out": [{"contestant": one.contestant, "blocks": one.blocks} for one in advice.left_out],
-            "along": None if along is None else [_along(one) for one in along],
+            "kept": [_convert_kept(contestant) for contestant in advice.kept],
+            "left_out": [
+                {"contestant": contestant.contestant, "blocks": contestant.blocks} for contestant in advice.left_out
+            ],
+            "along": None if along is None else [_convert_along(axis) for axis in along],
         }
     )
 
 
 def nothing(metric: str, slo: str) -> dict[str, Any]:
-    """The same where there is no answer."""
+    """The document where there is no answer."""
     return {
         "take": [],
         "metric": metric,
@@ -63,43 +75,43 @@ def nothing(metric: str, slo: str) -> dict[str, Any]:
     }
 
 
-def _interval(interval: Interval | None) -> dict[str, float | None]:
+def _interval_ends(interval: Interval | None) -> dict[str, float | None]:
     return {
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
     }
 
 
-def _kept(one: Kept) -> dict[str, Any]:
+def _convert_kept(contestant: Kept) -> dict[str, Any]:
     return {
-        "contestant": one.contestant,
-        "blocks": one.blocks,
-        "outcome": one.outcome,
+        "contestant": contestant.contestant,
+        "blocks": contestant.blocks,
+        "outcome": contestant.outcome,
         "terms": [
             {
                 "name": term.term.name,
                 "limit": term.term.limit,
                 "value": term.value,
-                **_interval(term.interval),
+                **_interval_ends(term.interval),
                 "outcome": term.outcome,
             }
-            for term in one.terms
+            for term in contestant.terms
         ],
     }
 
 
-def _along(one: Along) -> dict[str, Any]:
+def _convert_along(along: Along) -> dict[str, Any]:
     return {
-        "factor": one.factor,
-        "levels": list(one.levels),
-        "outcomes": list(one.outcomes),
+        "factor": along.factor,
+        "levels": list(along.levels),
+        "outcomes": list(along.outcomes),
         "beside": [
             {
-                "first": each.first,
-                "second": each.second,
-                "verdict": each.flips.verdict,
-                "sentence": flips.sentence(each),
+                "first": comparison.first,
+                "second": comparison.second,
+                "verdict": comparison.flips.verdict,
+                "sentence": flips.sentence(comparison),
             }
-            for each in one.beside
+            for comparison in along.beside
         ],
     }

@@ -1,4 +1,4 @@
-"""What is said of the machine over a run, from what the canary read. Pure functions."""
+"""The text about the machine over a run, from the readings of the canary. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ DRIFT_TOLD = 1.25
 """From this factor between the fastest and the slowest block on, the terminal's table says that the machine drifted."""
 
 
-def drift_line(found: MachineOverTime | None) -> str:
-    """The line for a terminal, where the machine drifted or the canary has struck trials out; else nothing."""
-    if found is None:
+def drift_line(machine: MachineOverTime | None) -> str:
+    """The line for a terminal, where the machine drifted or the canary excluded trials; else empty."""
+    if machine is None:
         return ""
-    one = found.drift
-    said = []
-    if one.drift >= DRIFT_TOLD:
-        said.append(
-            f"The machine drifted: by the canary ({one.name}), the fastest block was "
-            f"{quantities.three_digits(one.drift)} times as fast as the slowest, from {quantities.rate(one.least)} to "
-            f"{quantities.rate(one.most)} over the run."
+    drift = machine.drift
+    texts = []
+    if drift.drift >= DRIFT_TOLD:
+        texts.append(
+            f"The machine drifted: by the canary ({drift.name}), the fastest block was "
+            f"{quantities.three_digits(drift.drift)} times as fast as the slowest, from "
+            f"{quantities.rate(drift.least)} to {quantities.rate(drift.most)} over the run."
         )
-    if found.struck:
-        said.append(_struck(found))
-    return " ".join(said)
+    if machine.struck:
+        texts.append(_describe_excluded(machine))
+    return " ".join(texts)
 
 
-def sentences(found: MachineOverTime) -> tuple[str, ...]:
-    """The same for the report, whatever it is."""
-    one = found.drift
-    blocks = len({trial.block for trial in found.trials})
+def sentences(machine: MachineOverTime) -> tuple[str, ...]:
+    """The text for the report, also where nothing drifted."""
+    drift = machine.drift
+    blocks = len({trial.block for trial in machine.trials})
     ranges = "; ".join(
-        f"{each.name} {quantities.rate(each.least)} to {quantities.rate(each.most)}, median "
-        f"{quantities.rate(each.median)}"
-        for each in found.ranges
+        f"{canary.name} {quantities.rate(canary.least)} to {quantities.rate(canary.most)}, median "
+        f"{quantities.rate(canary.median)}"
+        for canary in machine.ranges
     )
-    said = [f"Over the run: {ranges}."]
+    texts = [f"Over the run: {ranges}."]
     if blocks > 1:
-        said.append(
-            f"From block to block the machine drifted by a factor of {quantities.three_digits(one.drift)} ({one.name}: "
-            "the median of the fastest block over that of the slowest)."
+        texts.append(
+            f"From block to block the machine drifted by a factor of {quantities.three_digits(drift.drift)} "
+            f"({drift.name}: the median of the fastest block over that of the slowest)."
         )
-    if found.counted:
-        said.append(
+    if machine.counted:
+        texts.append(
             "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
         )
-    elif found.struck:
-        said.append(_struck(found))
+    elif machine.struck:
+        texts.append(_describe_excluded(machine))
     else:
-        said.append(f"No trial was further than a factor of {FACTOR:g} from the median of its block.")
-    if found.unread:
-        said.append(f"The canary could not be read at {quantities.plural(found.unread, 'trial')}.")
-    if found.unjudged:
-        said.append(f"{quantities.plural(found.unjudged, 'trial')} of an unfinished block could not be judged.")
-    return tuple(said)
+        texts.append(f"No trial was further than a factor of {FACTOR:g} from the median of its block.")
+    if machine.unread:
+        texts.append(f"The canary could not be read at {quantities.plural(machine.unread, 'trial')}.")
+    if machine.unjudged:
+        texts.append(f"{quantities.plural(machine.unjudged, 'trial')} of an unfinished block could not be judged.")
+    return tuple(texts)
 
 
-def _struck(found: MachineOverTime) -> str:
-    trials = quantities.plural(found.struck, "trial")
-    how = "was" if found.struck == 1 else "were"
+def _describe_excluded(machine: MachineOverTime) -> str:
+    trials = quantities.plural(machine.struck, "trial")
+    how = "was" if machine.struck == 1 else "were"
     return f"{trials} {how} retried, because the machine was faster or slower there than in the rest of the block."

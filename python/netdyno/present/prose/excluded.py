@@ -1,5 +1,5 @@
-"""What is said of servers that are in no ranking or claim: those that give wrong answers on purpose, with what
-verification found, and programs that are no contestants. Pure functions."""
+"""The text about servers in no ranking or claim: those that give wrong answers on purpose, with the findings of
+verification, and programs that are no contestants. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,40 +21,46 @@ HEADINGS = (
 )
 
 
-def row(one: Unsafe) -> tuple[str, ...]:
-    """A line under HEADINGS."""
-    counts = (one.duplicated, one.reordered, one.corrupt, one.streams)
-    return (one.contestant, one.level, str(one.trials), str(one.wrong), lost(one), *(f"{count:,}" for count in counts))
+def row(server: Unsafe) -> tuple[str, ...]:
+    """Return a line under HEADINGS."""
+    counts = (server.duplicated, server.reordered, server.corrupt, server.streams)
+    return (
+        server.contestant,
+        server.level,
+        str(server.trials),
+        str(server.wrong),
+        lost(server),
+        *(f"{count:,}" for count in counts),
+    )
 
 
-def lost(one: Unsafe) -> str:
-    """How many messages, and which share of those that should have come."""
-    return f"{one.lost:,} ({quantities.share(one.lost / one.expected)})" if one.lost else "0"
+def lost(server: Unsafe) -> str:
+    """The number of lost messages, and their share of the expected ones."""
+    return f"{server.lost:,} ({quantities.share(server.lost / server.expected)})" if server.lost else "0"
 
 
-def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
-    """What a reader must know of each."""
-    why = {one.contestant: one.why for one in found}
+def caveats(servers: Sequence[Unsafe]) -> tuple[str, ...]:
+    """Say why each server is in no ranking."""
+    why = {server.contestant: server.why for server in servers}
     return tuple(f"{name} is UNSAFE and in no ranking or claim: {text}." for name, text in why.items())
 
 
-def unranked_caveats(found: Sequence[Unranked]) -> tuple[str, ...]:
-    """The same of each that is no contestant."""
-    return tuple(f"{one.contestant} is in no ranking or claim: it is {one.what}." for one in found)
+def unranked_caveats(servers: Sequence[Unranked]) -> tuple[str, ...]:
+    """Say why each program that is no contestant is in no ranking."""
+    return tuple(f"{server.contestant} is in no ranking or claim: it is {server.what}." for server in servers)
 
 
-def explained(found: Sequence[Unsafe]) -> str:
-    """What stands below the lines of HEADINGS."""
+def explained(servers: Sequence[Unsafe]) -> str:
+    """Explain the columns of HEADINGS."""
     counted = "Lost: of the messages expected; streams broken: connections whose bytes could no longer be parsed"
-    right = sum(one.trials - one.wrong for one in found)
+    right = sum(server.trials - server.wrong for server in servers)
     if not right:
         return f"{counted}."
     trials = f"{quantities.plural(right, 'trial')} without a fault {'proves' if right == 1 else 'prove'}"
     return f"{counted}. {trials} no safety, only that this load does not show the fault."
 
 
-def left_out(found: Sequence[Unsafe]) -> str:
-    """The sentence that goes with every answer beside which somebody unsafe was run, with a space before it; nothing
-    where nobody was."""
-    names = list(dict.fromkeys(one.contestant for one in found))
+def left_out(servers: Sequence[Unsafe]) -> str:
+    """The sentence that every answer of a run with unsafe servers gets, with a leading space; empty without any."""
+    names = list(dict.fromkeys(server.contestant for server in servers))
     return f" Left out as unsafe: {quantities.listed(names)}." if names else ""

@@ -1,4 +1,4 @@
-"""What a gate has decided, in words."""
+"""The decision of a gate, in words."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def title(line: Line) -> str:
 
 
 def margin(line: Line) -> str:
-    """As it may be worse."""
+    """The margin, with the sign in which the metric may be worse."""
     worse = quantities.MINUS if METRICS[line.metric].better == "higher" else "+"
     return f"{worse}{share(line.margin)}"
 
 
 def figures(line: Line) -> tuple[str, str]:
-    """Before and after."""
+    """The figures before and after."""
     speak = METRICS[line.metric].speak
     return speak(line.before), speak(line.after)
 
@@ -53,7 +53,7 @@ def interval(line: Line) -> str:
 
 
 def sentence(line: Line) -> str:
-    """The line in one. Where a server was faulty, its faults stand in place of figures that it has not."""
+    """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
         return f"{title(line)}: {OUTCOMES[line.outcome]}. The server after {named_faults(line)}"
     before, after = figures(line)
@@ -64,28 +64,28 @@ def sentence(line: Line) -> str:
 
 
 def named_faults(line: Line) -> str:
-    """What the server did that the line speaks of, without its subject. A detail may hold what the server printed."""
-    return harmless(quantities.listed([fault_words.fault(one) for one in line.faults]))
+    """List the faults of the line's server, without a subject. A detail may hold what the server printed."""
+    return harmless(quantities.listed([fault_words.fault(fault) for fault in line.faults]))
 
 
-def faults(one: Faults) -> str:
-    """What a busy machine causes meets both."""
+def faults(counts: Faults) -> str:
+    """Count the faults of both servers; a busy machine causes faults in both."""
     return (
-        f"{one.scenario}: of {plural(one.of, 'block')}, the server before had a fault in {one.before} and the server "
-        f"after in {one.after}"
+        f"{counts.scenario}: of {plural(counts.of, 'block')}, the server before had a fault in {counts.before} and the "
+        f"server after in {counts.after}"
     )
 
 
-def decision(found: Found) -> str:
-    """With what would help where there is none."""
-    outcomes = {line.outcome for line in found.lines}
-    if found.decision == "fails" and "worse" not in outcomes:
-        named = next((line for line in found.lines if line.faults), None)
-        told = f": in {named.scenario!r} it {named_faults(named)}" if named else ""
-        return f"The server after has a fault that the server before does not have{told}."
-    if found.decision != "open":
-        return DECISIONS[found.decision]
-    broken = {one.scenario for one in found.faults if one.before == one.after == one.of}
+def decision(result: Found) -> str:
+    """Return the decision; where there is none, what would help."""
+    outcomes = {line.outcome for line in result.lines}
+    if result.decision == "fails" and "worse" not in outcomes:
+        named = next((line for line in result.lines if line.faults), None)
+        detail = f": in {named.scenario!r} it {named_faults(named)}" if named else ""
+        return f"The server after has a fault that the server before does not have{detail}."
+    if result.decision != "open":
+        return DECISIONS[result.decision]
+    broken = {counts.scenario for counts in result.faults if counts.before == counts.after == counts.of}
     if broken:
         return f"{DECISIONS['open']} In every block both servers had a fault: {quantities.listed(sorted(broken))}."
     return f"{DECISIONS['open']}{' More time, or a wider margin, would decide.' if 'open' in outcomes else ''}"

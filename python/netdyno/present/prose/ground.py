@@ -1,5 +1,5 @@
-"""The ground of a comparison in a sentence: cores of the server, who could use them, and who is not ranked with whom.
-Pure functions."""
+"""The ground of a comparison in a sentence: cores of the server, which contestants could use them, and which are not
+ranked together. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ NOTHING_PARALLEL = "lock contention and parallel work cannot show here"
 
 
 def sentences(ground: Ground) -> tuple[str, ...]:
-    """What a reader must know before quoting a ranking: one sentence, and a second where contestants could use
-    different numbers of cores. None where no trial tells. A CPU quota comes first."""
+    """All that a reader must know before quoting a ranking: one sentence, and a second where contestants could use
+    different numbers of cores. None where no trial recorded the cores. A CPU quota comes first."""
     quota = quota_sentences(ground.quota_cores)
     if not ground.server_cores:
         return quota
-    parts = "; ".join([_server(ground), *_threads(ground.threads)])
-    return (*quota, f"{parts}.", *_unequal(ground))
+    parts = "; ".join([_describe_cores(ground), *_list_threads(ground.threads)])
+    return (*quota, f"{parts}.", *_explain_separate_rankings(ground))
 
 
 def quota_sentences(cores: float | None) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def quota_sentences(cores: float | None) -> tuple[str, ...]:
     return (f"Measured under a CPU quota of {cores:g} {word} for server, load and netdyno together.",)
 
 
-def _server(ground: Ground) -> str:
+def _describe_cores(ground: Ground) -> str:
     if ground.shared:
         where = cores_words(ground.server_cores)
         text = f"Server and generator shared {where}: every figure of the server includes the generator's work"
@@ -44,12 +44,12 @@ def load_shares(ground: Ground, cells: Sequence[CellFigures]) -> tuple[str, ...]
     used: dict[str, list[float]] = {}
     for cell in cells if ground.shared else ():
         used.setdefault(cell.contestant, []).append(cell.generator_cores.value)
-    shares = [f"{_span(values)} with {name}" for name, values in used.items()]
+    shares = [f"{_span_words(values)} with {name}" for name, values in used.items()]
     return (f"Of the shared cores, the load itself used {quantities.listed(shares)}.",) if shares else ()
 
 
-def _span(cores: Sequence[float]) -> str:
-    """ "0.42", "0.31 to 0.62"."""
+def _span_words(cores: Sequence[float]) -> str:
+    """The span of the numbers: "0.42", "0.31 to 0.62"."""
     return " to ".join(dict.fromkeys(f"{value:.2f}" for value in (min(cores), max(cores))))
 
 
@@ -67,15 +67,15 @@ def usable_words(cores: Sequence[int]) -> str:
     return f"{'up to ' if len(cores) > 1 else ''}{cores_words((max(cores),))}"
 
 
-def not_ranked(ground: Ground, told: Collection[int] = (0,)) -> str:
-    """Return the sentence about the groups that no answer speaks of, with a space before it; nothing where there are
-    none. `told`: the places of the others in `ground.together`."""
-    rest = [group for at, group in enumerate(ground.together) if at not in told]
+def not_ranked(ground: Ground, answered: Collection[int] = (0,)) -> str:
+    """Return the sentence about the groups that no answer names, with a leading space; empty where there are none.
+    `answered`: the places of the others in `ground.together`."""
+    rest = [group for place, group in enumerate(ground.together) if place not in answered]
     names = [f"{quantities.listed(group.contestants)}, which could use {usable_words(group.cores)}" for group in rest]
     return f" Not ranked with these: {'; '.join(names)}." if names else ""
 
 
-def _unequal(ground: Ground) -> tuple[str, ...]:
+def _explain_separate_rankings(ground: Ground) -> tuple[str, ...]:
     if len(ground.together) < 2:
         return ()
     could = [
@@ -83,19 +83,19 @@ def _unequal(ground: Ground) -> tuple[str, ...]:
     ]
     apart = f"{'; '.join(could)}: servers that could use different numbers of cores are not ranked together"
     asleep = [ran.contestant for ran in ground.threads if ran.by_default]
-    more = f'; threads = "cores" gives {quantities.listed(asleep)} a thread for each core' if asleep else ""
-    return (f"{apart} (server-cores = 1 gives one core to all{more}).",)
+    way_out = f'; threads = "cores" gives {quantities.listed(asleep)} a thread for each core' if asleep else ""
+    return (f"{apart} (server-cores = 1 gives one core to all{way_out}).",)
 
 
-def _threads(all_ran: Sequence[ThreadsRun]) -> list[str]:
-    """Who ran how many, those alike together, in the order in which the first of them comes."""
+def _list_threads(all_ran: Sequence[ThreadsRun]) -> list[str]:
+    """List the threads of each contestant, those with the same number together, in order of the first of them."""
     groups: dict[str, list[str]] = {}
     for ran in all_ran:
-        groups.setdefault(_how_many(ran), []).append(ran.contestant)
-    return [f"{quantities.listed(names)} ran {how_many}" for how_many, names in groups.items()]
+        groups.setdefault(_threads_words(ran), []).append(ran.contestant)
+    return [f"{quantities.listed(names)} ran {threads}" for threads, names in groups.items()]
 
 
-def _how_many(ran: ThreadsRun) -> str:
+def _threads_words(ran: ThreadsRun) -> str:
     if ran.model == "per-connection":
         return "a thread for each connection"
     if ran.by_default:

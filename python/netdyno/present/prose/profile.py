@@ -1,4 +1,4 @@
-"""What is said of a profile beside its drawing. Pure functions."""
+"""The text beside the drawing of a profile. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHAT_IT_IS = (
 LITTLE = 0.02
 """A share of the time that is not worth a sentence."""
 FEW = 100
-"""Samples of which a share is worth little."""
+"""A number of samples below which a share says little."""
 _OF_RUNTIME: dict[Runtime, str] = {
     "native": "",
     "go": "",
@@ -31,38 +31,45 @@ _OF_RUNTIME: dict[Runtime, str] = {
 assert set(_OF_RUNTIME) == set(get_args(Runtime))
 
 
-def notes(one: Profile) -> list[str]:
-    """What it stands on, and which frames are missing and why."""
-    if not one.stacks:
-        return [one.missing]
-    seen = quantities.duration(1e3 * one.total_us)
-    if one.sort == "on-cpu":
-        said = [f"{seen} of CPU time in {quantities.plural(one.samples, 'sample')} over {one.window_s:.2g} s"]
+def notes(profile: Profile) -> list[str]:
+    """Describe the samples of a profile, and which frames are missing and why."""
+    if not profile.stacks:
+        return [profile.missing]
+    recorded = quantities.duration(1e3 * profile.total_us)
+    if profile.sort == "on-cpu":
+        texts = [
+            f"{recorded} of CPU time in {quantities.plural(profile.samples, 'sample')} over {profile.window_s:.2g} s"
+        ]
     else:
-        which = "every switch" if one.every == 1 else f"one switch in {one.every}"
-        said = [f"{seen} off the CPU, of all threads together, in {quantities.plural(one.samples, 'sample')}: {which}"]
-    if one.samples < FEW:
-        said.append("few samples: a longer --duration, or more load, gives more")
-    if not one.with_kernel:
-        said.append(
+        switches = "every switch" if profile.every == 1 else f"one switch in {profile.every}"
+        texts = [
+            (
+                f"{recorded} off the CPU, of all threads together, in "
+                f"{quantities.plural(profile.samples, 'sample')}: {switches}"
+            )
+        ]
+    if profile.samples < FEW:
+        texts.append("few samples: a longer --duration, or more load, gives more")
+    if not profile.with_kernel:
+        texts.append(
             "kernel frames and their time are missing: this user may not see them (as root: sysctl -w "
             "kernel.perf_event_paranoid=1)"
         )
-    if one.lost:
-        said.append(f"perf lost {quantities.plural(one.lost, 'event')}: the machine was too busy for it")
-    total = one.total_us
-    if one.unnamed_us > LITTLE * total:
-        where = quantities.listed(one.unnamed)
-        said.append(
-            f"{quantities.share(one.unnamed_us / total)} of the time is in frames without a name, in {where}: "
+    if profile.lost:
+        texts.append(f"perf lost {quantities.plural(profile.lost, 'event')}: the machine was too busy for it")
+    total = profile.total_us
+    if profile.unnamed_us > LITTLE * total:
+        where = quantities.listed(profile.unnamed)
+        texts.append(
+            f"{quantities.share(profile.unnamed_us / total)} of the time is in frames without a name, in {where}: "
             "the symbols were stripped, or a JIT made the code"
         )
-    if one.cut_us > LITTLE * total:
-        said.append(
-            f"{quantities.share(one.cut_us / total)} of the time is in stacks that do not reach main or the start "
+    if profile.cut_us > LITTLE * total:
+        texts.append(
+            f"{quantities.share(profile.cut_us / total)} of the time is in stacks that do not reach main or the start "
             "of a thread: their lower frames are missing, as some code has no unwind tables or frame pointers, or the "
             "stack is deeper than the part that perf copies"
         )
-    if beside := _OF_RUNTIME[one.runtime]:
-        said.append(beside)
-    return said
+    if runtime_note := _OF_RUNTIME[profile.runtime]:
+        texts.append(runtime_note)
+    return texts

@@ -1,4 +1,4 @@
-"""What differs between two runs beside their figures, in words, for `compare` and for a report of several runs."""
+"""The differences between two runs beside their figures, in words, for `compare` and for a report of several runs."""
 
 from __future__ import annotations
 
@@ -16,41 +16,44 @@ NOT_PAIRED = (
 )
 
 
-def nothing_shared(found: SideBySide, first: Analysis, second: Analysis) -> str:
-    """Why the second run says nothing of the first's figures; empty where it does."""
-    here, there = ([one.scenario.name for one in run.scenarios] for run in (first, second))
-    if not set(here) & set(there):
+def nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) -> str:
+    """Say why no figures of the two runs can be compared; empty where some can."""
+    first_names, second_names = ([findings.scenario.name for findings in run.scenarios] for run in (first, second))
+    if not set(first_names) & set(second_names):
         return (
-            f"{found.second} and {found.first} have no question in common, so nothing can be compared: {found.second} "
-            f"asks {quantities.listed(there)}, not {quantities.listed(here)}"
+            f"{runs.second} and {runs.first} have no question in common, so nothing can be compared: {runs.second} "
+            f"asks {quantities.listed(second_names)}, not {quantities.listed(first_names)}"
         )
-    if not found.cells:
+    if not runs.cells:
         return (
-            f"{found.second} and {found.first} have no cell in common, so nothing can be compared: no contestant has "
-            "valid trials at the same levels and of the same metric in both"
+            f"{runs.second} and {runs.first} have no cell in common, so nothing can be compared: no contestant "
+            "has valid trials at the same levels and of the same metric in both"
         )
     return ""
 
 
-def environment(found: SideBySide) -> list[str]:
-    return [changes.said(change) for change in found.environment]
+def environment(runs: SideBySide) -> list[str]:
+    return [changes.said(change) for change in runs.environment]
 
 
-def asked(found: SideBySide) -> list[str]:
-    """A question of one run only, or a change of a question of both."""
-    return [_asked_alone(one) if isinstance(one, AskedAlone) else _asked_apart(one) for one in found.asked]
+def asked(runs: SideBySide) -> list[str]:
+    """Describe each question of one run only, and each change of a question of both."""
+    return [
+        _describe_unshared(difference) if isinstance(difference, AskedAlone) else _describe_changed(difference)
+        for difference in runs.asked
+    ]
 
 
-def _asked_alone(one: AskedAlone) -> str:
-    return f"only {one.run} has the question {one.scenario} (workload {one.workload})"
+def _describe_unshared(question: AskedAlone) -> str:
+    return f"only {question.run} has the question {question.scenario} (workload {question.workload})"
 
 
-def _asked_apart(one: AskedApart) -> str:
-    return f"{one.scenario}{': ' if one.scenario else ''}{changes.said(_as_in_a_file(one.change))}"
+def _describe_changed(question: AskedApart) -> str:
+    return f"{question.scenario}{': ' if question.scenario else ''}{changes.said(_rename_as_option(question.change))}"
 
 
-def _as_in_a_file(change: Change) -> Change:
-    """The change of a scenario's field as one of the option that has it there; contestants and levels are lists."""
+def _rename_as_option(change: Change) -> Change:
+    """Convert the change of a scenario's field into one of its option; contestants and levels are lists."""
     if isinstance(change.was or change.now, tuple):
         lists = [list(value) if isinstance(value, tuple) else [] for value in (change.was, change.now)]
         return Change(change.key if change.key == "contestants" else f"levels of {change.key}", *lists)
