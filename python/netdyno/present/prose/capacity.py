@@ -1,4 +1,4 @@
-"""What came of a search, and what a capacity is, in words. Pure functions."""
+"""The result of a search, and the meaning of a capacity, in words. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,73 +21,74 @@ OUTCOME_WORDS: dict[Outcome, str] = {
 
 
 def rate(rate_hz: float) -> str:
-    """As one reads and types it: "41,000"."""
+    """Write a rate as one reads and types it: "41,000"."""
     return f"{rate_hz:,.10g}"
 
 
 def reason(why: Reason | None) -> str:
-    """Why an objective did not hold in a trial, or why the trial is no witness, in one line; nothing where it held."""
+    """Say why an objective did not hold in a trial, or why the trial does not count, in one line; empty where it
+    held."""
     match why:
         case None:
             return ""
         case FailedAudits(audits):
             return "; ".join(f"{audit.name}: {audit.detail}" for audit in audits)
-        case Incomplete(said):
-            return said
+        case Incomplete(shortfall):
+            return shortfall
         case Overload(answered_hz, offered_hz):
             return f"overload: {quantities.rate(answered_hz)} answered of {quantities.rate(offered_hz)} offered"
         case NoAnswer():
             return "nothing was answered"
         case Missed(terms, lost, bound):
-            each = [f"{term.name} {term.speak(value)}, not below {term.limit_text}" for term, value in terms]
+            terms_missed = [f"{term.name} {term.speak(value)}, not below {term.limit_text}" for term, value in terms]
             beyond = f"lost {quantities.share(lost)}, more than {quantities.share(bound)}" if lost is not None else ""
-            return "; ".join([*each, *([beyond] if beyond else [])])
+            return "; ".join([*terms_missed, *([beyond] if beyond else [])])
 
 
 def most_frequent(reasons: Sequence[Reason]) -> str:
-    """Of several, the line that most of them read; nothing where there is none."""
+    """Return the most frequent line of several reasons; empty where there is none."""
     lines = Counter(map(reason, reasons))
     return lines.most_common(1)[0][0] if lines else ""
 
 
-def searched(found: CapacityFindings) -> str:
-    """What a search answered; nothing where the run is none."""
-    if found.search is None:
+def searched(findings: CapacityFindings) -> str:
+    """Return the answer of a search; empty where the run is none."""
+    if findings.search is None:
         return ""
-    contestant, answer = found.search.contestant, found.search.answer
+    contestant, answer = findings.search.contestant, findings.search.answer
     if answer is None:
         return f"The search for the capacity of {contestant} did not finish."
-    return f"{sentence(contestant, found.objective, answer, found.search.why)}."
+    return f"{sentence(contestant, findings.objective, answer, findings.search.why)}."
 
 
-def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
-    """What a capacity is, and of whom it is only a bound."""
-    if found is None:
+def caveats(findings: CapacityFindings | None) -> tuple[str, ...]:
+    """Say what a capacity is, and for which contestants it is only a bound."""
+    if findings is None:
         return ()
     meaning = (
-        f"Capacity: the highest offered rate, in messages per second, up to which {found.objective.text}. A trial that "
-        "is invalid because of the server counts as a miss; a trial that is invalid because of the generator or the "
-        "machine does not count."
+        f"Capacity: the highest offered rate, in messages per second, up to which {findings.objective.text}. A trial "
+        "that is invalid because of the server counts as a miss; a trial that is invalid because of the generator or "
+        "the machine does not count."
     )
-    told = [meaning]
-    for curve in found.curves:
+    texts = [meaning]
+    for curve in findings.curves:
         where = f"{curve.contestant}{f' at {curve.level}' if curve.level else ''}"
         blocks = quantities.plural(curve.blocks, "block")
-        if curve.at_least and found.search is None:
-            told.append(
+        if curve.at_least and findings.search is None:
+            texts.append(
                 f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is the highest rate "
                 f"or more."
             )
-        if curve.below and found.search is None:
-            told.append(
+        if curve.below and findings.search is None:
+            texts.append(
                 f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is below the lowest rate."
             )
-    return tuple(told)
+    return tuple(texts)
 
 
 def sentence(server: str, objective: Objective, answer: Answer, why: Reason | None = None) -> str:
-    """The answer, with the trials that it stands on; `why` is the reason of the last trial, which matters where trials
-    kept saying nothing."""
+    """The answer, with the trials behind it; `why` is the reason of the last trial, which matters where no trial
+    counted."""
     meets = f"{server} meets {objective.text}"
     holds, fails = answer.holds, answer.fails
     stopped = f" at {rate(answer.stopped_at)} messages/s" if answer.stopped_at is not None else ""
@@ -95,38 +96,41 @@ def sentence(server: str, objective: Objective, answer: Answer, why: Reason | No
         case "capacity":
             assert holds is not None
             assert fails is not None
-            return f"{meets} up to {_up_to(holds)}; at {rate(fails.rate_hz)} it failed in {_of(fails.failed, fails)}"
+            return (
+                f"{meets} up to {_describe_held(holds)}; at {rate(fails.rate_hz)} it failed in "
+                f"{_count_trials(fails.failed, fails)}"
+            )
         case "at_most":
             assert holds is not None
-            return f"{meets} at {_up_to(holds)}: the highest rate to be tried, so its capacity is that or more"
+            return f"{meets} at {_describe_held(holds)}: the highest rate to be tried, so its capacity is that or more"
         case "none":
             assert fails is not None
             return (
                 f"{server} does not meet {objective.text} at {rate(fails.rate_hz)} messages/s, the lowest rate to be "
-                f"tried: it failed in {_of(fails.failed, fails)}"
+                f"tried: it failed in {_count_trials(fails.failed, fails)}"
             )
         case "generator":
-            said = f"limited by the generator, which was at its limit{stopped}: "
-            return f"{said}{_at_least(server, objective, holds)}"
+            text = f"limited by the generator, which was at its limit{stopped}: "
+            return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case "disturbed":
-            said = f"no answer, because the machine was disturbed in every trial{stopped} ({reason(why)}): "
-            return f"{said}{_at_least(server, objective, holds)}"
+            text = f"no answer, because the machine was disturbed in every trial{stopped} ({reason(why)}): "
+            return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case _:
             return (
                 f"no answer, because no trial was completed{stopped} ({reason(why)}): "
-                f"{_at_least(server, objective, holds)}"
+                f"{_describe_lower_bound(server, objective, holds)}"
             )
 
 
-def _at_least(server: str, objective: Objective, holds: At | None) -> str:
+def _describe_lower_bound(server: str, objective: Objective, holds: At | None) -> str:
     if holds is None:
         return f"it is unknown whether {server} meets {objective.text} at any rate"
-    return f"{server} meets {objective.text} at least up to {_up_to(holds)}"
+    return f"{server} meets {objective.text} at least up to {_describe_held(holds)}"
 
 
-def _up_to(holds: At) -> str:
-    return f"{rate(holds.rate_hz)} messages/s (held in {_of(holds.held, holds)})"
+def _describe_held(holds: At) -> str:
+    return f"{rate(holds.rate_hz)} messages/s (held in {_count_trials(holds.held, holds)})"
 
 
-def _of(count: int, at: At) -> str:
-    return f"{count} of {quantities.plural(at.held + at.failed, 'trial')}"
+def _count_trials(count: int, rate_point: At) -> str:
+    return f"{count} of {quantities.plural(rate_point.held + rate_point.failed, 'trial')}"

@@ -11,17 +11,17 @@ from netdyno.model.experiment import Experiment
 
 
 def again(experiment: Experiment, about: Sequence[About] = ()) -> str:
-    """It repeats the run, from its own description and not from the words that were typed."""
+    """Return the command that repeats the run, from its description and not from the words that were typed."""
     if experiment.capacity is None:
-        own = [(one.name, one.own) for one in about if one.own is not None]
-        flags = [word for name, one in own for word in (*_whose(one), "--as", name)]
-        spoken = ["--workload", own[0][1].workload] if own else []
-        return shlex.join(["./netdyno", "run", experiment.name, *flags, *spoken])
+        started = [(contestant.name, contestant.own) for contestant in about if contestant.own is not None]
+        flags = [word for name, contestant in started for word in (*_server_flags(contestant), "--as", name)]
+        workload = ["--workload", started[0][1].workload] if started else []
+        return shlex.join(["./netdyno", "run", experiment.name, *flags, *workload])
     options = asked_again(experiment, experiment.capacity)
     flags = [word for name, value in options.items() for word in (f"--{name}", value)]
     return shlex.join(["./netdyno", "capacity", *experiment.scenarios[0].contestants, *flags])
 
 
-def _whose(own: Own) -> tuple[str, ...]:
-    """Those beyond the loopback were asked for with a word, which whoever asks again has to give anew."""
-    return ("--address", own.address) if own.address else ("--server", own.command)
+def _server_flags(server: Own) -> tuple[str, ...]:
+    """Return the option that names the server: its address beyond the loopback, or its command."""
+    return ("--address", server.address) if server.address else ("--server", server.command)

@@ -1,4 +1,4 @@
-"""What is said of figures that were measured beside a neighbour that stays. Pure functions."""
+"""The text about figures that were measured beside a neighbour that stays. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from netdyno.audits import neighbour
 from netdyno.base import quantities
 
 MARK = "†"
-"""Behind each absolute figure that was measured so."""
+"""The sign behind each absolute figure that was measured so."""
 
 
-def mark(found: Company | None) -> str:
-    """Return what stands behind an absolute figure."""
-    return MARK if found else ""
+def mark(company: Company | None) -> str:
+    """Return the sign behind an absolute figure, or nothing."""
+    return MARK if company else ""
 
 
-def label(found: Company) -> str:
+def label(company: Company) -> str:
     """Return "beside 1.8 cores of clang++"."""
-    return f"beside {quantities.listed([neighbour.name(one) for one in found.neighbours])}"
+    return f"beside {quantities.listed([neighbour.name(program) for program in company.neighbours])}"
 
 
-def sentences(found: Company | None) -> tuple[str, ...]:
-    """What a reader must know before quoting a figure; none where the machine was the run's own."""
-    if found is None:
+def sentences(company: Company | None) -> tuple[str, ...]:
+    """All that a reader must know before quoting a figure; empty where the machine was the run's own."""
+    if company is None:
         return ()
-    trials = f"{found.trials} of " if found.trials < found.of else ""
+    trials = f"{company.trials} of " if company.trials < company.of else ""
     text = (
-        f"{MARK} Measured {label(found)} ({trials}{quantities.plural(found.of, 'trial')}): comparisons hold, "
+        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): comparisons hold, "
         "because every contestant was disturbed alike; absolute figures are not those of an idle machine."
     )
     return (text,)

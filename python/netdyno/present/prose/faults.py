@@ -1,4 +1,4 @@
-"""What is said of servers that did something wrong. Pure functions."""
+"""The text about faulty servers. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ WORDS = {
     "server_alive": "did not answer at the end",
     "server_totals": "reported wrong totals",
 }
-"""By the audit that found it."""
+"""The fault in words, by the audit that found it."""
 LONGEST_DETAIL = 90
 
 
-def fault(one: Fault) -> str:
-    """How, how often, and the first detail: "ended by itself in 4 of 11 trials: signal SIGSEGV"."""
-    detail = quantities.shortened(one.detail, LONGEST_DETAIL)
-    return f"{WORDS.get(one.kind, one.kind)} in {one.trials} of {quantities.plural(one.of, 'trial')}: {detail}"
+def fault(problem: Fault) -> str:
+    """Describe a fault, its frequency, and the first detail: "ended by itself in 4 of 11 trials: signal SIGSEGV"."""
+    detail = quantities.shortened(problem.detail, LONGEST_DETAIL)
+    return (
+        f"{WORDS.get(problem.kind, problem.kind)} in {problem.trials} of "
+        f"{quantities.plural(problem.of, 'trial')}: {detail}"
+    )
 
 
 def named(faulty: Faulty) -> str:
-    return f"{faulty.contestant} {quantities.listed([fault(one) for one in faulty.faults])}"
+    return f"{faulty.contestant} {quantities.listed([fault(problem) for problem in faulty.faults])}"
 
 
-def sentence(found: Sequence[Faulty]) -> str:
-    """The sentence about those that are ranked apart for their faults, with a space before it; nothing where there are
+def sentence(servers: Sequence[Faulty]) -> str:
+    """The sentence about servers ranked separately for their faults, with a leading space; empty where there are
     none."""
-    return f" Ranked separately, for their faults: {'; '.join(map(named, found))}." if found else ""
+    return f" Ranked separately, for their faults: {'; '.join(map(named, servers))}." if servers else ""

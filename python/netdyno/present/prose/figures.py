@@ -1,4 +1,4 @@
-"""A figure of an experiment in words: where its cells stand, and who has no figure. Pure functions."""
+"""A figure of an experiment in words: the places of its cells, and the contestants without a figure. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from netdyno.present.prose import set_aside
 from netdyno.present.prose.statuses import STATUS_WORDS
 
 MOST_OF_A_REASON = 110
-"""Characters of a reason that are told."""
+"""The most characters of a reason that are shown."""
 MOST_PLACES = 3
-"""Cells without a figure that are told one by one."""
+"""The most cells without a figure that are listed one by one."""
 NOT_RECORDED = "no such figure"
 
 
 def name_of(coordinate: str, value: type_level, unsafe: Collection[str] = ()) -> str:
-    """A value as titles and legends say it; `unsafe` are the contestants that are marked as such."""
+    """Name a value for titles and legends; `unsafe` are the contestants that are marked as such."""
     if coordinate == CONTESTANT and value in unsafe:
         return f"{value}, UNSAFE"
     return str(value) if coordinate in (CONTESTANT, SCENARIO, "client") else level_words(coordinate, value)
 
 
 def title(panel: ChartPanel) -> str:
-    """Of a panel; empty where a figure has a single one."""
+    """The title of a panel; empty where a figure has a single one."""
     return ", ".join(name_of(name, value, panel.unsafe) for name, value in panel.at.items())
 
 
 def missing(spot: Spot) -> str:
-    """Why a cell has no figure, in short; empty where it has one."""
+    """Say why a cell has no figure, in short; empty where it has one."""
     if spot.missing is None:
         return ""
     if spot.missing.status is None or spot.missing.cause is None:
@@ -44,26 +44,29 @@ def missing(spot: Spot) -> str:
 
 
 def missing_word(spot: Spot) -> str:
-    """The same without the cause, where there is little room."""
+    """Say why a cell has no figure, without the cause, where there is little room."""
     return missing(spot).partition(" (")[0]
 
 
 def gaps(chart: Chart) -> tuple[str, ...]:
-    """Who has no figure and why, the cells of a contestant with the same reason together; a few of them with where."""
+    """List the contestants without a figure and the reason, with one entry for the cells with the same reason; few
+    cells are named."""
     cells = Counter(spot.contestant for spot in chart.spots)
-    found: dict[tuple[str, str], list[Spot]] = {}
+    missing_spots: dict[tuple[str, str], list[Spot]] = {}
     for spot in chart.spots:
         if spot.missing is not None:
-            found.setdefault((spot.contestant, missing(spot)), []).append(spot)
-    return tuple(_gap(who, why, spots, cells[who]) for (who, why), spots in found.items())
+            missing_spots.setdefault((spot.contestant, missing(spot)), []).append(spot)
+    return tuple(
+        _describe_gap(contestant, why, spots, cells[contestant]) for (contestant, why), spots in missing_spots.items()
+    )
 
 
-def _gap(who: str, why: str, found: Sequence[Spot], cells: int) -> str:
-    if len(found) == cells:
-        return f"{who}: {why}"
-    if len(found) > MOST_PLACES:
-        return f"{who}: {len(found)} of {cells} cells {why}"
+def _describe_gap(contestant: str, why: str, spots: Sequence[Spot], cells: int) -> str:
+    if len(spots) == cells:
+        return f"{contestant}: {why}"
+    if len(spots) > MOST_PLACES:
+        return f"{contestant}: {len(spots)} of {cells} cells {why}"
     places = [
-        ", ".join(name_of(name, value) for name, value in spot.at.items() if name != CONTESTANT) for spot in found
+        ", ".join(name_of(name, value) for name, value in spot.at.items() if name != CONTESTANT) for spot in spots
     ]
-    return f"{who}: {why} at {'; '.join(places)}"
+    return f"{contestant}: {why} at {'; '.join(places)}"

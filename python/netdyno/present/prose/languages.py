@@ -10,12 +10,16 @@ from netdyno.base import quantities
 from netdyno.present.prose import ground
 
 
-def sentence(found: Sequence[Within], of: Ground) -> str:
-    """What to take within each language; empty where there is nothing to say."""
-    if not found:
+def sentence(languages: Sequence[Within], ground_of_scenario: Ground) -> str:
+    """Say which to take within each language; empty where there is nothing to say."""
+    if not languages:
         return ""
-    on = [f" on {ground.usable_words(group.cores)}" if len(of.together) > 1 else "" for group in of.together] or [""]
-    told = "; ".join(
-        f"in {one.language}{on[one.ground]} {quantities.listed(one.unbeaten)} (of {one.of})" for one in found
+    places = [
+        f" on {ground.usable_words(group.cores)}" if len(ground_of_scenario.together) > 1 else ""
+        for group in ground_of_scenario.together
+    ] or [""]
+    unbeaten = "; ".join(
+        f"in {language.language}{places[language.ground]} {quantities.listed(language.unbeaten)} (of {language.of})"
+        for language in languages
     )
-    return f"Across languages, runtimes are compared as well as models. Unbeaten within one language: {told}."
+    return f"Across languages, runtimes are compared as well as models. Unbeaten within one language: {unbeaten}."

@@ -1,4 +1,4 @@
-"""What is said of trials, and of slices of trials, that were made again. Pure functions."""
+"""The text about trials, and slices of trials, that were retried. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,46 +8,47 @@ from netdyno.analysis.findings import MadeAgain
 from netdyno.base import quantities
 
 UNEVEN = 0.01
-"""Below this chance the neighbour did not meet all contestants alike."""
+"""The p-value below which contestants were not disturbed alike."""
 
 
 MOST_NAMED = 3
 
 
-def sentence(found: MadeAgain) -> str:
-    """How often, for what, and whether it fell on all contestants alike; empty where nothing was made again."""
-    parts = [_of_trials(found)] if found.causes else []
-    parts += [_of_slices(found)] if found.slices_again else []
+def sentence(retries: MadeAgain) -> str:
+    """Say how often, why, and whether all contestants were disturbed alike; empty where nothing was retried."""
+    parts = [_describe_trials(retries)] if retries.causes else []
+    parts += [_describe_slices(retries)] if retries.slices_again else []
     return " ".join(parts)
 
 
-def _of_trials(found: MadeAgain) -> str:
-    causes = quantities.listed([f"{name} {count}" for name, count in found.causes.items()])
-    given_up = f" {quantities.plural(found.given_up, 'cell')} stayed empty." if found.given_up else ""
+def _describe_trials(retries: MadeAgain) -> str:
+    causes = quantities.listed([f"{name} {count}" for name, count in retries.causes.items()])
+    given_up = f" {quantities.plural(retries.given_up, 'cell')} stayed empty." if retries.given_up else ""
     return (
-        f"The machine disturbed trials of {found.cells} cells, which were retried {found.tries} times in their blocks "
-        f"({causes}); no figure decides what is retried.{given_up} {_spread(found.p, found.by_contestant)}"
+        f"The machine disturbed trials of {retries.cells} cells, which were retried {retries.tries} times in their "
+        f"blocks ({causes}); no figure decides what is retried.{given_up} "
+        f"{_describe_spread(retries.p, retries.by_contestant)}"
     ).strip()
 
 
-def _of_slices(found: MadeAgain) -> str:
-    again, slices = map(sum, zip(*found.slices_by_contestant.values(), strict=True))
-    named = [f"{program} {count}" for program, count in list(found.slices_again.items())[:MOST_NAMED]]
-    spread = _spread(found.slices_p, found.slices_by_contestant)
-    named += ["others"] if len(found.slices_again) > MOST_NAMED else []
+def _describe_slices(retries: MadeAgain) -> str:
+    again, slices = map(sum, zip(*retries.slices_by_contestant.values(), strict=True))
+    named = [f"{program} {count}" for program, count in list(retries.slices_again.items())[:MOST_NAMED]]
+    spread = _describe_spread(retries.slices_p, retries.slices_by_contestant)
+    named += ["others"] if len(retries.slices_again) > MOST_NAMED else []
     return (
         f"Of {quantities.plural(slices, 'slice')} {again} were measured again at once, because other programs "
         f"or pauses of the machine took a core ({quantities.listed(named)}). {spread}"
     ).strip()
 
 
-def _spread(p: float | None, by_contestant: Mapping[str, tuple[int, int]]) -> str:
-    if p is None:
+def _describe_spread(p_even: float | None, by_contestant: Mapping[str, tuple[int, int]]) -> str:
+    if p_even is None:
         return ""
-    if p >= UNEVEN:
-        return f"All contestants were disturbed alike ({quantities.p_value(p)})."
+    if p_even >= UNEVEN:
+        return f"All contestants were disturbed alike ({quantities.p_value(p_even)})."
     most = max(by_contestant, key=lambda name: by_contestant[name][0] / max(1, by_contestant[name][1]))
     return (
-        f"Contestants were NOT disturbed alike ({quantities.p_value(p)}), {most} most: its own work may look like that "
-        "of another program."
+        f"Contestants were NOT disturbed alike ({quantities.p_value(p_even)}), {most} most: its own work may look like "
+        "that of another program."
     )

@@ -1,4 +1,4 @@
-"""A place in a ranking and a ratio, as terminal and report say them."""
+"""A place in a ranking and a ratio, as terminal and report show them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from netdyno.base import quantities
 from netdyno.statistics.stats import Interval
 
 
-def rank(one: ScenarioFindings, standing: Standing) -> str:
-    """ "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
-    if standing.rank is None or not any(comparison.decidable for comparison in one.comparisons):
+def rank(findings: ScenarioFindings, standing: Standing) -> str:
+    """The rank: "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
+    if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
         return quantities.DASH
     return f"{standing.rank}=" if standing.shared else str(standing.rank)
 
 
 def to_first(standing: Standing) -> str:
-    """The change against the leader, with a star where the two were told apart: a shared rank may hide that."""
-    one = standing.against_leader
-    return f"{quantities.percent_change(one.ratio)}{'*' if one.different else ' '}" if one else ""
+    """The change against the leader, with a star where a difference is proven: a shared rank may hide that."""
+    comparison = standing.against_leader
+    return f"{quantities.percent_change(comparison.ratio)}{'*' if comparison.different else ' '}" if comparison else ""
 
 
 def change_interval(interval: Interval | None) -> str:

@@ -18,37 +18,38 @@ from netdyno.trial.command import by_hand
 
 @dataclass(frozen=True)
 class Command:
-    """A command line to repeat something, and what it repeats."""
+    """A command line, and what it repeats."""
 
     purpose: str
     line: str
 
 
 def commands(analysis: Analysis) -> tuple[Command, ...]:
-    where = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
-    whole = Command("The whole run again", again(analysis.asked, analysis.about) + where)
+    cluster_flag = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
+    whole = Command("The whole run again", again(analysis.asked, analysis.about) + cluster_flag)
     report = Command("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
-    return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))
+    return (whole, report, *(_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()))
 
 
-def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
-    scenario = next(one for one in analysis.asked.scenarios if one.name == trial.scenario)
-    wanted = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
-    endpoint, how = _endpoint(load.plan.url, wanted)
-    server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
-    loading = Command(f"One trial by hand{how}: its load", shlex.join(client))
-    for one in analysis.about:
-        if one.name == trial.contestant and one.own is not None:
-            if one.own.address:
+def _trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
+    scenario = next(scenario for scenario in analysis.asked.scenarios if scenario.name == trial.scenario)
+    cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
+    endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
+    server, client = by_hand(trial, endpoint, cell_settings, load.plan.seed)
+    loading = Command(f"One trial by hand{difference}: its load", shlex.join(client))
+    for contestant in analysis.about:
+        if contestant.name == trial.contestant and contestant.own is not None:
+            if contestant.own.address:
                 return (loading,)
-            server = stand_in.filled(shlex.split(one.own.command), *stand_in.place(endpoint))
-    return Command(f"One trial by hand{how}: the server", shlex.join(server)), loading
+            server = stand_in.filled(shlex.split(contestant.own.command), *stand_in.place(endpoint))
+    return Command(f"One trial by hand{difference}: the server", shlex.join(server)), loading
 
 
-def _endpoint(url: str, wanted: Settings) -> tuple[str, str]:
-    """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
-    if not wanted.is_apart:
+def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:
+    """Return the endpoint of a server started by hand, and how it differs from the trial's: a link ends with its
+    trial."""
+    if not cell_settings.is_apart:
         return url, ""
     scheme, _, place = url.partition("://")
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

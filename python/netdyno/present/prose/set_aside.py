@@ -1,4 +1,4 @@
-"""Why a trial enters no figure, in words. Pure functions."""
+"""The reason for which a trial enters no figure, in words. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
 
 
-def cause(found: SetAside) -> str:
-    """What trials set aside for the same cause have in common."""
-    return DISTURBED if found.disturbed else ", ".join(found.audits) or found.reason or NO_REASON
+def cause(excluded: SetAside) -> str:
+    """Return the cause that trials excluded for the same reason have in common."""
+    return DISTURBED if excluded.disturbed else ", ".join(excluded.audits) or excluded.reason or NO_REASON
 
 
 def reason(note: TrialNote) -> str:
-    """What was stored with the trial."""
+    """Return the reason that was stored with the trial."""
     return note.reason or NO_REASON

@@ -1,4 +1,4 @@
-"""How a status is called before a person; keys of the store and of JSON stay."""
+"""The displayed names of a trial's status; the keys of the store and of JSON stay."""
 
 from __future__ import annotations
 

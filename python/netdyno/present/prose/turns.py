@@ -1,4 +1,4 @@
-"""Which contestants took no turns with others, in words. Pure functions."""
+"""The contestants that took no turns with others, in words. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from netdyno.base import quantities
 
 
 def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
-    """One for each reason."""
+    """Return a sentence for each reason."""
     return tuple(
         f"{quantities.listed(group.contestants)} took no turns with others, because {group.why}."
         for group in findings.alone

@@ -1,4 +1,4 @@
-"""What is said of connections that were spread unevenly over threads. Pure functions."""
+"""The text about connections that were spread unevenly over threads. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from netdyno.base import quantities
 
 
 def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
-    """One for every contestant that was measured so."""
-    return tuple(_sentence(one) for one in findings.uneven_threads)
+    """Return a sentence for every contestant that was measured so."""
+    return tuple(_describe_uneven(contestant) for contestant in findings.uneven_threads)
 
 
-def _sentence(one: UnevenThreads) -> str:
+def _describe_uneven(server: UnevenThreads) -> str:
     return (
-        f"In {one.trials} of {quantities.plural(one.of, 'trial')} one thread of {one.contestant} had more than "
-        f"{UNEVEN:g} times its even share of the connections (at worst {one.most} of {one.connections} on "
-        f"{one.threads} threads, at {one.level}). Such figures show chance as much as the model; with more connections "
-        "they spread more evenly."
+        f"In {server.trials} of {quantities.plural(server.of, 'trial')} one thread of {server.contestant} had more "
+        f"than {UNEVEN:g} times its even share of the connections (at worst {server.most} of {server.connections} on "
+        f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; with more "
+        "connections they spread more evenly."
     )

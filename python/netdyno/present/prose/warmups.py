@@ -1,4 +1,4 @@
-"""How long those with a JIT were warmed up, in words. Pure functions."""
+"""The warm-up times of contestants with a JIT, in words. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from netdyno.trial.warm_up import words
 
 
 def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
-    """One for every contestant that was."""
+    """Return a sentence for every contestant with a warm-up of its own."""
     return tuple(
-        f"W{words(one.contestant, findings.scenario.name, one.each).removeprefix('w')}." for one in findings.warmups
+        f"W{words(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."
+        for warmup in findings.warmups
     )
