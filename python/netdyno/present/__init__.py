@@ -1,1 +1,1 @@
-"""What people and programs read of a run."""
+"""The output of a run, for people and programs."""

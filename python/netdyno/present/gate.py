@@ -12,22 +12,22 @@ from netdyno.present.prose import gate as prose
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
 
 
-def text(found: Found, notes: Sequence[str] = ()) -> str:
-    """The lines, what holds for all of them (`notes`), and the decision."""
-    told = [*map(prose.sentence, found.lines), *map(prose.faults, found.faults), *notes, prose.decision(found)]
-    return "\n".join(told)
+def text(result: Found, notes: Sequence[str] = ()) -> str:
+    """Write the lines, what holds for all of them (`notes`), and the decision."""
+    lines = [*map(prose.sentence, result.lines), *map(prose.faults, result.faults), *notes, prose.decision(result)]
+    return "\n".join(lines)
 
 
-def markdown(found: Found, run_id: str, notes: Sequence[str] = ()) -> str:
-    """A table, one line a metric."""
-    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_cells, found.lines)]
+def markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+    """Write a table, one line a metric."""
+    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_row_of_line, result.lines)]
     table = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
     together = "All intervals hold together with 95%, however often the gate looks at them."
-    faults = "".join(f"* {_escaped(one)}\n" for one in [*map(prose.faults, found.faults), *notes])
-    return f"**{prose.decision(found)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}{together} Run `{run_id}`.\n"
+    faults = "".join(f"* {_escaped(fault)}\n" for fault in [*map(prose.faults, result.faults), *notes])
+    return f"**{prose.decision(result)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}{together} Run `{run_id}`.\n"
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _row_of_line(line: Line) -> tuple[str, ...]:
     outcome = prose.OUTCOMES[line.outcome]
     outcome = f"{outcome}: {prose.named_faults(line)}" if line.faults else outcome
     return (
@@ -44,17 +44,17 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
-def junit(found: Found, run_id: str, notes: Sequence[str] = ()) -> str:
-    """A test case for each line. What is not decided is skipped: that it is no failure, and no success either."""
+def junit(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+    """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either."""
     suite = ElementTree.Element(
         "testsuite",
         name="netdyno gate",
-        tests=str(len(found.lines)),
-        failures=str(sum(line.outcome in FAILS for line in found.lines)),
+        tests=str(len(result.lines)),
+        failures=str(sum(line.outcome in FAILS for line in result.lines)),
         errors="0",
-        skipped=str(sum(line.outcome not in (*FAILS, *PASSES) for line in found.lines)),
+        skipped=str(sum(line.outcome not in (*FAILS, *PASSES) for line in result.lines)),
     )
-    for line in found.lines:
+    for line in result.lines:
         case = ElementTree.SubElement(suite, "testcase", classname=f"{run_id}.{line.scenario}", name=line.metric)
         if line.outcome not in PASSES:
             kind = "failure" if line.outcome in FAILS else "skipped"

@@ -1,4 +1,4 @@
-"""A finding as JSON has it, which is data of a few shapes: an object of its fields. Pure."""
+"""A finding as JSON data: an object of its fields. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from netdyno.statistics.stats import Comparison, Interval
 
 LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Estimate: ("points",),  # the trials have them
-    Figure: ("cells", "published", "log", "x_log"),  # what was asked for, and how it is drawn; panels have the rest
+    Figure: ("cells", "published", "log", "x_log"),  # the request and how it is drawn; panels have the rest
     Traced: ("scenario", "contestant", "levels", "log"),  # it stands with its contestant and level
     # what its interval comes from
     Comparison: ("pairs", "p", "p_corrected", "single", "spread", "relative", "axis", "error", "freedom"),
@@ -26,7 +26,7 @@ LEFT_OUT: Mapping[type, tuple[str, ...]] = {
 
 
 def plain(value: object) -> object:
-    """Sentences stand for reasons and objectives; an interval is its two ends."""
+    """Convert a value to JSON data: reasons and objectives become sentences; an interval its two ends."""
     match value:
         case Interval(low, high):
             return [low, high]
@@ -37,16 +37,16 @@ def plain(value: object) -> object:
         case FailedAudits() | Incomplete() | Overload() | NoAnswer() | Missed():
             return capacity.reason(value)
         case msgspec.Struct():
-            return _fields(value, value.__struct_fields__)
+            return _convert_fields(value, value.__struct_fields__)
         case Mapping():
-            return {str(name): plain(each) for name, each in value.items()}
+            return {str(name): plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
     if dataclasses.is_dataclass(value):
-        return _fields(value, [one.name for one in dataclasses.fields(value)])
+        return _convert_fields(value, [field.name for field in dataclasses.fields(value)])
     return value
 
 
-def _fields(value: object, names: tuple[str, ...] | list[str]) -> dict[str, object]:
+def _convert_fields(value: object, names: tuple[str, ...] | list[str]) -> dict[str, object]:
     left_out = LEFT_OUT.get(type(value), ())
     return {name: plain(getattr(value, name)) for name in names if name not in left_out}

@@ -1,4 +1,4 @@
-"""Pages are made from templates, in which every text is data: seen, and never done."""
+"""Templates of pages, in which every text is data: shown, and never executed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ REPORT = Path(__file__).parent / "report"
 
 @functools.cache
 def of(folder: Path) -> Environment:
-    """The templates of a folder, which are compiled once. What a template says of something that is not there is an
-    error."""
+    """The templates of a folder, compiled once. A template that uses an undefined name is an error."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -29,22 +28,22 @@ def of(folder: Path) -> Environment:
 
 
 def seen(value: object) -> object:
-    """What a run says is text that can be seen, on a page as on a terminal; Markup is our own."""
+    """Make text from a run visible, on a page as on a terminal; Markup is our own."""
     return harmless_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def style(*more: Path) -> Markup:
-    """The report's, which all pages have, and what these files add to it."""
+    """The style of the report, which all pages have, with that of these files."""
     return Markup("".join(path.read_text(encoding="utf-8") for path in (REPORT / "page.css", *more)))
 
 
 def json_of(value: object) -> Markup:
-    """JSON for a script of the page, which cannot end its own script element."""
-    text = json.dumps(_all_seen(value), separators=(",", ":"), allow_nan=False)
+    """Write JSON for a script of the page; it cannot end its own script element."""
+    text = json.dumps(_make_visible(value), separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _all_seen(value: object) -> object:
+def _make_visible(value: object) -> object:
     if isinstance(value, dict):
-        return {seen(key): _all_seen(each) for key, each in value.items()}
-    return [_all_seen(each) for each in value] if isinstance(value, list | tuple) else seen(value)
+        return {seen(key): _make_visible(item) for key, item in value.items()}
+    return [_make_visible(item) for item in value] if isinstance(value, list | tuple) else seen(value)

@@ -1,1 +1,1 @@
-"""Everything that was found, and every trial, for other programs."""
+"""All findings of a run, and every trial, for other programs."""

@@ -1,4 +1,4 @@
-"""What an export holds. protocol/export.schema.json is made of these types, and a test holds it against them.
+"""The types of an export. protocol/export.schema.json is generated from these types, and a test compares the two.
 
 Times are nanoseconds, sizes bytes, unless a metric's unit says otherwise. What was not measured is left out of
 `figures`, and null elsewhere; an end of an interval that is null is open."""
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from netdyno.model.base import Frozen, Name, Quoted, type_level
 
-# A program that reads it gets the types as JSON Schema: protocol/export.schema.json.
+# A program that reads an export gets the types as JSON Schema: protocol/export.schema.json.
 
 VERSION = 1
 
@@ -23,7 +23,7 @@ class Figure(Frozen):
 
 
 class Metric(Frozen):
-    """What a name in `figures` stands for. `better`: "higher" or "lower"."""
+    """The meaning of a name in `figures`. `better`: "higher" or "lower"."""
 
     title: Quoted
     unit: Name
@@ -31,7 +31,8 @@ class Metric(Frozen):
 
 
 class Contestant(Frozen):
-    """Who took part: a `server`, a `client`, or code that they share (`shared`). `lines` are those of its own code."""
+    """A contestant of the run: a `server`, a `client`, or code that they share (`shared`). `lines` are those of its
+    own code."""
 
     kind: Name
     name: Name
@@ -51,9 +52,9 @@ class Cell(Frozen):
 
 
 class Trial(Frozen):
-    """One trial, every try of it: `status` says what came of it, `reason` why it enters no figure where it enters none,
-    and `failed` names the audits that failed. `twin`: it belongs to the A/A control. The harness made each `attempt` on
-    its own."""
+    """One trial; each retry is a trial too. `status` is its result, `reason` why it enters no figure where it enters
+    none, and `failed` names the audits that failed. `twin`: it belongs to the A/A control. `attempt` counts the tries,
+    which the harness makes on its own."""
 
     question: Name
     contestant: Name
@@ -72,7 +73,7 @@ class Trial(Frozen):
 
 
 class Note(Frozen):
-    """A sentence of table and report. `kind`: of a question "caveat", "why" (what goes along with its ranking) and
+    """A sentence of table and report. `kind`: of a question "caveat", "why" (what correlates with its ranking) and
     "blocks" (why they ended); of the run "control" (the A/A control), "machine", "made_again"."""
 
     kind: Name
@@ -81,11 +82,11 @@ class Note(Frozen):
 
 
 Part = dict[str, Any]
-"""What protocol/findings.md says of it."""
+"""An object as protocol/findings.md describes it."""
 
 
 class Question(TypedDict):
-    """What was found of one scenario, as protocol/findings.md has it."""
+    """The findings of one scenario, as in protocol/findings.md."""
 
     name: Name
     workload: Name
@@ -129,7 +130,7 @@ class Question(TypedDict):
 
 
 class Findings(TypedDict):
-    """What was found in the run, as protocol/findings.md has it."""
+    """The findings of the run, as in protocol/findings.md."""
 
     version: int
     run_id: Name
@@ -154,7 +155,7 @@ class Findings(TypedDict):
 
 class Export(Frozen):
     """`findings` are those of protocol/findings.md: all but the trials and the figures of cells. `metrics` are those
-    that stand in the figures of cells or trials."""
+    in the figures of cells or trials."""
 
     version: int
     findings: Findings

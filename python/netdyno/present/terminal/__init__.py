@@ -1,1 +1,1 @@
-"""What a terminal shows."""
+"""The output for a terminal."""
