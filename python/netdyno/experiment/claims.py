@@ -16,7 +16,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
 NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
-"""What a machine must have, of a claim or of one of its tests: for any verdict, or for one of the two only."""
+"""The keys for what a claim or test needs of a machine: for any verdict, or for one of the two only."""
 ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
 CLAIM_KEYS = ("id", "text", "published", "published-on", *NEEDS, "why", "test")
@@ -30,18 +30,18 @@ TEST_KEYS: Mapping[str, tuple[str, ...]] = {
 DIRECTIONS = ("rises", "falls")
 CORES = re.compile(r"(server-)?cores >= ([1-9]\d*)")
 SECONDS = {"second host": "hosts", "second platform": "platforms"}
-"""What a run may have more than one of, and where its environment says how many."""
+"""The things that a run may have more than one of, and the field of its environment with their number."""
 LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
 
 
 def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Claim, ...]:
-    """All claims of an experiment with these scenarios. Raises UserError with one clear line."""
+    """Parse all claims of an experiment with these scenarios. Raises UserError with one clear line."""
     if not isinstance(tables, list):
         raise UserError(f"{where}: 'claim' must be one or more [[claim]] tables")
     reader = Reader(scenarios)
     claims = [reader.claim(table, f"{where}: claim {number}") for number, table in enumerate(tables, 1)]
     for number, claim in enumerate(claims, 1):
-        if any(claim.id == other.id for other in claims[: number - 1]):
+        if any(claim.id == earlier.id for earlier in claims[: number - 1]):
             raise UserError(f"{where}: claim {number}: key 'id': another claim is called {claim.id!r}")
     return tuple(claims)
 
@@ -62,40 +62,41 @@ class Reader:
         tests = [tests] if isinstance(tests, dict) else tests
         if not isinstance(tests, list) or not tests:
             fail(where, "test", "a claim has one [claim.test] table, or several [[claim.test]] that all must hold")
-        read = tuple(
-            one
+        parsed = tuple(
+            parsed_test
             for number, test in enumerate(tests, 1)
-            for one in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
+            for parsed_test in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
         )
-        if all(one.only_refutes for one in read):
+        if all(parsed_test.only_refutes for parsed_test in parsed):
             fail(where, "test", "every test has 'only-refutes', so that nothing could confirm the claim")
         return Claim(
             id=text(where, table, "id"),
             text=text(where, table, "text"),
-            tests=read,
+            tests=parsed,
             published=_published(where, table.get("published", {})),
             published_on=text(where, table, "published-on") if "published-on" in table else "",
-            **_all_needs(where, table),
+            **_read_needs(where, table),
             why=word(where, table, "why", WHYS) if "why" in table else "",
         )
 
     def tests(self, table: object, where: str) -> tuple[Test, ...]:
-        """The tests of a table: two where something is to lie between two bounds."""
+        """Parse the tests of a table: two where a value is to lie between two bounds."""
         if not isinstance(table, dict):
             fail(where, "test", "must be a table")
         kind = word(where, table, "kind", TEST_KEYS)
         check_keys(where, table, (*TEST_KEYS[kind], *ANY_TEST))
         name = word(where, table, "metric", CLAIMED)
-        read: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
+        readers: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
             "ratio": self._ratio,
-            "order": lambda *what: (self._order(*what),),
-            "trend": lambda *what: (self._trend(*what),),
-            "flat": lambda *what: (self._flat(*what),),
+            "order": lambda *arguments: (self._order(*arguments),),
+            "trend": lambda *arguments: (self._trend(*arguments),),
+            "flat": lambda *arguments: (self._flat(*arguments),),
             "bound": self._bound,
         }
-        needs, only_refutes = _all_needs(where, table), flag(where, table, "only-refutes")
+        needs, only_refutes = _read_needs(where, table), flag(where, table, "only-refutes")
         return tuple(
-            msgspec.structs.replace(test, only_refutes=only_refutes, **needs) for test in read[kind](where, table, name)
+            msgspec.structs.replace(test, only_refutes=only_refutes, **needs)
+            for test in readers[kind](where, table, name)
         )
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
@@ -106,10 +107,10 @@ class Reader:
         common = table_in(where, table, "cells")
         sides = {}
         for key in ("a", "b"):
-            own = table_in(where, table, key)
-            for twice in own.keys() & common.keys():
-                fail(f"{where}: {key}", twice, "'cells' says it already")
-            sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own}, METRICS[metric])
+            own_cells = table_in(where, table, key)
+            for repeated in own_cells.keys() & common.keys():
+                fail(f"{where}: {key}", repeated, "'cells' says it already")
+            sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own_cells}, METRICS[metric])
         self._check_pairs(where, sides["a"], sides["b"])
         every = flag(where, table, "every")
         over = None
@@ -145,7 +146,7 @@ class Reader:
         listed = table[direction]
         if not isinstance(listed, list) or len(listed) < 2:
             fail(where, direction, "must be a list of two or more, such as [1, 2] or ['first', ['these', 'two']]")
-        groups = tuple(self._cells.values(where, cells.scenario, along, one, key=direction) for one in listed)
+        groups = tuple(self._cells.values(where, cells.scenario, along, entry, key=direction) for entry in listed)
         named = [value for group in groups for value in group]
         if len(set(named)) != len(named):
             fail(where, direction, "names something twice")
@@ -163,8 +164,8 @@ class Reader:
         )
 
     def _base_of_order(self, where: str, table: Table, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
-        """The cells by which an order divides its figures, or which it subtracts; None where the table has no such
-        key."""
+        """Read the cells by which an order divides its figures, or which it subtracts; None where the table has no
+        such key."""
         if key not in table:
             return None
         if along in table_in(where, table, key):
@@ -204,7 +205,7 @@ class Reader:
         return cells, word(where, table, "along", self._cells.coordinates(cells.scenario))
 
     def _check_steps(self, where: str, cells: Cells, along: str) -> None:
-        """There are two levels to go along, and it is known in which order."""
+        """Check that the factor has at least two levels, in a known order."""
         if along in cells.at:
             levels = cells.at[along]
         elif along in PATTERNS:
@@ -215,38 +216,38 @@ class Reader:
             fail(where, "along", f"{along!r} has a single level there")
 
     def _over(self, where: str, table: Table, side: Table, metric: str, key: str = "over") -> Cells:
-        """What a side is divided by, or what is subtracted: its own cells, but for what `over` or `minus` says."""
+        """Read the cells that a side is divided by, or that are subtracted: its own, changed by `over` or `minus`."""
         if key == "over" and METRICS[metric].scale == "share":
             fail(where, key, f"{metric!r} is a share and may be 0; nothing is divided by it")
-        own = table_in(where, table, key)
-        if not own:
+        changes = table_in(where, table, key)
+        if not changes:
             fail(where, key, "names nothing that is other than in the cells themselves")
-        return self._cells.cells(f"{where}: {key}", {**side, **own}, METRICS[metric])
+        return self._cells.cells(f"{where}: {key}", {**side, **changes}, METRICS[metric])
 
-    def _check_pairs(self, where: str, a: Cells, b: Cells, names: tuple[str, str] = ("a", "b")) -> None:
-        """Every cell of `a` has one partner in `b`: where the two differ, each is at one place."""
-        coordinates = (set(self._cells.coordinates(one.scenario)) for one in (a, b))
+    def _check_pairs(self, where: str, left: Cells, right: Cells, names: tuple[str, str] = ("a", "b")) -> None:
+        """Check that every cell of `a` has one partner in `b`: where the two differ, each names one value."""
+        coordinates = (set(self._cells.coordinates(selection.scenario)) for selection in (left, right))
         apart = set.symmetric_difference(*coordinates)
-        if a == b:
+        if left == right:
             raise UserError(f"{where}: {names[0]!r} and {names[1]!r} are the same cells")
-        for side, cells in zip(names, (a, b), strict=True):
-            own = set(self._cells.coordinates(cells.scenario))
-            for name in sorted(own & (apart | differing(a, b))):
+        for selection, cells in zip(names, (left, right), strict=True):
+            own_coordinates = set(self._cells.coordinates(cells.scenario))
+            for name in sorted(own_coordinates & (apart | differing(left, right))):
                 if len(cells.at.get(name, ())) != 1:
                     both = f"{names[0]!r} and {names[1]!r}"
-                    fail(f"{where}: {side}", name, f"{both} differ in it, so each must name one value")
+                    fail(f"{where}: {selection}", name, f"{both} differ in it, so each must name one value")
 
 
-def differing(a: Cells, b: Cells) -> set[str]:
+def differing(left: Cells, right: Cells) -> set[str]:
     """The coordinates in which two selections differ, so that cells are not paired by them."""
-    return {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
+    return {name for name in left.at.keys() | right.at.keys() if left.at.get(name) != right.at.get(name)}
 
 
 # --- single values -----------------------------------------------------------------------------------------------
 
 
 def _thresholds(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[tuple[Side, float], ...]:
-    """One of them, or both of "about so much"."""
+    """Read the threshold: one side, or both sides of 'within'."""
     given = [key for key in ("above", "below", "within") if key in table]
     if len(given) != 1:
         raise UserError(f"{where}: needs either 'above', 'below' or 'within'")
@@ -256,7 +257,7 @@ def _thresholds(where: str, table: Table, read: Callable[[str, object], float]) 
     bounds = table[key]
     if not isinstance(bounds, list) or len(bounds) != 2:
         fail(where, key, f"{bounds!r} is no list of two bounds, such as [0.9, 1.1]")
-    low, high = (read(key, one) for one in bounds)
+    low, high = (read(key, bound) for bound in bounds)
     if low >= high:
         fail(where, key, f"{bounds[0]!r} is not below {bounds[1]!r}")
     return ("above", low), ("below", high)
@@ -287,12 +288,12 @@ def _least_published(where: str, table: Table, thresholds: Sequence[tuple[Side, 
     return value
 
 
-def _all_needs(where: str, table: Table) -> dict[str, tuple[str, ...]]:
-    """What the machine must have, by the names of the fields of Needs."""
-    return {key.replace("-", "_"): _needs(where, key, table.get(key, [])) for key in NEEDS}
+def _read_needs(where: str, table: Table) -> dict[str, tuple[str, ...]]:
+    """Read what the machine must have, by the names of the fields of Needs."""
+    return {key.replace("-", "_"): _check_needs(where, key, table.get(key, [])) for key in NEEDS}
 
 
-def _needs(where: str, key: str, needs: object) -> tuple[str, ...]:
+def _check_needs(where: str, key: str, needs: object) -> tuple[str, ...]:
     if not isinstance(needs, list):
         fail(where, key, "must be a list, such as ['server-cores >= 2', 'folly']")
     for need in needs:

@@ -1,7 +1,7 @@
-"""What a table of an experiment file says about the experiment's own cells, and the single values around it: claims and
-figures are both read with this.
+"""The reader of selections of the experiment's own cells in its file, and of the single values around them, for claims
+and figures.
 
-Whatever is not understood is an error that names the file, the table, the key and the nearest valid one."""
+A key or value that is not understood is an error that names the file, the table, the key and the nearest valid one."""
 
 from __future__ import annotations
 
@@ -35,27 +35,29 @@ class CellReader:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
 
     def coordinates(self, scenario: str) -> tuple[str, ...]:
-        """What tells the cells of a scenario apart."""
+        """The coordinates in which the cells of a scenario differ."""
         return (CONTESTANT, *self._scenarios[scenario].factors)
 
     def known(self, scenario: str, coordinate: str) -> Sequence[type_level]:
         """The values of a coordinate as the file has them; of `contestant` and `client` they may be patterns."""
-        asked = self._scenarios[scenario]
-        return asked.contestants if coordinate == CONTESTANT else asked.factors[coordinate]
+        named_scenario = self._scenarios[scenario]
+        return named_scenario.contestants if coordinate == CONTESTANT else named_scenario.factors[coordinate]
 
     def cells(self, where: str, table: Table, metric: Metric) -> Cells:
-        """The cells that a table selects. A scenario need not be named where there is only one."""
+        """Read the cells that a table selects. A scenario need not be named where there is only one."""
         name = self.scenario(where, table.get("scenario"))
-        at = flat(where, {key: value for key, value in table.items() if key != "scenario"})
-        check_keys(where, at, self.coordinates(name))
-        if metric.of_code is not None and (others := at.keys() - set(PATTERNS)):
-            fail(where, min(others), "code belongs to a contestant or a client, and is the same in every cell")
-        if metric.of_code is not None and at.keys() == set(PATTERNS):
+        coordinates = flat(where, {key: value for key, value in table.items() if key != "scenario"})
+        check_keys(where, coordinates, self.coordinates(name))
+        if metric.of_code is not None and (unknown := coordinates.keys() - set(PATTERNS)):
+            fail(where, min(unknown), "code belongs to a contestant or a client, and is the same in every cell")
+        if metric.of_code is not None and coordinates.keys() == set(PATTERNS):
             fail(where, "client", "code belongs to contestants or to clients; name one of the two")
-        return Cells(scenario=name, at={key: self.values(where, name, key, value) for key, value in at.items()})
+        return Cells(
+            scenario=name, at={key: self.values(where, name, key, value) for key, value in coordinates.items()}
+        )
 
     def scenario(self, where: str, name: object) -> str:
-        """A scenario by its name, or the only one where none is named."""
+        """Find a scenario by its name, or the only one where none is named."""
         if name is None and len(self._scenarios) == 1:
             return next(iter(self._scenarios))
         if not isinstance(name, str):
@@ -67,13 +69,13 @@ class CellReader:
     def values(
         self, where: str, scenario: str, coordinate: str, value: object, key: str = ""
     ) -> tuple[type_level, ...]:
-        """One or several values of a coordinate, each of which the experiment has. `key` is what errors name."""
+        """Read one or several values of a coordinate, all of which the experiment has. Errors name `key`."""
         values = value if isinstance(value, list) else [value]
         key = key or coordinate
         if not values:
             fail(where, key, "names nothing")
-        for one in values:
-            self._check_value(where, key, scenario, coordinate, one)
+        for single in values:
+            self._check_value(where, key, scenario, coordinate, single)
         if len(set(values)) != len(values):
             fail(where, key, "names a value twice")
         return tuple(values)
@@ -82,7 +84,7 @@ class CellReader:
         """Whether a scenario has this value of a coordinate, or a pattern that it matches."""
         known = self.known(scenario, coordinate)
         if coordinate in PATTERNS:
-            return any(fnmatch.fnmatchcase(str(value), str(one)) for one in known)
+            return any(fnmatch.fnmatchcase(str(value), str(pattern)) for pattern in known)
         return value in known
 
     def _check_value(self, where: str, key: str, scenario: str, coordinate: str, value: object) -> None:
@@ -90,16 +92,16 @@ class CellReader:
             fail(where, key, f"{value!r} is no level and no name")
         if not self.has(scenario, coordinate, value):
             known = self.known(scenario, coordinate)
-            of = "a contestant" if coordinate == CONTESTANT else f"a level of {coordinate!r}"
-            fail(where, key, f"{value!r} is not {of} in this experiment{did_you_mean(str(value), map(str, known))}")
+            kind = "a contestant" if coordinate == CONTESTANT else f"a level of {coordinate!r}"
+            fail(where, key, f"{value!r} is not {kind} in this experiment{did_you_mean(str(value), map(str, known))}")
 
 
 def flat(where: str, table: Table) -> dict[str, object]:
-    """Coordinates by their full names: `both.nodelay` is written like a factor."""
-    found = {key: value for key, value in table.items() if key not in SIDES}
+    """Return coordinates by their full names: `both.nodelay` is written like a factor."""
+    coordinates = {key: value for key, value in table.items() if key not in SIDES}
     for side in SIDES:
-        found |= {f"{side}.{key}": value for key, value in table_in(where, table, side).items()}
-    return found
+        coordinates |= {f"{side}.{key}": value for key, value in table_in(where, table, side).items()}
+    return coordinates
 
 
 # --- single values -----------------------------------------------------------------------------------------------
@@ -134,17 +136,17 @@ def finite(value: object) -> float | None:
 
 
 def above_0(where: str, key: str, value: object) -> float:
-    found = finite(value)
-    if found is None or found <= 0:
+    number = finite(value)
+    if number is None or number <= 0:
         fail(where, key, f"{value!r} is not a number above 0")
-    return found
+    return number
 
 
 def amount(where: str, key: str, value: object, metric: str) -> float:
-    """A figure in the metric's own unit; times are durations in the file and nanoseconds here."""
+    """Read a figure in the metric's own unit; times are durations in the file and nanoseconds here."""
     if not METRICS[metric].is_time:
-        found = finite(value)
-        return above_0(where, key, value) if found != 0 or METRICS[metric].scale == "ratio" else 0.0
+        number = finite(value)
+        return above_0(where, key, value) if number != 0 or METRICS[metric].scale == "ratio" else 0.0
     if not isinstance(value, str):
         fail(where, key, f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
     try:
