@@ -1,9 +1,9 @@
-"""What is run, in which order. Pure: the same experiment, contestants and seed give the same plan.
+"""The plan of a run: its cells in order. Pure: the same experiment, contestants and seed give the same plan.
 
 Every block holds every cell once, in an order of its own drawn from the seed, so that drift of the machine falls on all
-contestants alike and comparisons can be paired within blocks. Those that differ only in their contestant follow each
-other, for they are compared, and take turns where they can (side_by_side.py). Of what the A/A control chose a block
-holds a second cell, the twin, at a place as random as any among these (docs/adr/aa-control.md)."""
+contestants alike and comparisons can be paired within blocks. Cells that differ only in their contestant follow each
+other, as they are compared, and take turns where they can (side_by_side.py). For each cell that the A/A control chose,
+a block holds a second one, the twin, at a place as random as any among these (docs/adr/aa-control.md)."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from netdyno.model.trial import Trial
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 TRIAL_OVERHEAD_S = 0.15
-"""What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
+"""The time of a trial beside warm-up and window: starting and ending the server, connecting, the closing check.
 Measured: 0.06 s with 1 to 100 connections on an idle machine of two cores, 0.13 s on a busy one."""
 
 LAN_OVERHEAD_S = 0.2
-"""What the link lan adds to a trial: making two namespaces and their link, and ending them. Measured: 0.15 to 0.2 s on
-a busy machine of two cores."""
+"""The time that the link lan adds to a trial: making two namespaces and their link, and ending them. Measured: 0.15 to
+0.2 s on a busy machine of two cores."""
 
 CANARY_S = 0.04
-"""What the canary after a trial takes, its process included (canary.py)."""
+"""The time of the canary after a trial, its process included (canary.py)."""
 
 WAN_TRIPS = 8
-"""How often a trial waits for something to come from the other end beside its window: connecting, the last answers, the
-closes and the closing check have a trip there and one back each."""
+"""The trips over the link that a trial waits for beside its window: connecting, the last answers, the closes and the
+closing check have a trip there and one back each."""
 
 
 class Cell(Frozen):
     """One planned trial: `position` counts from 0 within its block, blocks count from 1. `twin`: it is the second of
-    its kind in the block. `attempt` counts the tries of it; what is planned is the first."""
+    its kind in the block. `attempt` counts its tries; the first is planned."""
 
     block: int
     position: int
@@ -55,7 +55,7 @@ class Cell(Frozen):
 
 
 class Kind(NamedTuple):
-    """What is the same about the cells of all blocks."""
+    """The part of a cell that is the same in all blocks."""
 
     scenario: str
     contestant: str
@@ -63,13 +63,13 @@ class Kind(NamedTuple):
 
 
 def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]:
-    """All cells of all blocks, in the order in which they are to run. The scenarios name their contestants. One with
-    fewer blocks than others is in the first ones. `twice`: what has a twin in each of its blocks."""
+    """Return all cells of all blocks, in running order. The scenarios name their contestants. A scenario with fewer
+    blocks than others is in the first ones. `twice`: the kinds with a twin in each of their blocks."""
     randomness = random.Random(experiment.seed)
     cells: list[Cell] = []
     for block in range(1, experiment.blocks + 1):
         running = [scenario for scenario in experiment.scenarios if block <= scenario.blocks]
-        order = [(kind, False) for scenario in running for kind in _kinds(scenario)]
+        order = [(kind, False) for scenario in running for kind in _list_kinds(scenario)]
         order += [(kind, True) for kind in twice if any(kind.scenario == scenario.name for scenario in running)]
         cells += (
             Cell(block=block, position=position, twin=twin, **kind._asdict())
@@ -79,7 +79,7 @@ def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]
 
 
 def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> Iterator[tuple[Kind, bool]]:
-    """The groups of contestants that are compared in random order, and each of them in an order of its own."""
+    """Return the groups of compared contestants in random order, and the cells of each group in random order."""
     groups: dict[tuple[str, str], list[tuple[Kind, bool]]] = {}
     for kind, twin in order:
         groups.setdefault((kind.scenario, level_key(kind.levels)), []).append((kind, twin))
@@ -88,16 +88,16 @@ def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> I
 
 
 def with_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
-    """What these cells hold twice."""
-    found: list[Kind] = []
+    """Return the kinds that these cells hold twice."""
+    kinds: list[Kind] = []
     for cell in cells:
         kind = Kind(cell.scenario, cell.contestant, cell.levels)
-        if cell.twin and kind not in found:
-            found.append(kind)
-    return tuple(found)
+        if cell.twin and kind not in kinds:
+            kinds.append(kind)
+    return tuple(kinds)
 
 
-def _kinds(scenario: Scenario) -> Iterator[Kind]:
+def _list_kinds(scenario: Scenario) -> Iterator[Kind]:
     for levels in combinations(scenario):
         for contestant in scenario.contestants:
             yield Kind(scenario.name, contestant, levels)
@@ -110,73 +110,83 @@ Named = Mapping[str, Contestant]
 def why_skip(
     contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
 ) -> str:
-    """Why a contestant, or the cell's client, cannot have this cell; empty when they can. A thread count that a model
-    cannot have is refused by the server itself (docs/adr/limited-by-threads.md), so here it becomes a stated skip."""
-    wanted = settings(scenario, levels)
+    """Say why a contestant, or the cell's client, cannot have this cell; empty when they can. A server itself refuses a
+    thread count that its model cannot have (docs/adr/limited-by-threads.md), so here it becomes a stated skip."""
+    cell_settings = settings(scenario, levels)
     reason = _why_silent(contestant, scenario.workload)
     if reason:
         return reason
-    if wanted.client != GENERATOR:
-        client = clients[wanted.client]
-        reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant) or _why_closed(client, wanted)
+    if cell_settings.client != GENERATOR:
+        client = clients[cell_settings.client]
+        reason = (
+            _why_silent(client, scenario.workload)
+            or _why_apart(client, contestant)
+            or _why_closed(client, cell_settings)
+        )
         if reason:
             return f"client {client.name}: {reason}"
-    elif wanted.client_processes > 1:
-        return f"{GENERATOR} is one process, with threads; client-processes = {wanted.client_processes} is of clients"
-    reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
-    reason = reason or _why_not_own(contestant, wanted, levels) or _why_no_option(contestant, wanted)
+    elif cell_settings.client_processes > 1:
+        return (
+            f"{GENERATOR} is one process, with threads; "
+            f"client-processes = {cell_settings.client_processes} is of clients"
+        )
+    reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
+    reason = reason or _why_not_own(contestant, cell_settings, levels) or _why_no_option(contestant, cell_settings)
     if reason:
         return reason
     manifest = contestant.manifest
-    # How many cores there are decides nothing: who cannot have so many threads is not given them.
-    threads = all_options(wanted.server, added_options(contestant, wanted, cores=1)).get("threads", 1)
+    # The number of cores decides nothing: a contestant that cannot have so many threads does not get them.
+    threads = all_options(cell_settings.server, added_options(contestant, cell_settings, cores=1)).get("threads", 1)
     if manifest.threads != "any" and threads != 1:
         model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
     if manifest.clients == "limited-by-threads":
-        return _why_clients_wait(contestant.name, wanted, int(threads))
+        return _why_clients_wait(contestant.name, cell_settings, int(threads))
     return ""
 
 
-def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
-    """Of a contestant that serves no more clients at a time than it has threads: a cell in which some would wait for
-    others to leave, so for the end of the trial, is not measured; nor is one that would need too many threads."""
+def _why_clients_wait(name: str, settings: Settings, threads: int) -> str:
+    """Say why a contestant that serves no more clients at a time than it has threads cannot have a cell: some clients
+    would wait for others to leave, so for the end of the trial, or the cell would need too many threads."""
     model = f"{name} serves no more clients at a time than it has threads"
-    most = max(wanted.connections, check_connections(wanted.workload))
+    most = max(settings.connections, check_connections(settings.workload))
     if threads > MOST_THREADS:
         return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"
-    if threads < most and not wanted.clients_leave:
+    if threads < most and not settings.clients_leave:
         return (
             f"{model}; with threads = {threads}, {most - threads} of {most} connections would wait until others leave"
         )
     return ""
 
 
-def _why_not_own(contestant: Contestant, wanted: Settings, levels: Iterable[str]) -> str:
-    """Of a server of the user's own: it is told no option, so levels of one would be the same cell several times, and
-    work that is asked for by one would not be done. One that stands already cannot be put behind a link."""
+def _why_not_own(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
+    """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
+    same cell several times, and requested work would not be done. One that runs already cannot be put behind a
+    link."""
     if contestant.own is None:
         return ""
-    untold = {option for factor in levels if (option := whose(factor)[1])} | ({"service-time"} & wanted.server.keys())
-    if untold:
+    ignored = {option for factor in levels if (option := whose(factor)[1])} | (
+        {"service-time"} & settings.server.keys()
+    )
+    if ignored:
         return (
-            f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(untold))}"
+            f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(ignored))}"
         )
-    if stands_already(contestant) and wanted.is_apart:
-        return f"{contestant.name} is already running, and cannot be put behind the link {wanted.link!r}"
+    if stands_already(contestant) and settings.is_apart:
+        return f"{contestant.name} is already running, and cannot be put behind the link {settings.link!r}"
     return ""
 
 
-def _why_no_option(contestant: Contestant, wanted: Settings) -> str:
+def _why_no_option(contestant: Contestant, settings: Settings) -> str:
     """Return why a cell cannot have an option of its server that its manifest does not name; empty if it can."""
-    lacking = [name for name in MANIFEST_OPTIONS if name in wanted.server and name not in contestant.manifest.options]
+    lacking = [name for name in MANIFEST_OPTIONS if name in settings.server and name not in contestant.manifest.options]
     if contestant.own is not None or not lacking:
         return ""
     return f"{contestant.name} does not have the option {quantities.listed(lacking)}"
 
 
 def _why_silent(contestant: Contestant, workload: str) -> str:
-    """Why a server or client cannot speak in a workload; empty when it can."""
+    """Say why a server or client cannot speak in a workload; empty when it can."""
     manifest = contestant.manifest
     if not contestant.available:
         return contestant.why_not
@@ -186,7 +196,7 @@ def _why_silent(contestant: Contestant, workload: str) -> str:
 
 
 def _why_apart(client: Contestant, server: Contestant) -> str:
-    """Why a client contestant cannot reach a server; empty when it can."""
+    """Say why a client contestant cannot reach a server; empty when it can."""
     needed = transports.of(server).name
     if needed in client.manifest.transports:
         return ""
@@ -195,60 +205,60 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
     )
 
 
-def _why_closed(client: Contestant, wanted: Settings) -> str:
-    """Why the load program of others cannot have a cell; empty when it can."""
-    is_closed = bool(client.manifest.instrument) and wanted.arrivals == "closed"
+def _why_closed(client: Contestant, settings: Settings) -> str:
+    """Say why an external load program cannot have a cell; empty when it can."""
+    is_closed = bool(client.manifest.instrument) and settings.arrivals == "closed"
     return f"{client.name} is an open loop, and this one is closed" if is_closed else ""
 
 
-def trial_seconds(wanted: Settings) -> float:
+def trial_seconds(settings: Settings) -> float:
     """The expected length of one trial, in seconds."""
-    link_s = LAN_OVERHEAD_S if wanted.is_apart else 0.0
-    delay_s = WAN_TRIPS * wanted.link_delay_s if wanted.is_impaired else 0.0
-    connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
-    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
+    link_s = LAN_OVERHEAD_S if settings.is_apart else 0.0
+    delay_s = WAN_TRIPS * settings.link_delay_s if settings.is_impaired else 0.0
+    connect_s = 0.0 if settings.connect_rate == "burst" else settings.connections / float(settings.connect_rate)
+    return connect_s + settings.warmup_s + settings.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 
 
 def seconds_of(trial: Trial) -> float:
-    """What a trial took, with the canary after it."""
+    """The time that a trial took, with the canary after it."""
     after = trial.canary.after if trial.canary is not None else None
     return trial.seconds + (after.seconds if after is not None else 0.0)
 
 
 def spent_s(trials: Collection[Trial]) -> float:
-    """What trials took, with the looks at warm-ups before the first."""
+    """The time that trials took, with the measurements of warm-ups before the first."""
     looks = {
-        (one.scenario, one.contestant, level_key(one.levels)): one.warmup.measured_s
-        for one in trials
-        if one.warmup is not None
+        (trial.scenario, trial.contestant, level_key(trial.levels)): trial.warmup.measured_s
+        for trial in trials
+        if trial.warmup is not None
     }
     return sum(map(seconds_of, trials)) + sum(looks.values())
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
     """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
-    once = sum(seconds for _, seconds in _costs(experiment, servers, clients))
-    return once + sum(seconds for _, seconds in _twice(experiment, servers, clients))
+    once = sum(seconds for _, seconds in _list_costs(experiment, servers, clients))
+    return once + sum(seconds for _, seconds in _choose_twins(experiment, servers, clients))
 
 
 def twice(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
-    """What the A/A control runs a second time in every block: as much as its share of the time has room for."""
-    return tuple(kind for kind, _ in _twice(experiment, servers, clients))
+    """The kinds that the A/A control runs twice in every block: as many as fit into its share of the time."""
+    return tuple(kind for kind, _ in _choose_twins(experiment, servers, clients))
 
 
-def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
-    """What will be run, and the seconds that it takes in all blocks together."""
+def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """List the kinds that will be run, each with its seconds in all blocks together."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     return [
         (kind, scenario.blocks * trial_seconds(settings(scenario, kind.levels)))
         for scenario in scenarios.values()
-        for kind in _kinds(scenario)
+        for kind in _list_kinds(scenario)
         if not why_skip(servers[kind.contestant], scenario, kind.levels, clients)
     ]
 
 
 class _Unit(NamedTuple):
-    """What one A/A comparison takes: a figure's cells, which for a capacity are all rates, and their seconds."""
+    """The cells of one A/A comparison, for a capacity those of all rates, and their seconds."""
 
     costs: list[tuple[Kind, float]]
 
@@ -257,10 +267,10 @@ class _Unit(NamedTuple):
         return sum(seconds for _, seconds in self.costs)
 
 
-def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
-    """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
-    ranking, and nothing with so few blocks that no verdict could come of it."""
-    costs = _costs(experiment, servers, clients)
+def _choose_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """Draw the twins from the seed, so that scenarios come in turn, and contestants within them. Contestants that enter
+    no ranking are never drawn, nor cells with too few blocks for a verdict."""
+    costs = _list_costs(experiment, servers, clients)
     share = experiment.aa_share
     left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
@@ -268,19 +278,21 @@ def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple
     for kind, seconds in costs:
         scenario = scenarios[kind.scenario]
         if scenario.blocks >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart:
-            of = kind.scenario, kind.contestant, level_key(coordinates(scenario, kind.levels))
-            units.setdefault(of, _Unit([])).costs.append((kind, seconds))
+            unit_key = kind.scenario, kind.contestant, level_key(coordinates(scenario, kind.levels))
+            units.setdefault(unit_key, _Unit([])).costs.append((kind, seconds))
     waiting = list(units.items())
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
     chosen: list[tuple[Kind, float]] = []
     of_scenario, of_contestant = Counter[str](), Counter[str]()
-    while waiting := [one for one in waiting if one[1].seconds <= left_s]:
-        of, unit = min(waiting, key=lambda one: (of_scenario[one[0][0]], of_contestant[one[0][1]]))
-        waiting.remove((of, unit))
+    while waiting := [keyed_unit for keyed_unit in waiting if keyed_unit[1].seconds <= left_s]:
+        unit_key, unit = min(
+            waiting, key=lambda keyed_unit: (of_scenario[keyed_unit[0][0]], of_contestant[keyed_unit[0][1]])
+        )
+        waiting.remove((unit_key, unit))
         chosen += unit.costs
         left_s -= unit.seconds
-        of_scenario[of[0]] += 1
-        of_contestant[of[1]] += 1
+        of_scenario[unit_key[0]] += 1
+        of_contestant[unit_key[1]] += 1
     return chosen
 
 
