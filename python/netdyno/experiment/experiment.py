@@ -1,6 +1,6 @@
-"""An experiment is a question as data: experiments/<name>.toml, parsed once into frozen values.
+"""An experiment, a question as data: experiments/<name>.toml, parsed once into frozen values.
 
-Whatever is not understood is an error that names the file, the key and the nearest valid key."""
+A key or value that is not understood is an error that names the file, the key and the nearest valid key."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ OWN = declared(Experiment)
 TIMES = ("time-budget", "time-limit")
 TOP_KEYS = ("question", *SHARED, *OWN, "scenario", "claim", "figure", "flip", "budget")
 INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
-"""Of an experiment that is made of others."""
+"""The keys of an experiment that is made of others."""
 AA_SHARE = 0.05
-"""What the A/A control may take of the time of all trials, where the file says nothing else."""
+"""The default share of the A/A control in the time of all trials."""
 
 T = TypeVar("T")
 
 
 def experiments_dir(root: Path = ROOT) -> Path:
-    """Where the experiments of the repository are."""
+    """The folder of the repository's experiments."""
     return root / "experiments"
 
 
 def names(folder: Path) -> list[str]:
-    """Every experiment in a folder, by name."""
+    """List every experiment in a folder, by name."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def find(name_or_path: str, folder: Path) -> Path:
-    """The file of an experiment given by name or by the path of a .toml. Raises UserError with the nearest name."""
+    """Find the file of an experiment by its name or by the path of a .toml. Raises UserError with the nearest name."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         path = Path(name_or_path)
         if not path.is_file():
@@ -68,9 +68,9 @@ def find(name_or_path: str, folder: Path) -> Path:
 
 def load(path: Path, budget: Budget = "normal") -> Experiment:
     """Read an experiment at a size, and those that it includes. Raises UserError with one clear line."""
-    raw = _toml(_read(path), str(path))
+    raw = _parse_toml(_read(path), str(path))
     if "include" not in raw:
-        return _experiment(raw, path.stem, str(path), budget)
+        return _build_experiment(raw, path.stem, str(path), budget)
     check_keys(str(path), raw, INCLUDE_KEYS)
     included = raw["include"]
     if not isinstance(included, list) or not included or not all(isinstance(name, str) for name in included):
@@ -78,22 +78,22 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
     studies = []
     for name in included:
         study = find(name, path.parent)
-        table = _toml(_read(study), str(study))
+        table = _parse_toml(_read(study), str(study))
         if "include" in table:
             raise UserError(f"{path}: key 'include': {name!r} is made of others itself")
-        studies.append(_experiment(table, name, str(study), budget))
-    return _together(raw, path, studies, budget)
+        studies.append(_build_experiment(table, name, str(study), budget))
+    return _join_studies(raw, path, studies, budget)
 
 
 def sizes(path: Path) -> tuple[Budget, ...]:
     """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
-    raw = _toml(_read(path), str(path))
+    raw = _parse_toml(_read(path), str(path))
     included = raw.get("include")
     if isinstance(included, list) and all(isinstance(name, str) for name in included):
         parts = [sizes(find(name, path.parent)) for name in included]
         return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
-    found = budgets.sizes(raw, str(path))
-    return tuple(size for size in get_args(Budget) if size in found)
+    available = budgets.sizes(raw, str(path))
+    return tuple(size for size in get_args(Budget) if size in available)
 
 
 def _read(path: Path) -> str:
@@ -103,7 +103,7 @@ def _read(path: Path) -> str:
         raise UserError(f"{path}: cannot be read: {error}") from error
 
 
-def _toml(text: str, where: str) -> dict[str, object]:
+def _parse_toml(text: str, where: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -112,25 +112,25 @@ def _toml(text: str, where: str) -> dict[str, object]:
 
 def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:
     """Parse the text of an experiment that includes no other; `where` is what errors call it. Pure."""
-    return _experiment(_toml(text, where), name, where, budget)
+    return _build_experiment(_parse_toml(text, where), name, where, budget)
 
 
-def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget) -> Experiment:
+def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget) -> Experiment:
     check_keys(where, raw, TOP_KEYS)
     for key in ("question", "scenario"):
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
     raw = with_ends(raw, where)
-    sizes = {size: _scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
+    sizes = {size: _parse_scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
     if budget not in sizes:
         raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
     experiment = convert(
         where,
         {"name": name, "question": raw["question"], "budget": budget, "scenarios": sizes[budget]}
-        | _own(raw if budget == "normal" else {key: raw[key] for key in raw if key not in TIMES}, where),
+        | _read_own(raw if budget == "normal" else {key: raw[key] for key in raw if key not in TIMES}, where),
         Experiment,
     )
-    # A claim and a figure may name what only a larger size has: what this one has not is said, or not drawn.
+    # A claim and a figure may name cells that only a larger size has: they are reported as missing, or not drawn.
     widest = budgets.widest(sizes.values())
     claims = parse_claims(raw.get("claim", []), widest, where)
     figures = parse_figures(raw.get("figure", []), widest, where)
@@ -138,7 +138,7 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     return msgspec.structs.replace(experiment, claims=claims, figures=figures, flips=flips)
 
 
-def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
+def _parse_scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
     tables = raw["scenario"]
     if not isinstance(tables, list) or not tables:
         raise UserError(f"{where}: 'scenario' must be one or more [[scenario]] tables")
@@ -156,13 +156,13 @@ def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
     return scenarios
 
 
-def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
-    """All studies as one experiment: each scenario is named after its study as well, and so are the cells of claims and
-    figures."""
-    parts = [_within(study, study.name) for study in studies]
+def _join_studies(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
+    """Join all studies into one experiment: names of scenarios, and in the cells of claims and figures, get the study's
+    name in front."""
+    parts = [_prefix_names(study, study.name) for study in studies]
     claims = tuple(claim for part in parts for claim in part.claims)
     for number, claim in enumerate(claims):
-        if any(claim.id == other.id for other in claims[:number]):
+        if any(claim.id == earlier.id for earlier in claims[:number]):
             raise UserError(f"{path}: key 'include': two of them have a claim {claim.id!r}")
     values = {
         "name": path.stem,
@@ -172,24 +172,24 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "figures": tuple(figure for part in parts for figure in part.figures),
         "flips": tuple(flip for part in parts for flip in part.flips),
         "parts": tuple(study.name for study in studies),
-        **_own(raw, str(path)),
+        **_read_own(raw, str(path)),
     }
     return convert(str(path), values | {key: raw[key] for key in ("question",) if key in raw}, Experiment)
 
 
-def _own(raw: Mapping[str, object], where: str) -> dict[str, object]:
-    """The experiment's own options; a share of the A/A control where the file says none."""
-    found = {option.field: read_value(where, option, raw[key]) for key, option in OWN.items() if key in raw}
-    return {"aa_share": AA_SHARE, **found}
+def _read_own(raw: Mapping[str, object], where: str) -> dict[str, object]:
+    """Read the experiment's own options, with the default share of the A/A control."""
+    own_options = {option.field: read_value(where, option, raw[key]) for key, option in OWN.items() if key in raw}
+    return {"aa_share": AA_SHARE, **own_options}
 
 
-def _within(value: T, study: str) -> T:
-    """The same with every scenario, selection of cells and figure named after its study as well."""
+def _prefix_names(value: T, study: str) -> T:
+    """Put the study's name in front of the name of every scenario, selection of cells and figure in a value."""
     if isinstance(value, tuple):
-        return cast(T, tuple(_within(one, study) for one in value))
+        return cast(T, tuple(_prefix_names(item, study) for item in value))
     if not isinstance(value, msgspec.Struct):
         return value
-    fields = {name: _within(getattr(value, name), study) for name in value.__struct_fields__}
+    fields = {name: _prefix_names(getattr(value, name), study) for name in value.__struct_fields__}
     if isinstance(value, Cells):
         fields["scenario"] = f"{study}: {value.scenario}"
     if isinstance(value, Flip):
@@ -197,16 +197,16 @@ def _within(value: T, study: str) -> T:
     if isinstance(value, Figure):
         fields["title"] = f"{study}: {value.title}"
     if isinstance(value, Published):
-        fields["at"] = {name: f"{study}: {one}" if name == SCENARIO else one for name, one in value.at.items()}
+        fields["at"] = {name: f"{study}: {item}" if name == SCENARIO else item for name, item in value.at.items()}
     if isinstance(value, Scenario):
         fields["name"] = f"{study}: {value.name}"
     return cast(T, msgspec.structs.replace(value, **fields))
 
 
-def with_contestants(experiment: Experiment, chosen: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
-    """The experiment with the patterns of each scenario's contestants replaced by the names that they choose."""
+def with_contestants(experiment: Experiment, choose: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
+    """Replace the patterns of each scenario's contestants by the names that they choose."""
     scenarios = tuple(
-        msgspec.structs.replace(scenario, contestants=tuple(chosen(scenario.contestants)))
+        msgspec.structs.replace(scenario, contestants=tuple(choose(scenario.contestants)))
         for scenario in experiment.scenarios
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)
@@ -215,9 +215,9 @@ def with_contestants(experiment: Experiment, chosen: Callable[[Sequence[str]], S
 def with_clients(
     experiment: Experiment, names: Sequence[str], where: str, instruments: Collection[str] = ()
 ) -> Experiment:
-    """The experiment with the patterns of its `client` factors replaced by the names they match, the generator's among
-    them, each once; `instruments` are matched by their names alone. Pure. Raises UserError naming `where`, the key and
-    the nearest name for one that is no client."""
+    """Replace the patterns of the `client` factors by the names they match, the generator's among them, each once;
+    `instruments` are matched by their names alone. Pure. Raises UserError naming `where`, the key and the nearest name
+    for one that is no client."""
     scenarios = tuple(
         _with_clients(scenario, (GENERATOR, *names), instruments, f"{where}: scenario {number} ({scenario.name!r})")
         for number, scenario in enumerate(experiment.scenarios, 1)
@@ -245,7 +245,7 @@ def _with_clients(scenario: Scenario, known: Sequence[str], instruments: Collect
 
 
 def clients(experiment: Experiment) -> tuple[str, ...]:
-    """The client contestants that any cell starts, by name; the generator is none of them."""
+    """List the client contestants that any cell starts, by name; the generator is none of them."""
     names = {
         settings(scenario, levels).client for scenario in experiment.scenarios for levels in combinations(scenario)
     }
@@ -253,8 +253,8 @@ def clients(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for scenario in scenarios:
-        if scenario.name in seen:
+        if scenario.name in names:
             raise UserError(f"{where}: two scenarios are called {scenario.name!r}")
-        seen.add(scenario.name)
+        names.add(scenario.name)
