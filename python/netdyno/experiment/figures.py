@@ -1,7 +1,7 @@
 """The `[[figure]]` tables of an experiment file, parsed once into frozen values (docs/experiments.md).
 
 A figure draws cells and never a mean over them, so every coordinate of its cells is drawn or held at one value.
-Whatever is not understood is an error that names the file, the figure, the key and the nearest valid one."""
+A key or value that is not understood is an error that names the file, the figure, the key and the nearest valid one."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SCALES = ("linear", "log")
 MOST_PANEL_COORDINATES = 2
 OF_TRIALS = tuple(name for name in CLAIMED if METRICS[name].of_code is None)
 _NUMERIC_AXES: Mapping[str, tuple[str, ...]] = {"curves": ("along",), "surface": ("along", "across")}
-"""Where a published figure may stand between the experiment's levels, if they are numbers."""
+"""The axes on which a published figure may stand between the experiment's levels, if they are numbers."""
 
 
 def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Figure, ...]:
-    """All figures of an experiment with these scenarios. Raises UserError with one clear line."""
+    """Parse all figures of an experiment with these scenarios. Raises UserError with one clear line."""
     if not isinstance(tables, list):
         raise UserError(f"{where}: 'figure' must be one or more [[figure]] tables")
     reader = Reader(scenarios)
@@ -66,7 +66,7 @@ class Reader:
             along=along,
             across=across,
             panels=panels,
-            below=_below(where, table, metric),
+            below=_read_below(where, table, metric),
             log=_is_log(where, table, "scale", "log" if kind == "ladder" and METRICS[metric].scale == "ratio" else ""),
             x_log=_is_log(where, table, "x-scale"),
         )
@@ -78,27 +78,29 @@ class Reader:
     # --- cells ---------------------------------------------------------------------------------------------------
 
     def _selected(self, where: str, table: Table, metric: str) -> tuple[Cells, ...]:
-        """The cells of each scenario that the figure is about."""
+        """Read the cells of each scenario that the figure draws."""
         listed = table.get("scenario")
         names = [self._cells.scenario(where, name) for name in (listed if isinstance(listed, list) else [listed])]
         if not names or len(set(names)) != len(names):
             fail(where, "scenario", "must be a scenario, or a list of some, each once")
-        at = table_in(where, table, "cells")
-        if "scenario" in at:
+        selection = table_in(where, table, "cells")
+        if "scenario" in selection:
             fail(f"{where}: cells", "scenario", "a figure names it beside 'cells'")
-        return tuple(self._cells.cells(f"{where}: cells", {**at, "scenario": name}, METRICS[metric]) for name in names)
+        return tuple(
+            self._cells.cells(f"{where}: cells", {**selection, "scenario": name}, METRICS[metric]) for name in names
+        )
 
     def _coordinates(self, cells: Sequence[Cells]) -> list[str]:
-        """What tells the cells of all these scenarios apart."""
+        """The coordinates in which the cells of all these scenarios differ."""
         shared = [
             name
             for name in self._cells.coordinates(cells[0].scenario)
-            if all(name in self._cells.coordinates(one.scenario) for one in cells)
+            if all(name in self._cells.coordinates(selection.scenario) for selection in cells)
         ]
         return [*shared, SCENARIO] if len(cells) > 1 else shared
 
     def _drawn(self, where: str, table: Table, kind: str, cells: Sequence[Cells]) -> tuple[str, str, tuple[str, ...]]:
-        """The coordinate of the axis, of what is told apart on it, and of the panels: none of them twice."""
+        """Read the coordinates of the axis, of the series on it, and of the panels: none of them twice."""
         valid = self._coordinates(cells)
         axis = table.get("along", CONTESTANT if kind == "ladder" else None)
         along = word(where, {"along": axis}, "along", valid)
@@ -109,9 +111,9 @@ class Reader:
             fail(where, "panels", f"names more than {MOST_PANEL_COORDINATES} coordinates")
         panels = tuple(word(where, {"panels": name}, "panels", valid) for name in listed)
         named = [along, across, *panels]
-        twice = next((name for name in named if named.count(name) > 1), None)
-        if twice is not None:
-            raise UserError(f"{where}: {twice!r} is drawn twice; 'along', 'across' and 'panels' each name another")
+        repeated = next((name for name in named if named.count(name) > 1), None)
+        if repeated is not None:
+            raise UserError(f"{where}: {repeated!r} is drawn twice; 'along', 'across' and 'panels' each name another")
         if kind == "curves" and not self._is_numeric(along, cells):
             fail(where, "along", f"the levels of {along!r} are no numbers, so they have no place on an axis; draw bars")
         return along, across, panels
@@ -119,10 +121,12 @@ class Reader:
     def _is_numeric(self, name: str, cells: Sequence[Cells]) -> bool:
         if name in (*PATTERNS, SCENARIO):
             return False
-        return not any(isinstance(value, str) for one in cells for value in self._cells.known(one.scenario, name))
+        return not any(
+            isinstance(value, str) for selection in cells for value in self._cells.known(selection.scenario, name)
+        )
 
     def _check_fixed(self, where: str, figure: Figure) -> None:
-        """What is not drawn has one value, for a figure is of cells."""
+        """Check that every coordinate that is not drawn has one value, as a figure draws cells."""
         for cells in figure.cells:
             for name in self._cells.coordinates(cells.scenario):
                 if name in figure.drawn:
@@ -133,19 +137,19 @@ class Reader:
                         f"{where}: {name!r} has several values there: name it in 'along', 'across' or 'panels', "
                         "or one of them in 'cells'"
                     )
-        for one, other in itertools.combinations(figure.cells, 2):
-            if SCENARIO not in figure.drawn and not any(self._disjoint(name, one, other) for name in figure.drawn):
+        for first, second in itertools.combinations(figure.cells, 2):
+            if SCENARIO not in figure.drawn and not any(self._disjoint(name, first, second) for name in figure.drawn):
                 raise UserError(f"{where}: {SCENARIO!r} has several values there: name it in 'panels'")
 
     def _values(self, cells: Cells, name: str) -> tuple[type_level, ...] | None:
-        """The values of a coordinate that a selection has; None where the file does not say which."""
+        """The values of a coordinate that a selection has; None where the file does not name them."""
         values = cells.at.get(name, tuple(self._cells.known(cells.scenario, name)))
         vague = name in PATTERNS and any(mark in str(value) for value in values for mark in "*?[")
         return None if vague else values
 
-    def _disjoint(self, name: str, one: Cells, other: Cells) -> bool:
-        """Whether a coordinate tells the cells of two scenarios apart, as when each has contestants of its own."""
-        first, second = self._values(one, name), self._values(other, name)
+    def _disjoint(self, name: str, left: Cells, right: Cells) -> bool:
+        """Whether the cells of two scenarios differ in a coordinate, as when each has contestants of its own."""
+        first, second = self._values(left, name), self._values(right, name)
         return first is not None and second is not None and not set(first) & set(second)
 
     # --- what the source published -------------------------------------------------------------------------------
@@ -153,11 +157,11 @@ class Reader:
     def _published(self, where: str, tables: object, figure: Figure) -> tuple[Published, ...]:
         if not isinstance(tables, list):
             fail(where, "published", "must be one or more tables, each with 'at' and 'value'")
-        found = [self._point(one, f"{where}: published {number}", figure) for number, one in enumerate(tables, 1)]
-        for number, one in enumerate(found, 1):
-            if any(one.at == other.at for other in found[: number - 1]):
+        points = [self._point(point, f"{where}: published {number}", figure) for number, point in enumerate(tables, 1)]
+        for number, point in enumerate(points, 1):
+            if any(point.at == earlier.at for earlier in points[: number - 1]):
                 fail(f"{where}: published {number}", "at", "another figure is published at the same place")
-        return tuple(found)
+        return tuple(points)
 
     def _point(self, table: object, where: str, figure: Figure) -> Published:
         if not isinstance(table, dict):
@@ -165,43 +169,43 @@ class Reader:
         check_keys(where, table, PUBLISHED_KEYS)
         if "value" not in table:
             raise UserError(f"{where}: the key 'value' is missing")
-        at = flat(f"{where}: at", table_in(where, table, "at"))
+        place = flat(f"{where}: at", table_in(where, table, "at"))
         fixed = {name for cells in figure.cells for name in cells.at if name not in figure.drawn}
-        check_keys(f"{where}: at", at, (*figure.drawn, *sorted(fixed)))
+        check_keys(f"{where}: at", place, (*figure.drawn, *sorted(fixed)))
         for name in (figure.along, figure.across):
-            if name and name not in at:
+            if name and name not in place:
                 raise UserError(f"{where}: at: the key {name!r} is missing; the figure draws it")
         return Published(
-            at={name: self._place(f"{where}: at", figure, at, name) for name in figure.drawn if name in at},
+            at={name: self._place(f"{where}: at", figure, place, name) for name in figure.drawn if name in place},
             value=amount(where, "value", table["value"], figure.metric),
         )
 
-    def _place(self, where: str, figure: Figure, at: Table, name: str) -> type_level:
-        """Where a published figure stands: at a level of the experiment, on an axis of numbers anywhere."""
-        value = at[name]
+    def _place(self, where: str, figure: Figure, places: Table, name: str) -> type_level:
+        """Read the place of a published figure: a level of the experiment, or any number on an axis of numbers."""
+        value = places[name]
         scenarios = [cells.scenario for cells in figure.cells]
         if name == SCENARIO:
-            return word(where, at, name, scenarios)
+            return word(where, places, name, scenarios)
         number = finite(value)
         axes = {getattr(figure, key) for key in _NUMERIC_AXES.get(figure.kind, ())}
         if name in axes and number is not None and self._is_numeric(name, figure.cells):
             return int(number) if number.is_integer() else number
         if isinstance(value, list):
             fail(where, name, "a published figure stands at one value")
-        chosen = [str(at[SCENARIO])] if at.get(SCENARIO) in scenarios else scenarios
-        of = next((scenario for scenario in chosen if self._cells.has(scenario, name, value)), chosen[0])
-        (level,) = self._cells.values(where, of, name, value)
+        chosen = [str(places[SCENARIO])] if places.get(SCENARIO) in scenarios else scenarios
+        scenario_name = next((scenario for scenario in chosen if self._cells.has(scenario, name, value)), chosen[0])
+        (level,) = self._cells.values(where, scenario_name, name, value)
         return level
 
 
-def _below(where: str, table: Table, metric: str) -> tuple[str, ...]:
+def _read_below(where: str, table: Table, metric: str) -> tuple[str, ...]:
     listed = table.get("below", [])
     if not isinstance(listed, list):
         fail(where, "below", "must be a list of metrics, such as ['cpu', 'memory']")
-    found = tuple(word(where, {"below": name}, "below", OF_TRIALS) for name in listed)
-    if len({metric, *found}) != len(found) + 1:
+    metrics = tuple(word(where, {"below": name}, "below", OF_TRIALS) for name in listed)
+    if len({metric, *metrics}) != len(metrics) + 1:
         fail(where, "below", "names a metric twice")
-    return found
+    return metrics
 
 
 def _is_log(where: str, table: Table, key: str, default: str = "") -> bool:

@@ -1,7 +1,7 @@
-"""The `[[flip]]` tables of an experiment file (docs/experiments.md), and which levels lie between their ends.
+"""The `[[flip]]` tables of an experiment file (docs/experiments.md), and the levels between their ends.
 
-A flip's ends are levels of its factor from the start; those between follow from what is measured (run/schedule.py).
-Whatever is not understood is an error that names the file, the flip, the key and the nearest valid one."""
+A flip's ends are levels of its factor from the start; those between follow from the measurements (run/schedule.py).
+A key or value that is not understood is an error that names the file, the flip, the key and the nearest valid one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from netdyno.model.options import LOAD, MACHINE, SERVER, SIDES, option_of, read_
 KEYS = ("scenario", "between", "groups", "along", "from", "to", "within", "metric")
 METRIC_NAMES = tuple(name for name in CLAIMED if METRICS[name].scale == "ratio" and METRICS[name].of_code is None)
 WITHIN = 1.5
-"""How far apart the levels that tell a change are at most, where the file says nothing else."""
+"""The default for the largest ratio of two levels that are proven different."""
 DIGITS = 3
-"""Of a level between others."""
+"""The digits of a level between others."""
 
 Table = Mapping[str, object]
 
@@ -38,18 +38,18 @@ Table = Mapping[str, object]
 
 
 def with_ends(raw: Table, where: str) -> dict[str, object]:
-    """The file as if both ends of each flip stood in the factors of its scenario. Raises UserError with one clear
+    """Add both ends of each flip to the factors of its scenario in the file's tables. Raises UserError with one clear
     line."""
     scenarios = raw.get("scenario")
-    if "flip" not in raw or not isinstance(scenarios, list) or not all(isinstance(one, dict) for one in scenarios):
+    if "flip" not in raw or not isinstance(scenarios, list) or not all(isinstance(table, dict) for table in scenarios):
         return dict(raw)
-    tables = [dict(one) for one in scenarios]
+    tables = [dict(table) for table in scenarios]
     named = {str(table.get("name")): table for table in tables}
-    for there, flip in _tables(raw["flip"], where):
+    for there, flip in _check_tables(raw["flip"], where):
         check_keys(there, flip, KEYS)
-        table = named[_scenario(there, flip, list(named))]
-        along = _along(there, flip)
-        ends = list(_ends(there, flip, along))
+        table = named[_read_scenario(there, flip, list(named))]
+        along = _read_factor(there, flip)
+        ends = list(_read_ends(there, flip, along))
         side, _, name = along.rpartition(".")
         factors = {side: {name: ends}} if side else {name: ends}
         if table.get("factors", factors) != factors:
@@ -63,23 +63,23 @@ def with_ends(raw: Table, where: str) -> dict[str, object]:
 
 
 def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Flip, ...]:
-    """All flips of an experiment with these scenarios. Raises UserError with one clear line."""
-    return tuple(_flip(table, scenarios, there) for there, table in _tables(tables, where))
+    """Parse all flips of an experiment with these scenarios. Raises UserError with one clear line."""
+    return tuple(_parse_flip(table, scenarios, there) for there, table in _check_tables(tables, where))
 
 
-def _tables(tables: object, where: str) -> list[tuple[str, Table]]:
+def _check_tables(tables: object, where: str) -> list[tuple[str, Table]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{where}: 'flip' must be one or more [[flip]] tables")
     return [(f"{where}: flip {number}", table) for number, table in enumerate(tables, 1)]
 
 
-def _required(where: str, table: Table, key: str) -> object:
+def _read_required(where: str, table: Table, key: str) -> object:
     if key not in table:
         raise UserError(f"{where}: the key {key!r} is missing")
     return table[key]
 
 
-def _scenario(where: str, table: Table, known: Sequence[str]) -> str:
+def _read_scenario(where: str, table: Table, known: Sequence[str]) -> str:
     name = table.get("scenario", known[0] if len(known) == 1 else None)
     if name is None:
         raise UserError(f"{where}: the key 'scenario' is missing; there are {', '.join(map(repr, known))}")
@@ -88,16 +88,20 @@ def _scenario(where: str, table: Table, known: Sequence[str]) -> str:
     return str(name)
 
 
-def _along(where: str, table: Table) -> str:
+def _read_factor(where: str, table: Table) -> str:
     on_both_sides = [name for name in LOAD if name in SERVER]
     known = [*MACHINE, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
     return word(where, table, "along", list(dict.fromkeys(known)))
 
 
-def _flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
-    scenario = next(one for one in scenarios if one.name == _scenario(where, table, [one.name for one in scenarios]))
-    along = _along(where, table)
-    low, high = _ends(where, table, along)
+def _parse_flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
+    scenario = next(
+        scenario
+        for scenario in scenarios
+        if scenario.name == _read_scenario(where, table, [scenario.name for scenario in scenarios])
+    )
+    along = _read_factor(where, table)
+    low, high = _read_ends(where, table, along)
     if scenario.factors[along] != (low, high):
         fail(where, "along", "a size has no other levels of it: a flip names them itself")
     metric = word(where, table, "metric", METRIC_NAMES) if "metric" in table else scenario.metric
@@ -110,7 +114,7 @@ def _flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
             "within",
             f"{within:g} must be above 1: it is the ratio of the two levels between which the winner changes",
         )
-    first, second, members = _sides(where, table, scenario)
+    first, second, members = _read_sides(where, table, scenario)
     return Flip(
         scenario=scenario.name,
         first=first,
@@ -124,22 +128,22 @@ def _flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
     )
 
 
-def _ends(where: str, table: Table, along: str) -> tuple[type_level, type_level]:
-    low, high = (_end(where, along, key, _required(where, table, key)) for key in ("from", "to"))
+def _read_ends(where: str, table: Table, along: str) -> tuple[type_level, type_level]:
+    low, high = (_read_end(where, along, key, _read_required(where, table, key)) for key in ("from", "to"))
     if not 0 < (place(low) or 0) < (place(high) or 0):
         fail(where, "from", f"{low!r} must be above 0 and below 'to', {high!r}: levels are halved as ratios")
     return low, high
 
 
-def _end(where: str, along: str, key: str, value: object) -> type_level:
+def _read_end(where: str, along: str, key: str, value: object) -> type_level:
     level = read_level(f"{where}: {key}", along, value)
     if place(level) is None:
         fail(where, key, f"{value!r} is neither a number nor a duration")
     return level
 
 
-def _sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
-    between = _required(where, table, "between")
+def _read_sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
+    between = _read_required(where, table, "between")
     if not isinstance(between, list) or len(between) != len(("one", "other")) or between[0] == between[1]:
         fail(where, "between", "must be two different contestants or groups, such as ['epoll-reactor', 'threads']")
     groups = table_in(where, table, "groups")
@@ -157,56 +161,60 @@ def _sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str, dict
 
 
 def side(flip: Flip, name: str, contestants: Sequence[str]) -> tuple[str, ...]:
-    """Those of the contestants that are on a side."""
-    return tuple(one for one in contestants if any(fnmatch.fnmatchcase(one, of) for of in flip.members[name]))
+    """Return the contestants that are on a side."""
+    return tuple(
+        contestant
+        for contestant in contestants
+        if any(fnmatch.fnmatchcase(contestant, pattern) for pattern in flip.members[name])
+    )
 
 
 def check(experiment: Experiment) -> None:
-    """Whether both sides of each flip take part, and nobody on both. Raises UserError."""
+    """Check that both sides of each flip take part, and that no contestant is on both. Raises UserError."""
     for flip in experiment.flips:
-        scenario = next(one for one in experiment.scenarios if one.name == flip.scenario)
+        scenario = next(scenario for scenario in experiment.scenarios if scenario.name == flip.scenario)
         if scenario.precision is not None:
-            _cannot(experiment, flip, "a flip decides by itself when it has enough blocks; leave 'precision' out")
+            _fail_flip(experiment, flip, "a flip decides by itself when it has enough blocks; leave 'precision' out")
         sides = [side(flip, name, scenario.contestants) for name in (flip.first, flip.second)]
-        for name, found in zip((flip.first, flip.second), sides, strict=True):
-            if not found:
-                _cannot(experiment, flip, f"{name!r} takes no part{did_you_mean(name, scenario.contestants)}")
+        for name, members in zip((flip.first, flip.second), sides, strict=True):
+            if not members:
+                _fail_flip(experiment, flip, f"{name!r} takes no part{did_you_mean(name, scenario.contestants)}")
         if both := set(sides[0]) & set(sides[1]):
-            _cannot(experiment, flip, f"{min(both)!r} is on both sides")
+            _fail_flip(experiment, flip, f"{min(both)!r} is on both sides")
 
 
-def _cannot(experiment: Experiment, flip: Flip, why: str) -> NoReturn:
+def _fail_flip(experiment: Experiment, flip: Flip, why: str) -> NoReturn:
     raise UserError(f"experiment {experiment.name!r}, flip along {flip.along!r} in {flip.scenario!r}: {why}")
 
 
-def level_at(flip: Flip, at: float) -> type_level:
+def level_at(flip: Flip, position: float) -> type_level:
     """The level at a place, or the nearest that a person would write."""
     for end in (flip.low, flip.high):
-        if place(end) == at:
+        if place(end) == position:
             return end
     if isinstance(flip.low, str):
-        return duration_words(round(at * 1e9) / 1e9)
+        return duration_words(round(position * 1e9) / 1e9)
     if option_of(flip.along).takes.typed is int:
-        return round(at)
-    return int(at) if at.is_integer() else at
+        return round(position)
+    return int(position) if position.is_integer() else position
 
 
 def middle(flip: Flip, low: float, high: float) -> float | None:
     """The place of the level in the middle of two, as ratios; None where there is none between them."""
     between = float(f"{math.sqrt(low * high):.{DIGITS}g}")
-    found = place(level_at(flip, between))
-    return found if found is not None and low < found < high else None
+    position = place(level_at(flip, between))
+    return position if position is not None and low < position < high else None
 
 
 Wanted = Sequence[tuple[Flip, type_level]]
-"""Levels at which flips want to know more."""
+"""The levels at which flips need more blocks."""
 
 
-def block(experiment: Experiment, wanted: Wanted, number: int) -> tuple[Cell, ...]:
+def block(experiment: Experiment, levels: Wanted, number: int) -> tuple[Cell, ...]:
     """The block of this number: both sides at each of these levels, in an order drawn from the seed."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     kinds: list[Kind] = []
-    for flip, level in wanted:
+    for flip, level in levels:
         contestants = scenarios[flip.scenario].contestants
         for name in (*side(flip, flip.first, contestants), *side(flip, flip.second, contestants)):
             kind = Kind(flip.scenario, name, {flip.along: level})
@@ -216,15 +224,15 @@ def block(experiment: Experiment, wanted: Wanted, number: int) -> tuple[Cell, ..
     return tuple(Cell(block=number, position=position, **kind._asdict()) for position, kind in enumerate(kinds))
 
 
-def with_levels(experiment: Experiment, wanted: Wanted) -> Experiment:
-    """The experiment as if these levels had been planned, in order; the same object where they were."""
+def with_levels(experiment: Experiment, wanted_levels: Wanted) -> Experiment:
+    """Add these levels to the plan of an experiment, in order; return the same object where it has them."""
     scenarios = []
     for scenario in experiment.scenarios:
         factors = dict(scenario.factors)
-        for flip, level in wanted:
+        for flip, level in wanted_levels:
             if flip.scenario == scenario.name and level not in factors[flip.along]:
                 several = (*factors[flip.along], level)
-                factors[flip.along] = tuple(sorted(several, key=lambda one: place(one) or 0.0))
+                factors[flip.along] = tuple(sorted(several, key=lambda value: place(value) or 0.0))
         scenarios.append(
             scenario if factors == scenario.factors else msgspec.structs.replace(scenario, factors=factors)
         )
