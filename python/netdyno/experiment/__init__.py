@@ -1,1 +1,1 @@
-"""From an experiment's TOML to the cells of its plan."""
+"""The way from an experiment's TOML to the cells of its plan."""

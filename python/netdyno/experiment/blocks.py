@@ -1,4 +1,4 @@
-"""How many blocks a run has: as many as its experiment says, or as many as the precision that it asks for takes.
+"""The number of blocks of a run: the one in its experiment, or as many as the requested precision takes.
 
 The blocks that every scenario has are planned before the first trial. A scenario with a `precision` goes on after them,
 block by block (run/schedule.py), until its intervals are narrow enough (statistics/precision.py) or its budget ends.
@@ -15,16 +15,16 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.statistics.block_counts import EARLIEST_END
 
 MOST_BLOCKS = 60
-"""The budget where neither the file nor the command line says one."""
+"""The budget where neither the file nor the command line has one."""
 MOST_BLOCKS_IN_TIME = 1000
-"""The same beside a budget of time."""
+"""The budget of blocks beside a budget of time."""
 
 
-# --- what may be asked for ---------------------------------------------------------------------------------------
+# --- valid requests ---------------------------------------------------------------------------------------
 
 
 def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
-    """Raises UserError where a scenario asks for what contradicts itself. `timed`: its experiment has a budget of
+    """Raise UserError where the blocks of a scenario contradict each other. `timed`: its experiment has a budget of
     time."""
     if scenario.most_blocks is None:
         return
@@ -38,13 +38,13 @@ def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
 
 
 def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
-    """The experiment with the command line's budgets; None leaves what the file says. Raises UserError where neither a
-    precision nor the file's own budget of time lets blocks go on."""
+    """Replace the budgets of an experiment by the command line's; None leaves those of the file. Raises UserError where
+    neither a precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
-    asked = [option for option, value in named.items() if value is not None]
-    if asked and not experiment.flips and not any(_goes_on(scenario) for scenario in experiment.scenarios):
+    given = [option for option, value in named.items() if value is not None]
+    if given and not experiment.flips and not any(_goes_on(scenario) for scenario in experiment.scenarios):
         raise UserError(
-            f"{asked[0]}: is for a run with --precision; without it there are exactly as many blocks as 'blocks'"
+            f"{given[0]}: is for a run with --precision; without it there are exactly as many blocks as 'blocks'"
         )
     scenarios = tuple(
         _with_budget(scenario, most_blocks, time_budget_s)
@@ -61,8 +61,8 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
 
 
 def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
-    """The experiment with so many blocks: no more, where no precision asks for them, however much time there is; and
-    where it goes after flips, no more at a level."""
+    """Fix the number of blocks of an experiment: no more without a precision, whatever the budget of time; and with
+    flips, no more at a level."""
     at_level = blocks if experiment.flips else None
     scenarios = tuple(
         msgspec.structs.replace(
@@ -74,7 +74,7 @@ def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
 
 
 def _goes_on(scenario: Scenario) -> bool:
-    """Whether it may have more blocks than are planned."""
+    """Whether a scenario may have more blocks than are planned."""
     return scenario.precision is not None or scenario.most_blocks is not None
 
 
@@ -84,18 +84,18 @@ def _with_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: flo
     return msgspec.structs.replace(scenario, most_blocks=most_blocks or max(MOST_BLOCKS_IN_TIME, scenario.blocks))
 
 
-# --- how many there may be ---------------------------------------------------------------------------------------
+# --- possible numbers ---------------------------------------------------------------------------------------
 
 
 def most(scenario: Scenario) -> int:
-    """More blocks than this it never has."""
+    """The most blocks that a scenario can have."""
     if scenario.precision is None:
         return scenario.most_blocks or scenario.blocks
     return scenario.most_blocks or max(MOST_BLOCKS, scenario.blocks)
 
 
 def least(scenario: Scenario) -> int:
-    """Fewer blocks than this it never has; with nobody to compare with, no look is needed."""
+    """The fewest blocks that a scenario can have; with a single contestant, no look is needed."""
     if scenario.precision is None or len(scenario.contestants) < 2:
         return scenario.blocks
     return max(scenario.blocks, min(EARLIEST_END, most(scenario)))
@@ -107,7 +107,7 @@ def at_least(experiment: Experiment) -> Experiment:
 
 
 def at_most(experiment: Experiment) -> Experiment:
-    """The same with as many as it may have."""
+    """The experiment with a fixed number of blocks: as many as it may have."""
     return _fixed(experiment, most)
 
 

@@ -1,4 +1,4 @@
-"""What a scenario must say for the metric `capacity`. Pure."""
+"""The rules of a scenario for the metric `capacity`. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netdyno.model.values import Option, declared
 
 CAPACITY = "capacity"
 RATE = "rate"
-"""The factor along which capacity is looked for."""
+"""The factor across which a capacity is searched."""
 
 _PLAN = declared(CapacityPlan)
 SEARCH: tuple[Option, ...] = (
@@ -32,29 +32,30 @@ SEARCH: tuple[Option, ...] = (
     SERVER["service-kind"],
     declared(Experiment)["seed"],
 )
-"""What a search by the command line can be asked for, with its own defaults."""
+"""The options of a search by the command line, with its own defaults."""
 
 
 def asked_again(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
     """The options of a stored search, by name, as the command line takes them."""
     (scenario,) = experiment.scenarios
     holders = {"experiment": experiment, "search": plan}
-    own = [option for option in SEARCH if option.place != "server"]
+    own_options = [option for option in SEARCH if option.place != "server"]
     words = {
-        option.name: option.takes.text(getattr(holders.get(option.place, scenario), option.field)) for option in own
+        option.name: option.takes.text(getattr(holders.get(option.place, scenario), option.field))
+        for option in own_options
     }
     return words | {name: str(value) for name, value in scenario.server.items()}
 
 
 def coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
-    """The levels at which a figure of the scenario's metric stands: all of a trial's, but a capacity is found among the
-    rates and has none."""
+    """Return the levels of a figure of the scenario's metric: all of a trial's; a capacity is found among the rates and
+    has no rate."""
     return {name: level for name, level in levels.items() if scenario.metric != CAPACITY or name != RATE}
 
 
 def check_capacity(scenario: Scenario, where: str) -> None:
-    """A capacity is a place among rates, of an objective, in an open loop; and an objective is of nothing else. Raises
-    UserError naming `where` and the key."""
+    """Check that a capacity has an objective, an open loop and a factor of rates; only a capacity has an objective.
+    Raises UserError naming `where` and the key."""
     if scenario.metric != CAPACITY:
         if scenario.slo:
             raise UserError(f"{where}: key 'slo': is the objective of the metric 'capacity'; write it beside this key")

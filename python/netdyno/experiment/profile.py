@@ -1,4 +1,4 @@
-"""What a profile by the command line can be asked for. Pure."""
+"""The options of a profile by the command line. Pure."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ LOAD: tuple[Option, ...] = (
     SERVER["service-time"],
     SERVER["service-kind"],
 )
-"""With its own defaults."""
+"""The options of the load, with their own defaults."""
