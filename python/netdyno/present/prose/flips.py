@@ -164,7 +164,7 @@ def span(comparison: FlipFound, low: float, high: float) -> str:
 
 
 def factor_words(comparison: FlipFound) -> str:
-    """The factor as people say it: "connections", "server service time"."""
+    """The factor in words: "connections", "server service time"."""
     return comparison.factor.removeprefix("both.").replace(".", " ").replace("-", " ")
 
 

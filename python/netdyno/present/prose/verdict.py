@@ -68,7 +68,7 @@ WHAT_HOLDS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """`short` says which to take, `rest` what the others cost and which are ranked apart."""
+    """`short` says which to take, `rest` what the others cost and which are ranked separately."""
 
     headline: str
     short: str

@@ -1,4 +1,4 @@
-"""A verdict as the terminal and the report say it. Pure functions."""
+"""A verdict as the terminal and the report show it. Pure functions."""
 
 from __future__ import annotations
 
