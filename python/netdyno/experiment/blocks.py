@@ -42,13 +42,13 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
     neither a precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
     given = [option for option, value in named.items() if value is not None]
-    if given and not experiment.flips and not any(_goes_on(scenario) for scenario in experiment.scenarios):
+    if given and not experiment.flips and not any(_has_open_end(scenario) for scenario in experiment.scenarios):
         raise UserError(
             f"{given[0]}: is for a run with --precision; without it there are exactly as many blocks as 'blocks'"
         )
     scenarios = tuple(
-        _with_budget(scenario, most_blocks, time_budget_s)
-        if _goes_on(scenario) or (experiment.flips and most_blocks is not None)
+        _replace_budget(scenario, most_blocks, time_budget_s)
+        if _has_open_end(scenario) or (experiment.flips and most_blocks is not None)
         else scenario
         for scenario in experiment.scenarios
     )
@@ -73,12 +73,12 @@ def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
     return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
-def _goes_on(scenario: Scenario) -> bool:
+def _has_open_end(scenario: Scenario) -> bool:
     """Whether a scenario may have more blocks than are planned."""
     return scenario.precision is not None or scenario.most_blocks is not None
 
 
-def _with_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: float | None) -> Scenario:
+def _replace_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: float | None) -> Scenario:
     if most_blocks is None and (time_budget_s is None or scenario.most_blocks is not None):
         return scenario
     return msgspec.structs.replace(scenario, most_blocks=most_blocks or max(MOST_BLOCKS_IN_TIME, scenario.blocks))
@@ -103,15 +103,15 @@ def least(scenario: Scenario) -> int:
 
 def at_least(experiment: Experiment) -> Experiment:
     """The experiment with a fixed number of blocks: as few as it may have."""
-    return _fixed(experiment, least)
+    return _fix_blocks(experiment, least)
 
 
 def at_most(experiment: Experiment) -> Experiment:
     """The experiment with a fixed number of blocks: as many as it may have."""
-    return _fixed(experiment, most)
+    return _fix_blocks(experiment, most)
 
 
-def _fixed(experiment: Experiment, blocks: Callable[[Scenario], int]) -> Experiment:
+def _fix_blocks(experiment: Experiment, blocks: Callable[[Scenario], int]) -> Experiment:
     scenarios = tuple(
         msgspec.structs.replace(scenario, blocks=blocks(scenario), precision=None, most_blocks=None)
         for scenario in experiment.scenarios

@@ -73,7 +73,7 @@ class Reader:
             id=text(where, table, "id"),
             text=text(where, table, "text"),
             tests=parsed,
-            published=_published(where, table.get("published", {})),
+            published=_read_published(where, table.get("published", {})),
             published_on=text(where, table, "published-on") if "published-on" in table else "",
             **_read_needs(where, table),
             why=word(where, table, "why", WHYS) if "why" in table else "",
@@ -121,8 +121,8 @@ class Reader:
             over = self._over(where, table, first, metric), self._over(where, table, second, metric)
             for side, base in zip(sides.values(), over, strict=True):
                 self._check_pairs(where, side, base, ("side", "over"))
-        thresholds = _thresholds(where, table, lambda key, value: above_0(where, key, value))
-        published = _least_published(where, table, thresholds)
+        thresholds = _read_thresholds(where, table, lambda key, value: above_0(where, key, value))
+        published = _read_least_published(where, table, thresholds)
         return tuple(
             Ratio(
                 metric=metric,
@@ -195,7 +195,7 @@ class Reader:
         every = flag(where, table, "every")
         return tuple(
             Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
-            for side, threshold in _thresholds(where, table, lambda key, value: amount(where, key, value, metric))
+            for side, threshold in _read_thresholds(where, table, lambda key, value: amount(where, key, value, metric))
         )
 
     # --- cells ---------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def differing(left: Cells, right: Cells) -> set[str]:
 # --- single values -----------------------------------------------------------------------------------------------
 
 
-def _thresholds(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[tuple[Side, float], ...]:
+def _read_thresholds(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[tuple[Side, float], ...]:
     """Read the threshold: one side, or both sides of 'within'."""
     given = [key for key in ("above", "below", "within") if key in table]
     if len(given) != 1:
@@ -263,7 +263,7 @@ def _thresholds(where: str, table: Table, read: Callable[[str, object], float]) 
     return ("above", low), ("below", high)
 
 
-def _published(where: str, table: object) -> dict[str, float]:
+def _read_published(where: str, table: object) -> dict[str, float]:
     if not isinstance(table, dict):
         fail(where, "published", "must be a table of labels with their unit and numbers")
     published = {}
@@ -275,7 +275,7 @@ def _published(where: str, table: object) -> dict[str, float]:
     return published
 
 
-def _least_published(where: str, table: Table, thresholds: Sequence[tuple[Side, float]]) -> float | None:
+def _read_least_published(where: str, table: Table, thresholds: Sequence[tuple[Side, float]]) -> float | None:
     key = "least-published"
     if key not in table:
         return None

@@ -219,13 +219,13 @@ def with_clients(
     `instruments` are matched by their names alone. Pure. Raises UserError naming `where`, the key and the nearest name
     for one that is no client."""
     scenarios = tuple(
-        _with_clients(scenario, (GENERATOR, *names), instruments, f"{where}: scenario {number} ({scenario.name!r})")
+        _replace_clients(scenario, (GENERATOR, *names), instruments, f"{where}: scenario {number} ({scenario.name!r})")
         for number, scenario in enumerate(experiment.scenarios, 1)
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
-def _with_clients(scenario: Scenario, known: Sequence[str], instruments: Collection[str], where: str) -> Scenario:
+def _replace_clients(scenario: Scenario, known: Sequence[str], instruments: Collection[str], where: str) -> Scenario:
     if scenario.client not in known:
         hint = did_you_mean(scenario.client, known)
         raise UserError(f"{where}: key 'client': unknown client {scenario.client!r}{hint}")

@@ -191,13 +191,13 @@ def _describe_along(along: Along) -> str:
     first, last = (level_words(along.factor, level) for level in (along.levels[0], along.levels[-1]))
     span = f"between {first} and {last}"
     flipping = [flip for flip in along.beside if flip.flips.verdict == "flip"]
-    open_to = [_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "open"]
+    open_to = [_find_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "open"]
     if flipping:
         text = f"Across {along.factor}, the answer changes. {' '.join(f'{flips.sentence(flip)}.' for flip in flipping)}"
     elif not along.beside:
         text = f"Across {along.factor}, nothing could be compared {span}."
     elif len(open_to) < len(along.beside):
-        no_flip = [_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "none"]
+        no_flip = [_find_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "none"]
         text = f"Across {along.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
     else:
         text = f"Across {along.factor}, {span}, no change of the answer is proven."
@@ -206,7 +206,7 @@ def _describe_along(along: Along) -> str:
     return text + _list_outcomes(along)
 
 
-def _opponent(along: Along, comparison: FlipFound) -> str:
+def _find_opponent(along: Along, comparison: FlipFound) -> str:
     return comparison.second if comparison.first == along.first else comparison.first
 
 

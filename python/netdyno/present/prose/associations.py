@@ -53,7 +53,7 @@ def _describe_cpu_split(why: Why) -> str:
     if not why.differences:
         return _explain_no_counter(why)
     return (
-        f"Of its CPU time {_kernel_shares(why)}."
+        f"Of its CPU time {_describe_kernel_shares(why)}."
         if any(difference.counter == "cpu" for difference in why.differences)
         else ""
     )
@@ -75,7 +75,7 @@ def _describe_difference(difference: Difference, why: Why) -> str:
     """Say what the worse does more or less than the better, with the effect and its interval."""
     speak = METRICS[difference.counter].speak
     says = SAYS[difference.counter].format(speak(difference.worse), speak(difference.better))
-    kernel = f"; of it {_kernel_shares(why)}" if difference.counter == "cpu" else ""
+    kernel = f"; of it {_describe_kernel_shares(why)}" if difference.counter == "cpu" else ""
     return f"{says} ({_effect_words(difference)}{kernel})"
 
 
@@ -110,7 +110,7 @@ def _signed_words(value: float, counter: Metric) -> str:
     return f"{sign}{counter.speak(abs(value))}"
 
 
-def _kernel_shares(why: Why) -> str:
+def _describe_kernel_shares(why: Why) -> str:
     """The kernel's shares of the CPU time."""
     worse, better = (
         quantities.DASH if share is None else quantities.share(share) for share in (why.kernel_worse, why.kernel_better)

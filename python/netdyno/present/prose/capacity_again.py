@@ -14,7 +14,7 @@ def again(experiment: Experiment, about: Sequence[About] = ()) -> str:
     """Return the command that repeats the run, from its description and not from the words that were typed."""
     if experiment.capacity is None:
         started = [(contestant.name, contestant.own) for contestant in about if contestant.own is not None]
-        flags = [word for name, contestant in started for word in (*_server_flags(contestant), "--as", name)]
+        flags = [word for name, contestant in started for word in (*_list_server_flags(contestant), "--as", name)]
         workload = ["--workload", started[0][1].workload] if started else []
         return shlex.join(["./netdyno", "run", experiment.name, *flags, *workload])
     options = asked_again(experiment, experiment.capacity)
@@ -22,6 +22,6 @@ def again(experiment: Experiment, about: Sequence[About] = ()) -> str:
     return shlex.join(["./netdyno", "capacity", *experiment.scenarios[0].contestants, *flags])
 
 
-def _server_flags(server: Own) -> tuple[str, ...]:
+def _list_server_flags(server: Own) -> tuple[str, ...]:
     """Return the option that names the server: its address beyond the loopback, or its command."""
     return ("--address", server.address) if server.address else ("--server", server.command)

@@ -45,7 +45,9 @@ def _describe_answer(comparison: FlipFound) -> str:
     if comparison.flips.verdict == "none":
         better = comparison.first if points[0].side > 0 else comparison.second
         levels = quantities.plural(len(points), "level")
-        return f"no flip between {ends}: {better} is better than {_opponent(comparison, better)} at each of {levels}"
+        return (
+            f"no flip between {ends}: {better} is better than {_find_opponent(comparison, better)} at each of {levels}"
+        )
     return f"undecided between {ends}: {_list_better(comparison)}{_blocks_words(comparison)}"
 
 
@@ -113,7 +115,7 @@ def _blocks_words(comparison: FlipFound) -> str:
     return f"; about {max(known)} blocks at a level would decide it" if known else ""
 
 
-def _opponent(comparison: FlipFound, better: str) -> str:
+def _find_opponent(comparison: FlipFound, better: str) -> str:
     return comparison.second if better == comparison.first else comparison.first
 
 

@@ -81,7 +81,7 @@ def where(loss: Loss) -> str:
     if not loss.messages:
         return ""
     dropped = places(loss.drops)
-    unexplained = loss.messages - _explained_messages(loss.drops)
+    unexplained = loss.messages - _count_explained_messages(loss.drops)
     if not dropped:
         return "Where they were lost is unknown: no drop was counted."
     rest = (
@@ -91,7 +91,7 @@ def where(loss: Loss) -> str:
     )
     cost = (
         f" (each request costs {loss.drops.recipients:,.0f} messages)"
-        if _unserved_requests(loss.drops) and _fans_out(loss.drops)
+        if _count_unserved_requests(loss.drops) and _fans_out(loss.drops)
         else ""
     )
     return f"Dropped: {'; '.join(dropped)}{cost}{rest}."
@@ -113,14 +113,14 @@ def places(drops: Drops) -> list[str]:
     return [text.format(count) for count, text in texts if count]
 
 
-def _unserved_requests(drops: Drops) -> int:
+def _count_unserved_requests(drops: Drops) -> int:
     """The requests that reach no recipient, as the server did not serve them."""
     return (drops.server or 0) + (drops.unserved or 0)
 
 
-def _explained_messages(drops: Drops) -> float:
+def _count_explained_messages(drops: Drops) -> float:
     """The messages that the counted drops cost: a request that is not served is lost to all its recipients."""
-    return _unserved_requests(drops) * drops.recipients + sum(
+    return _count_unserved_requests(drops) * drops.recipients + sum(
         count or 0 for count in (drops.generator, drops.unsent, drops.elsewhere)
     )
 

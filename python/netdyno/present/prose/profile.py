@@ -18,7 +18,7 @@ LITTLE = 0.02
 """A share of the time that is not worth a sentence."""
 FEW = 100
 """A number of samples below which a share says little."""
-_OF_RUNTIME: dict[Runtime, str] = {
+_RUNTIME_NOTES: dict[Runtime, str] = {
     "native": "",
     "go": "",
     "java": "frames of Java have names where the JDK is 17 or newer (-XX:+DumpPerfMapAtExit); what its interpreter "
@@ -28,7 +28,7 @@ _OF_RUNTIME: dict[Runtime, str] = {
     "python": "frames are those of the interpreter, not of Python's functions: for these take CPython 3.12 or newer, "
     "built with -fno-omit-frame-pointer",
 }
-assert set(_OF_RUNTIME) == set(get_args(Runtime))
+assert set(_RUNTIME_NOTES) == set(get_args(Runtime))
 
 
 def notes(profile: Profile) -> list[str]:
@@ -70,6 +70,6 @@ def notes(profile: Profile) -> list[str]:
             "of a thread: their lower frames are missing, as some code has no unwind tables or frame pointers, or the "
             "stack is deeper than the part that perf copies"
         )
-    if runtime_note := _OF_RUNTIME[profile.runtime]:
+    if runtime_note := _RUNTIME_NOTES[profile.runtime]:
         texts.append(runtime_note)
     return texts

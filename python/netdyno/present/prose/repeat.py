@@ -29,10 +29,14 @@ def commands(analysis: Analysis) -> tuple[Command, ...]:
     whole = Command("The whole run again", again(analysis.asked, analysis.about) + cluster_flag)
     report = Command("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
-    return (whole, report, *(_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()))
+    return (
+        whole,
+        report,
+        *(_build_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()),
+    )
 
 
-def _trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
+def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
     scenario = next(scenario for scenario in analysis.asked.scenarios if scenario.name == trial.scenario)
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
