@@ -107,7 +107,7 @@ def at_least(experiment: Experiment) -> Experiment:
 
 
 def at_most(experiment: Experiment) -> Experiment:
-    """The experiment with a fixed number of blocks: as many as it may have."""
+    """The experiment with as many blocks as it may have."""
     return _fix_blocks(experiment, most)
 
 

@@ -160,7 +160,7 @@ def _describe_loop(key: str, *, is_open: bool) -> str:
 
 def _check_client(where: str, settings: Settings) -> None:
     """Check that a client contestant can make the load. It is a closed loop, with one request in flight or `depth`
-    messages of a chat, or for `echo` an external load program, an open loop (protocol/client.md): what only the
+    messages of a chat, or for `echo` an external load program, an open loop (protocol/client.md). What only the
     generator can do is an error here and not a failure in the middle of a run."""
     if settings.client == GENERATOR:
         return

@@ -15,8 +15,7 @@ from netdyno.statistics.stats import Interval
 
 
 def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
-    """Convert the advice. `beside`: the first recommended contestant against each other one, as the ratio of their
-    metrics."""
+    """Convert the advice. `beside`: the ratio of the first recommended contestant's metric to each other one's."""
     findings = advice.findings
     first = advice.take[0] if advice.take else None
     rivals = [standing.contestant for standing in findings.standings if standing.contestant != first]

@@ -79,7 +79,7 @@ def _convert_contestant(about: About) -> Contestant:
 
 
 def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> Cell:
-    """Collect the figures of a cell, named as the same metrics of trials are, where there are such."""
+    """Collect the figures of a cell, named as the metrics of trials where these exist."""
     figures = {
         **_collect_load(findings, cell),
         **_collect_percentiles("", cell.response_ns),

@@ -53,8 +53,8 @@ class Cell(Frozen):
 
 class Trial(Frozen):
     """One trial; each retry is a trial too. `status` is its result, `reason` why it enters no figure where it enters
-    none, and `failed` names the audits that failed. `twin`: it belongs to the A/A control. `attempt` counts the tries,
-    which the harness makes on its own."""
+    none, and `failed` names the audits that failed. `twin`: it belongs to the A/A control. `attempt` counts the
+    harness's tries."""
 
     question: Name
     contestant: Name

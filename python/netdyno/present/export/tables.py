@@ -193,7 +193,7 @@ def as_markdown(export: Export) -> str:
 
 
 def _tabulate_ranking(question: Mapping[str, Any]) -> str:
-    """Draw a table for each group with the same cores, as contestants of different groups are not ranked together."""
+    """Draw a table for each group that is ranked together."""
     grounds = dict.fromkeys(contestant["ground"] for contestant in question["contestants"])
     return "\n\n".join(_tabulate_group(question, ground, several=len(grounds) > 1) for ground in grounds)
 

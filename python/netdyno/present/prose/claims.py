@@ -89,7 +89,7 @@ def _describe_need(verdict: Verdict | None) -> str:
 
 
 def why_open(check: Check, comparisons: int) -> str:
-    """Say why a check of a claim is open; empty where it is not. `comparisons`: how many the claim has."""
+    """Say why a check is open; empty where it is not. `comparisons`: the number of the claim's checks."""
     match check.why_open:
         case None:
             return ""

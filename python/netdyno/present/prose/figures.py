@@ -49,8 +49,7 @@ def missing_word(spot: Spot) -> str:
 
 
 def gaps(chart: Chart) -> tuple[str, ...]:
-    """List the contestants without a figure and the reason, with one entry for the cells with the same reason; few
-    cells are named."""
+    """List the contestants without a figure and the reason, one entry for each reason; a few with their cells."""
     cells = Counter(spot.contestant for spot in chart.spots)
     missing_spots: dict[tuple[str, str], list[Spot]] = {}
     for spot in chart.spots:

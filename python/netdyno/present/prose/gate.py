@@ -33,7 +33,7 @@ def title(line: Line) -> str:
 
 
 def margin(line: Line) -> str:
-    """The margin, with the sign in which the metric may be worse."""
+    """The margin, with the sign of a worse metric."""
     worse = quantities.MINUS if METRICS[line.metric].better == "higher" else "+"
     return f"{worse}{share(line.margin)}"
 

@@ -241,7 +241,7 @@ class Speech:
 
 
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
-    """Say for which contestants the answer holds, where some are ranked separately for cores, loss or faults."""
+    """Name the contestants that the answer covers, where cores, loss or faults separate some."""
     group = findings.ground.group_of(decision.among[0])
     kinds = {standing.kind for standing in findings.standings if standing.ground == group}
     subject = "all of them" if len(decision.among) > 1 else "it"
@@ -427,7 +427,7 @@ def evidence(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
-    """Compare the CPU, switches, memory and threads of the first and the last at the heaviest level."""
+    """Compare the first and the last at the heaviest level."""
     group = findings.ground.group_of(findings.decision.among[0]) if findings.decision.among else 0
     standings = [standing for standing in findings.standings if standing.ground == group]
     if len(standings) < 2 or not findings.levels:
@@ -639,7 +639,7 @@ def _list_unsteady(findings: ScenarioFindings) -> list[str]:
 
 
 def _list_added_options(findings: ScenarioFindings) -> list[str]:
-    """List the options that the harness added to those of the cell, and the contestants that got them."""
+    """List the options that the harness added, with their contestants."""
     texts = [
         f"{added.option} {added.value} ({quantities.listed(added.contestants)})" for added in findings.added_options
     ]

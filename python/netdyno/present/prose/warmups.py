@@ -7,7 +7,7 @@ from netdyno.trial.warm_up import words
 
 
 def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
-    """Return a sentence for every contestant with a warm-up of its own."""
+    """Return a sentence for each such contestant."""
     return tuple(
         f"W{words(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."
         for warmup in findings.warmups
