@@ -1,10 +1,10 @@
-"""Whether a series kept its level: a drift, a step, a wandering, each with its size and with a test of whether it is
-more than noise. Pure functions.
+"""Tests of whether a series kept its level: a drift, a step, a wandering, each with its size and with a test of whether
+it is more than noise. Pure functions.
 
 Points of a time series depend on each other, so a plain t-test sees movement everywhere. All are tested with the error
 that an autoregressive series of first order has (its correlation corrected for the fit: Kendall 1954, Biometrika
-41:403), against limits that were simulated for short series (docs/adr/stationary.md). A wandering, which may go up and
-come back, is also what strong correlation looks like: there the augmented Dickey-Fuller test decides.
+41:403), against limits that were simulated for short series (docs/adr/stationary.md). Strong correlation also looks
+like a wandering, which may go up and come back: there the augmented Dickey-Fuller test decides.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from netdyno.statistics.stats import Floats
 
 LEAST_POINTS = 8
-"""Below this, a step of three points beside the rest leaves no error to hold it against."""
+"""Below this, a step of three points leaves too few points to estimate the error."""
 LEAST_SIDE = 3
 LEAST_POINTS_OF_A_WALK = 20
 """Below this, the Dickey-Fuller test takes noise for a random walk as often as not."""
 MOST_CORRELATION = 0.9
 QUARTERS = 4
 NOTHING = 1e-9
-"""What arithmetic makes of nothing."""
+"""The rounding error of a figure that is 0."""
 
 
 class UnitRoot(NamedTuple):
@@ -36,10 +36,10 @@ class UnitRoot(NamedTuple):
 
 
 class Movement(NamedTuple):
-    """How a level moved. `share`: by how much, over the mean of the series; a drift's from the first point to the last,
+    """A movement of a level. `share`: its size over the mean of the series; a drift's from the first point to the last,
     a step's from one side to the other, a wandering's between the highest and the lowest quarter. `t` is the test's
-    statistic, `limit` what noise hardly exceeds; `after`: the points before the step; `root`: the second test of a
-    wandering, where the first had found one."""
+    statistic, `limit` the value that noise hardly exceeds; `after`: the points before the step; `root`: the second test
+    of a wandering, where the first had found one."""
 
     kind: Literal["drift", "step", "wandering"]
     share: float
@@ -50,7 +50,7 @@ class Movement(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Noise does not explain it."""
+        """Whether noise does not explain it."""
         return abs(self.t) > self.limit and (self.root is None or self.root.statistic > self.root.limit)
 
     @property
@@ -61,41 +61,41 @@ class Movement(NamedTuple):
 
 
 def movements(series: Floats) -> tuple[Movement, ...]:
-    """All that can be judged of a series: none where it is too short or its mean is not above 0."""
+    """Return the movements of a series that can be judged: none where it is too short or its mean is not above 0."""
     if len(series) < LEAST_POINTS or series.mean() <= 0:
         return ()
-    found = (drift(series), step(series))
-    return (*found, wandering(series)) if len(series) >= LEAST_POINTS_OF_A_WALK else found
+    judged = (drift(series), step(series))
+    return (*judged, wandering(series)) if len(series) >= LEAST_POINTS_OF_A_WALK else judged
 
 
 # --- drift and step ----------------------------------------------------------------------------------------------
 
 
 def drift_limit(points: int) -> float:
-    """What |t| of a drift exceeds in 1% of series that have none, at a correlation of 0.5; simulated."""
+    """Return the limit that |t| of a drift exceeds in 1% of series without one, at a correlation of 0.5; simulated."""
     return 2.6 + 38 / (points + 4)
 
 
 def step_limit(points: int) -> float:
-    """The same for the highest |t| of all steps."""
+    """Return the same limit for the highest |t| of all steps."""
     return 3.4 + 100 / (points + 20)
 
 
 def drift(series: Floats) -> Movement:
-    """A straight line by least squares."""
+    """Fit a straight line by least squares."""
     points = len(series)
     time = np.arange(points) - (points - 1) / 2
     spread = float(time @ time)
     slope = float(time @ series) / spread
     residuals = series - series.mean() - slope * time
     share = slope * (points - 1) / float(series.mean())
-    t = _t(slope, residuals, spread) if abs(share) > NOTHING else 0.0
-    return Movement("drift", share, t, drift_limit(points))
+    statistic = _compute_t(slope, residuals, spread) if abs(share) > NOTHING else 0.0
+    return Movement("drift", share, statistic, drift_limit(points))
 
 
 def step(series: Floats) -> Movement:
-    """The one step that explains most: the likelihood-ratio test for a change of the mean at an unknown time (Hawkins
-    1977, Journal of the American Statistical Association 72:180)."""
+    """Find the one step that explains most: the likelihood-ratio test for a change of the mean at an unknown time
+    (Hawkins 1977, Journal of the American Statistical Association 72:180)."""
     points = len(series)
     side = max(LEAST_SIDE, points // 10)
     before = np.arange(side, points - side + 1)
@@ -107,20 +107,22 @@ def step(series: Floats) -> Movement:
     after, height = int(before[best]), float(right[best] - left[best])
     residuals = series - np.where(np.arange(points) < after, left[best], right[best])
     share = height / float(series.mean())
-    t = _t(height, residuals, float(weight[best])) if abs(share) > NOTHING else 0.0
-    return Movement("step", share, t, step_limit(points), after)
+    statistic = _compute_t(height, residuals, float(weight[best])) if abs(share) > NOTHING else 0.0
+    return Movement("step", share, statistic, step_limit(points), after)
 
 
-def _t(effect: float, residuals: Floats, weight: float, fitted: int = 2, most: float = MOST_CORRELATION) -> float:
-    """An effect over its standard error: that of independent residuals, of which so many parameters were fitted, times
-    what their correlation makes of it, sqrt((1 + r) / (1 - r)), for an r of `most` at the most. What fitting takes from
-    r is given back."""
+def _compute_t(
+    effect: float, residuals: Floats, weight: float, fitted: int = 2, most: float = MOST_CORRELATION
+) -> float:
+    """Return an effect over its standard error: that of independent residuals after `fitted` parameters were fitted,
+    times the factor of their correlation, sqrt((1 + r) / (1 - r)), for an r of at most `most`. r is corrected for its
+    loss by the fit."""
     points = len(residuals)
     squares = float(residuals @ residuals)
     if math.sqrt(squares / weight) <= NOTHING * abs(effect):  # it fits exactly, but for the arithmetic
         return math.copysign(math.inf, effect)
-    found = float(residuals[1:] @ residuals[:-1]) / squares
-    correlation = min(max(found + fitted / 2 * (1 + 4 * found) / points, 0.0), most)
+    lag_correlation = float(residuals[1:] @ residuals[:-1]) / squares
+    correlation = min(max(lag_correlation + fitted / 2 * (1 + 4 * lag_correlation) / points, 0.0), most)
     error = math.sqrt(squares / (points - fitted) / weight * (1 + correlation) / (1 - correlation))
     return effect / error
 
@@ -131,13 +133,13 @@ UNIT_ROOT_SURFACE = (-2.86154, -2.8903, -4.234, -40.040)
 """The 5% point of the Dickey-Fuller test with a constant over T observations is the sum of b_k / T^k: MacKinnon 2010,
 Critical Values for Cointegration Tests, Queen's Economics Department working paper 1227, table 2."""
 USUAL_CORRELATION = 0.5
-"""What a level may have of itself. More is for the Dickey-Fuller test to say whether there is a level at all."""
+"""The correlation that a level may have. Beyond it the Dickey-Fuller test decides whether there is a level at all."""
 
 
 def wandering(series: Floats) -> Movement:
-    """Whether the series behaves as a random walk does, which may come back to where it was: quarters of it differ, and
-    a unit root is not rejected at 5%. The highest of four lies beyond the lowest by less than the best of all steps
-    does, so that the limit of a step serves."""
+    """Test whether the series behaves as a random walk, which may come back to where it was: its quarters differ, and a
+    unit root is not rejected at 5%. The highest of four quarters exceeds the lowest by less than the best of all steps
+    does, so the limit of a step serves."""
     points = len(series)
     quarters = np.array_split(series, QUARTERS)
     means = [float(quarter.mean()) for quarter in quarters]
@@ -146,19 +148,19 @@ def wandering(series: Floats) -> Movement:
     if share <= NOTHING:
         return Movement("wandering", share, 0.0, step_limit(points))
     residuals = np.concatenate([quarter - mean for quarter, mean in zip(quarters, means, strict=True)])
-    t = _t(height, residuals, points / QUARTERS / 2, QUARTERS, USUAL_CORRELATION)
-    found = Movement("wandering", share, t, step_limit(points))
-    return found._replace(root=unit_root(series)) if found.proven else found
+    statistic = _compute_t(height, residuals, points / QUARTERS / 2, QUARTERS, USUAL_CORRELATION)
+    movement = Movement("wandering", share, statistic, step_limit(points))
+    return movement._replace(root=unit_root(series)) if movement.proven else movement
 
 
 def unit_root(series: Floats) -> UnitRoot:
-    """The test with a constant; the number of lags is Akaike's choice from none to Schwert's 12 (n/100)^(1/4) (1989,
+    """Do the test with a constant; the number of lags is Akaike's choice from none to Schwert's 12 (n/100)^(1/4) (1989,
     Journal of Business and Economic Statistics 7:147), and at most a quarter of the points."""
     points = len(series)
     scaled = (series - series.mean()) / series.std()
     most = min(int(12 * (points / 100) ** 0.25), points // 4)
-    lags = min(range(most + 1), key=lambda lags: _dickey_fuller(scaled, lags, most).criterion)
-    chosen = _dickey_fuller(scaled, lags, lags)
+    lags = min(range(most + 1), key=lambda count: _test_unit_root(scaled, count, most).criterion)
+    chosen = _test_unit_root(scaled, lags, lags)
     limit = sum(value / chosen.rows**power for power, value in enumerate(UNIT_ROOT_SURFACE))
     return UnitRoot(chosen.statistic, limit, lags)
 
@@ -169,9 +171,9 @@ class _Regression(NamedTuple):
     rows: int
 
 
-def _dickey_fuller(series: Floats, lags: int, skipped: int) -> _Regression:
-    """Regress each change on the value before it, a constant and the last changes, leaving the first ones out; and
-    Akaike's criterion of that."""
+def _test_unit_root(series: Floats, lags: int, skipped: int) -> _Regression:
+    """Regress each change on the value before it, a constant and the last changes, without the first `skipped` changes;
+    with Akaike's criterion of that."""
     changes = np.diff(series)
     rows = np.arange(skipped, len(changes))
     known = np.column_stack([series[rows], np.ones(len(rows)), *(changes[rows - lag] for lag in range(1, lags + 1))])

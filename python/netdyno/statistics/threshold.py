@@ -1,4 +1,4 @@
-"""The capacity of one block, of which each rate was measured once. Pure functions."""
+"""The capacity of one block in which each rate was measured once. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,34 +21,37 @@ class Measured:
 
 @dataclass(frozen=True)
 class Capacity:
-    """In messages per second; `bound` says where it lies beyond the rates that were tried, of which it is then the
-    highest or the lowest."""
+    """A capacity in messages per second. With a `bound`, it lies beyond the rates that were tried, and `rate_hz` is the
+    highest or the lowest of them."""
 
     rate_hz: float
     bound: Bound = ""
 
 
 def capacity(measured: Sequence[Measured], limit_ns: float | None) -> Capacity:
-    """The place among the rates that parts those where the objective held from those where it failed with the fewest
-    exceptions, and the lower one of such places: a single failure far below, or a single success far above, moves
-    nothing. Between the two rates there, the latency tells where on the way its limit was crossed, on logarithmic
-    scales. Something was measured."""
-    rates = sorted(measured, key=lambda one: one.rate_hz)
-    holds = min(range(len(rates) + 1), key=lambda count: _exceptions(rates, count))
+    """Return the boundary that separates the rates where the objective held from those where it failed with the fewest
+    exceptions; of several, the lowest. So a single failure far below, or a single success far above, moves nothing. The
+    latency interpolates, on logarithmic scales, where its limit was crossed between the two rates at the boundary.
+    `measured` must not be empty."""
+    rates = sorted(measured, key=lambda measurement: measurement.rate_hz)
+    holds = min(range(len(rates) + 1), key=lambda count: _count_exceptions(rates, count))
     if holds == 0:
         return Capacity(rates[0].rate_hz, "below")
     if holds == len(rates):
         return Capacity(rates[-1].rate_hz, "at least")
-    return Capacity(_crossing(rates[holds - 1], rates[holds], limit_ns))
+    return Capacity(_interpolate_crossing(rates[holds - 1], rates[holds], limit_ns))
 
 
-def _exceptions(rates: Sequence[Measured], count: int) -> int:
-    """How many outcomes speak against the first `count` rates holding and the others not."""
-    return sum(not one.held for one in rates[:count]) + sum(one.held for one in rates[count:])
+def _count_exceptions(rates: Sequence[Measured], count: int) -> int:
+    """Count the outcomes that contradict "the first `count` rates hold and the rest fail"."""
+    return sum(not measurement.held for measurement in rates[:count]) + sum(
+        measurement.held for measurement in rates[count:]
+    )
 
 
-def _crossing(below: Measured, above: Measured, limit_ns: float | None) -> float:
-    """The lower rate where the latency does not cross the limit between the two, as in an overload that it hides."""
+def _interpolate_crossing(below: Measured, above: Measured, limit_ns: float | None) -> float:
+    """Return the rate at which the latency crosses the limit; the lower rate where it does not cross it between the
+    two, as in an overload that the latency hides."""
     low, high = below.latency_ns, above.latency_ns
     if limit_ns is None or low is None or high is None or not 0 < low < limit_ns <= high:
         return below.rate_hz
