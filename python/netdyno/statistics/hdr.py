@@ -22,15 +22,15 @@ from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE
 
 COOKIE_BASE_MASK = 0xFFFFFF0F
 _MOST_BUCKETS = 1 << 23
-"""Of 64 bits with five digits."""
+"""The buckets of 64-bit values with five digits."""
 _MOST_OCTETS = 9
-"""Of a number."""
+"""The octets of a number."""
 _MOST_BYTES = _MOST_OCTETS * _MOST_BUCKETS
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of values: `highest[i]` is the highest value (ns) of bucket i, `counts[i]` how many fell there."""
+    """Counts of values: `highest[i]` is the highest value (ns) of bucket i, `counts[i]` the number of its values."""
 
     highest: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -42,8 +42,8 @@ class Histogram:
 
 @functools.lru_cache(maxsize=4096)
 def decode(text: str) -> Histogram:
-    """The non-empty buckets of an encoded histogram, in rising order. Raises HistogramError. A report asks for the same
-    ones again and again, so they are kept: some 5 KB each, which nobody may change."""
+    """Decode the non-empty buckets of an encoded histogram, in rising order. Raises HistogramError. Results are cached,
+    for a report needs the same ones again and again: some 5 KB each, and read-only."""
     try:
         outer = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">Ii", outer)
@@ -55,7 +55,7 @@ def decode(text: str) -> Histogram:
         raise HistogramError(f"cookie {cookie:#x} is not that of HDR V2 compressed")
     if inner & COOKIE_BASE_MASK != PLAIN_COOKIE & COOKIE_BASE_MASK or offset != 0 or not 1 <= digits <= 5:
         raise HistogramError(f"unsupported HDR header: cookie {inner:#x}, offset {offset}, {digits} digits")
-    index, counts = _counts(plain[HEADER.size : HEADER.size + payload])
+    index, counts = _decode_counts(plain[HEADER.size : HEADER.size + payload])
     highest = _highest_equivalent(index, digits, max(lowest, 1))
     if (highest < 0).any() or (highest[1:] <= highest[:-1]).any():
         raise HistogramError("the buckets do not rise")
@@ -64,9 +64,9 @@ def decode(text: str) -> Histogram:
     return Histogram(highest, counts)
 
 
-def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Indices and counts of the non-empty buckets."""
-    numbers = _numbers(payload)
+def _decode_counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return indices and counts of the non-empty buckets."""
+    numbers = _decode_numbers(payload)
     ends = np.cumsum(np.where(numbers < 0, -np.maximum(numbers, -_MOST_BUCKETS - 1), 1))
     if ends.max(initial=0) > _MOST_BUCKETS:
         raise HistogramError("there are more buckets than values")
@@ -74,8 +74,8 @@ def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return ends[counted] - 1, numbers[counted].astype(np.float64)
 
 
-def _numbers(payload: bytes) -> NDArray[np.int64]:
-    """The numbers of ZigZag LEB128."""
+def _decode_numbers(payload: bytes) -> NDArray[np.int64]:
+    """Decode the numbers of ZigZag LEB128."""
     octets = np.frombuffer(payload, dtype=np.uint8)
     is_last = octets < 0x80
     if np.count_nonzero(is_last) > _MOST_BUCKETS:
@@ -96,7 +96,7 @@ def _numbers(payload: bytes) -> NDArray[np.int64]:
 
 
 def _highest_equivalent(index: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
-    """The highest value of each bucket, by HdrHistogram's log-linear layout."""
+    """Return the highest value of each bucket, by HdrHistogram's log-linear layout."""
     unit_magnitude = lowest.bit_length() - 1
     half_magnitude = (2 * 10**digits - 1).bit_length() - 1
     half = 1 << half_magnitude
@@ -109,8 +109,12 @@ def _highest_equivalent(index: NDArray[np.int64], digits: int, lowest: int) -> N
 
 
 def align(histograms: Sequence[Histogram]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """All buckets that any of them fills, and one row of counts per histogram: row sums are merges."""
-    highest = np.unique(np.concatenate([h.highest for h in histograms])) if histograms else np.array([], dtype=np.int64)
+    """Return all buckets that any histogram fills, and one row of counts per histogram: row sums are merges."""
+    highest = (
+        np.unique(np.concatenate([histogram.highest for histogram in histograms]))
+        if histograms
+        else np.array([], dtype=np.int64)
+    )
     rows = np.zeros((len(histograms), len(highest)))
     for row, histogram in zip(rows, histograms, strict=True):
         row[np.searchsorted(highest, histogram.highest)] = histogram.counts
@@ -118,7 +122,7 @@ def align(histograms: Sequence[Histogram]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def merge(histograms: Sequence[Histogram]) -> Histogram:
-    """One histogram of everything that was counted in any."""
+    """Merge the counts of all histograms into one."""
     highest, rows = align(histograms)
     return Histogram(highest, np.asarray(rows.sum(axis=0)))
 
@@ -129,11 +133,11 @@ def percentiles(
     percents: Sequence[float],
     times: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """The values at some percentiles, one row for each, of several merges of `rows` (as from `align`), one column for
-    each; NaN for an empty one.
+    """Return the values at percentiles (one row for each) of several merges of `rows` as from `align` (one column for
+    each); NaN for an empty merge.
 
-    Each row of `times` is one merge: how often each histogram enters it; without it, each histogram stands alone. The
-    merged cumulative counts are linear in the histograms', so a binary search needs a few of them and not all.
+    Each row of `times` is one merge: how often each histogram enters it. Without `times`, each histogram stands alone.
+    The merged cumulative counts are linear in the histograms', so a binary search needs only a few of them.
     """
     if times is None:
         times = np.eye(len(rows))
@@ -143,7 +147,7 @@ def percentiles(
     totals = times @ cumulative[:, -1]
     shares = np.asarray(percents)[:, np.newaxis] / 100
     rank = np.minimum(np.maximum(np.floor(shares * totals + 0.5), 1), totals)  # of an empty merge 0, which is reached
-    low, high = (np.repeat(bound, len(times), axis=1) for bound in _bounds(cumulative, shares))
+    low, high = (np.repeat(bound, len(times), axis=1) for bound in _find_bounds(cumulative, shares))
     by_bucket = np.ascontiguousarray(cumulative.T)
     while (low < high).any():
         middle = (low + high) // 2
@@ -152,28 +156,29 @@ def percentiles(
     return np.where(totals > 0, highest[low].astype(np.float64), np.nan)
 
 
-def _bounds(
+def _find_bounds(
     cumulative: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last bucket that a percentile of any merge can lie in: below the one every histogram has fewer
-    counts than half before its own rank, from the other on every one has half more, whatever a rank is rounded to."""
+    """Return the first and the last bucket in which a percentile of any merge can lie. Below the first, the count of
+    every histogram is less than its own rank by more than a half; from the last on, it is a half above. So the rounding
+    of a rank does not matter."""
     counts = cumulative[:, -1]
     ranks = shares * counts
     last = cumulative.shape[1] - 1
     low = np.min(
-        [np.searchsorted(row, own - 0.5, side="right") for row, own in zip(cumulative, ranks.T, strict=True)], axis=0
+        [np.searchsorted(row, rank - 0.5, side="right") for row, rank in zip(cumulative, ranks.T, strict=True)], axis=0
     )
-    high = np.max([np.searchsorted(row, own + 0.5) for row, own in zip(cumulative, ranks.T, strict=True)], axis=0)
+    high = np.max([np.searchsorted(row, rank + 0.5) for row, rank in zip(cumulative, ranks.T, strict=True)], axis=0)
     return np.minimum(low, last)[:, np.newaxis], np.minimum(high, last)[:, np.newaxis]
 
 
 def percentile(histogram: Histogram, percent: float) -> float:
-    """The value (ns) that this many percent of the counts do not exceed; NaN when empty."""
+    """Return the value (ns) that this many percent of the counts do not exceed; NaN when empty."""
     return curve(histogram, [percent])[0]
 
 
 def curve(histogram: Histogram, percents: Sequence[float]) -> list[float]:
-    """`percentile` at each of several points, for the work of one."""
+    """Return `percentile` at each of several points, for the work of one."""
     if not histogram.count:
         return [float("nan")] * len(percents)
     cumulative = np.cumsum(histogram.counts)

@@ -1,4 +1,4 @@
-"""A log-linear histogram of nanoseconds, recorded in Python: the same as lib/measure/histogram.hpp, in its own words.
+"""A log-linear histogram of nanoseconds, recorded in Python: the counterpart of lib/measure/histogram.hpp.
 
 Values from 1 ns to 1 h with 3 significant digits (HdrHistogram by Gil Tene), encoded as HDR V2, compressed, in base64.
 `netdyno.statistics.hdr` reads them. No numpy here: a program that only records starts without it."""
@@ -24,7 +24,7 @@ HEADER = struct.Struct(">Iiiiqqd")
 
 
 class HistogramError(ValueError):
-    """A text is not an HDR V2 histogram of the shape this project writes. (It stands here for who has no numpy.)"""
+    """A text is not an HDR V2 histogram of the shape this project writes. It is defined here to need no numpy."""
 
 
 class Histogram:
@@ -52,30 +52,31 @@ class Histogram:
         return self._sum / self.count if self.count else 0.0
 
     def at(self, percentile: float) -> int:
-        """The value that `percentile` (0 to 100) of all do not exceed, rounded as the package does; 0 when empty."""
+        """Return the value that `percentile` (0 to 100) of all do not exceed, rounded as the package does; 0 when
+        empty."""
         return self.percentiles(percentile)[0]
 
     def percentiles(self, *percents: float) -> list[int]:
-        """The values at several percentiles, given in rising order."""
+        """Return the values at several percentiles, given in rising order."""
         ranks = [max(int(percent * self.count / 100 + 0.5), 1) for percent in percents]
         values: list[int] = []
         seen = 0
         for index in sorted(self._counts):
             seen += self._counts[index]
             while len(values) < len(ranks) and seen >= ranks[len(values)]:
-                values.append(_highest_equivalent(index))
+                values.append(_find_highest_equivalent(index))
         return values or [0] * len(percents)
 
     def encode(self) -> str:
-        """The HdrHistogram V2 format: compressed with zlib, in base64."""
-        counts = b"".join(_zigzag(number) for number in self._runs())
+        """Encode in the HdrHistogram V2 format: compressed with zlib, in base64."""
+        counts = b"".join(_encode_zigzag(number) for number in self._runs())
         cookie = PLAIN_COOKIE | NO_WORD_SIZE
         header = HEADER.pack(cookie, len(counts), 0, SIGNIFICANT_DIGITS, 1, HIGHEST, 1.0)
         body = zlib.compress(header + counts)
         return base64.b64encode(struct.pack(">Ii", COMPRESSED_COOKIE | NO_WORD_SIZE, len(body)) + body).decode()
 
     def _runs(self) -> Iterator[int]:
-        """The counts in the order of their values, and each run of n zeros between them as -n."""
+        """Yield the counts in the order of their values, and each run of n zeros between them as -n."""
         position = 0
         for index in sorted(self._counts):
             if index > position:
@@ -84,7 +85,7 @@ class Histogram:
             position = index + 1
 
 
-def _highest_equivalent(index: int) -> int:
+def _find_highest_equivalent(index: int) -> int:
     half = 1 << HALF_MAGNITUDE
     if index < 2 * half:
         return index
@@ -92,8 +93,8 @@ def _highest_equivalent(index: int) -> int:
     return ((index % half + half + 1) << bucket) - 1
 
 
-def _zigzag(number: int) -> bytes:
-    """The format's LEB128 has at most 9 bytes: the ninth carries eight bits."""
+def _encode_zigzag(number: int) -> bytes:
+    """Encode a number in the format's LEB128. It has at most 9 bytes: the ninth carries eight bits."""
     value = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while value > 0x7F and len(encoded) < 8:

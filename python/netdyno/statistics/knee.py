@@ -1,4 +1,4 @@
-"""Where a curve of latency over rate bends. Pure."""
+"""The bend of a curve of latency over rate. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 LEAST_POINTS = 4
 LEAST_BEND = 0.1
-"""Of the unit square: a curve that stays closer to its chord has no knee."""
+"""A share of the unit square: a curve that stays closer to its chord has no knee."""
 
 
 def knee(points: Sequence[tuple[float, float]]) -> float | None:
-    """The rate at the knee of (rate, latency), in rising order of rates: the point farthest below the chord from the
-    first to the last, with the rate and the logarithm of the latency each scaled to 0..1 (Kneedle of Satopaa et al.
+    """Return the rate at the knee of (rate, latency), in rising order of rates: the point farthest below the chord from
+    the first to the last, with the rate and the logarithm of the latency each scaled to 0..1 (Kneedle of Satopaa et al.
     2011, ICDCSW, for a rising convex curve, without smoothing). None where the curve is too short or hardly bends."""
     if len(points) < LEAST_POINTS:
         return None
