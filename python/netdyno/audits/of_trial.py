@@ -1,4 +1,4 @@
-"""Checks that can strike out a trial, beside those the generator makes on its own figures. Pure functions."""
+"""Checks that can make a trial invalid, beside those of the generator on its own figures. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
 
 HARNESS_CORE_SHARE = 0.02
 HARNESS_FLOOR_S = 0.01
-"""What two readings and a redraw may cost in all, however short the window: the 2% of half a second."""
+"""The CPU that two readings and a redraw may cost in all, however short the window: 2% of half a second."""
 
 STEAL_SHARE = 0.02
-"""Of the time of all cores that the harness may use."""
+"""A share of the time of all cores that the harness may use."""
 STEAL_FLOOR_S = 0.025
-"""Two ticks of /proc/stat and no third: they stand for less, and nothing shorter can be told from nothing."""
+"""Two ticks of /proc/stat and no third: they stand for less, and a shorter time cannot be distinguished from 0."""
 FOREIGN_SHARE = 0.03
 FOREIGN_MOST_CORES = 0.5
-"""The share of a machine with many cores would hide a process that never rests. docs/adr/foreign-load.md has the
+"""On a machine with many cores, the share alone would hide a process that never rests. docs/adr/foreign-load.md has the
 measurements behind these bounds."""
 FOREIGN_FLOOR_S = 0.03
 """Idle time is counted in ticks of 10 ms for each core, so that a short window says little of a little load."""
 FOREIGN_SWITCH_S = 2e-6
-"""What the kernel may use for itself at each context switch on its way into idleness and out of it (1.3 us here)."""
+"""The CPU time of the kernel itself at each context switch into idleness and out of it (1.3 us here)."""
 NEIGHBOUR_FACTOR = 1.25
-"""Beside a neighbour that stays, others may take this many times the most that it took: what is beyond is a burst."""
+"""Beside a neighbour that stays, others may take this many times the most that it took: more is a burst."""
 
 
 def died(how: str) -> Audit:
-    """Whether the server ended by itself, or never stood; `how` says it, and is empty where it did not."""
+    """Check that the server neither ended by itself nor failed to start; `how` describes it, and is empty otherwise."""
     return Audit(name="died", passed=not how, detail=how or "the server ran until it was asked to end")
 
 
 def left_behind(names: Sequence[str], more: int = 0) -> Audit:
-    """Whether what the server had started outlived it: those that were ended with the trial, by their names, and so
-    many `more` that whoever stood in for it has ended."""
+    """Check that no program that the server had started outlived it. `names`: those that were ended with the trial;
+    `more`: the number that a stand-in for the server has ended."""
     count = len(names) + more
     if not count:
         return Audit(name="left_behind", passed=True, detail="no program outlived the server")
@@ -47,8 +47,8 @@ def left_behind(names: Sequence[str], more: int = 0) -> Audit:
 
 
 def server_alive(check: LoadResult | None, check_error: str) -> Audit:
-    """At the end a fresh connection gets true answers. `check` is the closing check's result, or None with
-    `check_error` saying why there is none."""
+    """Check that at the end a fresh connection gets true answers. `check` is the closing check's result, or None; then
+    `check_error` has the reason."""
     if check is None:
         return Audit(name="server_alive", passed=False, detail=f"the closing check failed: {check_error}")
     untrue = [
@@ -60,63 +60,68 @@ def server_alive(check: LoadResult | None, check_error: str) -> Audit:
 
 
 def no_totals() -> Audit:
-    """What `server_totals` says of a server of the user's own, which knows nothing of a contestant's contract."""
+    """The audit `server_totals` of a server of the user's own, which knows nothing of a contestant's contract."""
     detail = "not judged: your own server reports no totals to netdyno"
     return Audit(name="server_totals", passed=True, detail=detail)
 
 
 ABOUT_THE_GENERATOR = "generator"
-"""The audit that asks whether the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
+"""The audit that checks that the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
 
 
 def of_client(own: Sequence[Audit]) -> tuple[Audit, ...]:
-    """A client contestant's own audits. That which asks whether a generator can be trusted strikes nothing out here,
-    and says so: the client is compared and not the instrument."""
+    """Return a client contestant's own audits. The one about the generator always passes and says so, because here the
+    client is compared and is not the instrument."""
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"not judged, because the client is what is compared: {one.detail}")
-        if one.name == ABOUT_THE_GENERATOR
-        else one
-        for one in own
+        Audit(
+            name=audit.name, passed=True, detail=f"not judged, because the client is what is compared: {audit.detail}"
+        )
+        if audit.name == ABOUT_THE_GENERATOR
+        else audit
+        for audit in own
     )
 
 
 def on_shared_cores(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]:
-    """The audits of a generator that shares its cores with the server. Its lags are told and not judged: they hold the
-    wait for cores that the server has, which is what was asked for. Where it is at its limit, it is so here too."""
+    """Return the audits of a generator that shares its cores with the server. Its lags are reported and not judged:
+    they include the wait for cores that the server has, as was requested. The limit of the generator is still
+    judged."""
     cores, used = load.generator.cores, load.generator.cores_used
     if outcomes.busiest(load) >= outcomes.SATURATED or 0 < outcomes.SATURATED * cores <= used:
         return tuple(own)
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"lags not judged, because server and load share cores: {one.detail}")
-        if one.name == ABOUT_THE_GENERATOR and not one.passed
-        else one
-        for one in own
+        Audit(
+            name=audit.name, passed=True, detail=f"lags not judged, because server and load share cores: {audit.detail}"
+        )
+        if audit.name == ABOUT_THE_GENERATOR and not audit.passed
+        else audit
+        for audit in own
     )
 
 
 def with_failed_connects(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]:
-    """The audits of a load whose failed connects are what is measured: those that were established, some at least, make
+    """Return the audits of a load whose failed connects are measured: the established connections, some at least, make
     up the crowd, and none of them may end early."""
     ended_early = load.errors.get("closed_by_server", 0) + load.errors.get("reset", 0)
     crowd = load.connections.established > 1 and ended_early == 0
     return tuple(
-        Audit(name=one.name, passed=True, detail=f"not judged, because failed connects are counted: {one.detail}")
-        if one.name == "connections" and crowd
-        else one
-        for one in own
+        Audit(name=audit.name, passed=True, detail=f"not judged, because failed connects are counted: {audit.detail}")
+        if audit.name == "connections" and crowd
+        else audit
+        for audit in own
     )
 
 
 def server_totals(
     totals: Mapping[str, int], loads: Sequence[LoadResult], ended: str, *, failed_connects: bool = False
 ) -> Audit:
-    """The server's own count, printed as it ends, agrees with what the generators sent, received and opened.
+    """Check that the server's own count, printed as it ends, agrees with what the generators sent, received and opened.
 
-    Bytes are compared only where no generator gave up on a message: bytes under way at a close count on one side; and
-    only of streams: a datagram to a group is sent once and received many times; and of what counts over its whole life,
-    which the load program of others does not. A client contestant connects again after a failure. With
-    `failed_connects`, the server may have had some that the client had given up; and tcpkali makes one more, to find
-    its own address."""
+    Bytes are compared only where no generator gave up on a message (bytes under way at a close count on one side), only
+    for streams (a datagram to a group is sent once and received many times), and only where the load counts over its
+    whole life, which a foreign load program does not. A client contestant connects again after a failure. With
+    `failed_connects`, the server may have had connections that the client had given up; and tcpkali makes one more, to
+    find its own address."""
     problems: list[str] = [] if not ended else [f"it ended with {ended}"]
     if not totals:
         problems.append("no line of totals after SIGTERM")
@@ -127,10 +132,10 @@ def server_totals(
         and not any(load.errors.values())
         for load in loads
     )
-    expected = {"protocol_errors": 0, "connections": sum(_connected(load) for load in loads)}
+    expected = {"protocol_errors": 0, "connections": sum(_count_connections(load) for load in loads)}
     if complete:
         expected["bytes_in"] = sum(load.bytes.sent for load in loads)
-        if not any(load.plan.slow_readers for load in loads):  # what those have heard is not counted
+        if not any(load.plan.slow_readers for load in loads):  # their received bytes are not counted
             expected["bytes_out"] = sum(load.bytes.received for load in loads)
     may_have_more = failed_connects or any(load.instrument for load in loads)
     problems += [
@@ -145,19 +150,19 @@ def server_totals(
     )
 
 
-def _connected(load: LoadResult) -> int:
-    """Connections over the whole life of a generator or client."""
+def _count_connections(load: LoadResult) -> int:
+    """Count the connections over the whole life of a generator or client."""
     return load.connections.established + (load.client.recovered if load.client else 0)
 
 
 def completed(load: LoadResult) -> Audit:
-    """Something was answered within the window: else there is no figure to believe or to doubt."""
+    """Check that some message was answered within the window: else there is no figure to believe or to doubt."""
     count = load.requests.completed
     return Audit(name="completed", passed=count > 0, detail=f"{count} messages were answered within the window")
 
 
 def harness_quiet(server: ServerObservation) -> Audit:
-    """The harness itself stayed out of the way: below 2% of a core over the window, the live display included."""
+    """Check that the harness itself used less than 2% of a core over the window, the live display included."""
     limit_s = max(HARNESS_CORE_SHARE * server.window_s, HARNESS_FLOOR_S)
     detail = (
         f"the harness used {server.harness_cpu_s * 1e3:.1f} ms of CPU over the window (limit {limit_s * 1e3:.1f} ms)"
@@ -167,14 +172,15 @@ def harness_quiet(server: ServerObservation) -> Audit:
 
 WINDOW_SHARE = 0.1
 WINDOW_FLOOR_S = 0.03
-"""How far the time between the two readings may be off the window: a reading is late when the harness gets no core."""
+"""The most by which the time between two readings may differ from the window: a reading is late when the harness gets
+no core."""
 
 
 def observation(server: ServerObservation, duration_s: float, *, threads_end: bool = False) -> Audit:
-    """The server was read at both ends of the window, and every thread that served at its end. A machine that holds
-    the harness up makes both readings come late; what they differ by is then not the window's, or, where a thread
-    lives shorter than that, nobody's. Where `threads_end`, they may end with their clients; what those counted is then
-    left out of the figures (metrics.py)."""
+    """Check that the server was read at both ends of the window, and every serving thread at its end. A machine that
+    holds the harness up delays both readings; their difference then does not belong to the window, or is lost where a
+    thread lives shorter than that. With `threads_end`, threads may end with their clients; their counts are then left
+    out of the figures (metrics.py)."""
     if abs(server.window_s - duration_s) > max(WINDOW_SHARE * duration_s, WINDOW_FLOOR_S):
         detail = f"the harness read the server {server.window_s:.3f} s apart, and the window is {duration_s:g} s long"
         return Audit(name="observation", passed=False, detail=detail)
@@ -190,26 +196,26 @@ def observation(server: ServerObservation, duration_s: float, *, threads_end: bo
 
 
 def unobserved() -> Audit:
-    """What `observation` says of a server whose process is not known."""
+    """The audit `observation` of a server whose process is not known."""
     detail = "not judged: the server's process is unknown here, and so are its CPU and memory"
     return Audit(name="observation", passed=True, detail=detail)
 
 
 def observed_in_part() -> Audit:
-    """What `observation` says where the load ended within the window, as every connection had ended early."""
+    """The audit `observation` where the load ended within the window, because every connection had ended early."""
     detail = "not judged: the load had no connection left and ended before its window"
     return Audit(name="observation", passed=True, detail=detail)
 
 
 LINK_LATE_SHARE = 0.1
 LINK_LATE_S = 0.001
-"""How late the relay of a link may be with one frame in a thousand, as a share of the delay or a time, whichever is
-more: what a latency over it would owe to the link being no link."""
+"""The most by which the relay of a link may be late with one frame in a thousand, as a share of the delay or a time,
+whichever is more: this much of a latency may come from the relay, which a real link has not."""
 
 
 def link(relay: RelayTotals, delay_s: float) -> Audit:
-    """The link kept its promise: its frames left when they were due, and none was dropped but by the loss or the rate
-    that was asked for."""
+    """Check that the link's frames left when they were due, and that none was dropped but by the requested loss or
+    rate."""
     allowed_ns = max(LINK_LATE_SHARE * delay_s, LINK_LATE_S) * 1e9
     late = relay.late_ns
     there, back = relay.a_to_b, relay.b_to_a
@@ -228,7 +234,7 @@ def link(relay: RelayTotals, delay_s: float) -> Audit:
 
 
 class Allowed(NamedTuple):
-    """How much CPU time of its cores a trial may lose to others in a window, in seconds, or to its quota."""
+    """The CPU time of its cores that a trial may lose to others in a window, or to its quota, in seconds."""
 
     steal_s: float
     foreign_s: float
@@ -236,7 +242,8 @@ class Allowed(NamedTuple):
 
 
 def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | None = None) -> Allowed:
-    """In a window of this length, with the context switches that were seen, `beside` a neighbour that stays."""
+    """Return the limits in a window of this length, with the counted context switches, `beside` a neighbour that
+    stays."""
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
     expected_s = NEIGHBOUR_FACTOR * beside.most_cores * window_s if beside else 0.0
@@ -255,8 +262,8 @@ def is_lost(
     paced: bool,
     beside: Neighbour | None = None,
 ) -> bool:
-    """Whether a part of a window has lost more to others than its whole may, so that the rest is not worth waiting
-    for."""
+    """Whether a part of a window has lost more to others than the whole window may, so that the rest is not worth the
+    wait."""
     if wanted == "count":
         return False
     most = allowed(machine, window_s, beside)
@@ -267,41 +274,42 @@ def is_lost(
 
 def foreign_load(
     machine: MachineObservation | None,
-    wanted: ForeignLoad,
+    policy: ForeignLoad,
     *,
     paced: bool = False,
     beside: Neighbour | None = None,
 ) -> tuple[Audit, ...]:
-    """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, a quota held back no
-    more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context switches.
-    None where the kernel does not tell.
-    With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
-    that is no process's and looks foreign. `beside` a neighbour that stays, the limits of both are higher by what it
-    takes."""
+    """Check that the machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, a quota held
+    back no more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context
+    switches. Empty where the kernel reports nothing.
+    With "count" every audit passes. Foreign load is not judged over a link that the kernel paces, because its work on
+    the link belongs to no process and looks foreign. `beside` a neighbour that stays, the limits of both are higher by
+    its share."""
     if machine is None:
         return ()
     stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s, beside)
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,
-        detail=f"the hypervisor took {_of_the_machine(machine, machine.steal_s, stolen_limit_s)}",
+        detail=f"the hypervisor took {_describe_loss(machine, machine.steal_s, stolen_limit_s)}",
     )
     foreign = Audit(
         name="foreign_load",
         passed=machine.foreign_s <= foreign_limit_s,
-        detail=f"other programs used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
+        detail=f"other programs used {_describe_loss(machine, machine.foreign_s, foreign_limit_s)}",
     )
-    if paced and wanted != "count":
-        foreign = _not_judged(foreign, "it includes the kernel's work on a link that it paces")
-    made = (stolen, foreign, *_throttled(machine, throttled_limit_s))
-    return tuple(_not_judged(audit, "it is only counted") for audit in made) if wanted == "count" else made
+    if paced and policy != "count":
+        foreign = _excuse(foreign, "it includes the kernel's work on a link that it paces")
+    audits = (stolen, foreign, *_audit_throttling(machine, throttled_limit_s))
+    return tuple(_excuse(audit, "it is only counted") for audit in audits) if policy == "count" else audits
 
 
-def _throttled(machine: MachineObservation, limit_s: float) -> tuple[Audit, ...]:
-    """None where no control group counts it. It is exact, so it has no floor as steal has, which is sampled."""
+def _audit_throttling(machine: MachineObservation, limit_s: float) -> tuple[Audit, ...]:
+    """Audit the CPU quota; empty where no control group counts it. The count is exact, so it needs no floor, unlike
+    steal, which is sampled."""
     if machine.throttled_s is None:
         return ()
-    lost = _of_the_machine(machine, machine.throttled_s, limit_s)
+    lost = _describe_loss(machine, machine.throttled_s, limit_s)
     periods = quantities.plural(machine.throttled_periods, "period")
     return (
         Audit(
@@ -312,11 +320,11 @@ def _throttled(machine: MachineObservation, limit_s: float) -> tuple[Audit, ...]
     )
 
 
-def _not_judged(audit: Audit, why: str) -> Audit:
+def _excuse(audit: Audit, why: str) -> Audit:
     return Audit(name=audit.name, passed=True, detail=f"not judged, because {why}: {audit.detail}")
 
 
-def _of_the_machine(machine: MachineObservation, used_s: float, limit_s: float) -> str:
+def _describe_loss(machine: MachineObservation, used_s: float, limit_s: float) -> str:
     cores = f"{machine.cores} cores" if machine.cores > 1 else "the only core"
     return (
         f"{used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "

@@ -1,4 +1,4 @@
-"""Checks of a trial that was made in turns with others (docs/adr/turns.md). Pure functions."""
+"""Checks of a trial that was run in turns with others (docs/adr/turns.md). Pure functions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Sequence
 from netdyno.model.load_result import Audit
 
 IDLE_SHARE = 0.01
-"""Of a core: what a contestant may use while others have their slices."""
+"""The share of a core that a contestant may use while others have their slices."""
 IDLE_FLOOR_S = 0.002
-"""What its threads and connections may use to fall asleep after their own."""
+"""The CPU that its threads and connections may use to fall asleep after their own slice."""
 BACKLOG_SHARE = 0.2
-"""Of a slice's length: how long after its end the last answer may come, beyond what one request takes."""
+"""The share of a slice's length after its end in which the last answer may come, beyond the time of one request."""
 
 FOREIGN_SHARE = 0.01
-"""Of the time that a slice gives the server's cores: what one program of others may run there. The requests that wait
-for a core meanwhile are then no more than the one in a hundred at which p99 looks."""
+"""The share of the server's core time in a slice that one foreign program may use there. The requests that wait for a
+core meanwhile are then no more than the one in a hundred that p99 leaves out."""
 
 
 def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
-    """Whether the server's cores were its own in a slice in which one program of others ran for so long on them."""
+    """Whether the server's cores were its own in a slice in which one foreign program ran on them for `foreign_s`."""
     return foreign_s <= FOREIGN_SHARE * slice_s * server_cores
 
 
 def turns(kept: int, wanted: int, dropped: int) -> Audit:
-    """Enough turns were left to the contestants of a group."""
+    """Check that enough turns were left to the contestants of a group."""
     detail = (
         f"{kept} of {wanted} turns kept, {dropped} dropped for all contestants, because other programs took the cores"
     )
@@ -33,12 +33,12 @@ def turns(kept: int, wanted: int, dropped: int) -> Audit:
 
 
 def turns_of_group(disturbed: str) -> Audit:
-    """What `turns` says of a trial whose group is made again, as another trial of it was disturbed."""
+    """The audit `turns` of a trial whose group is run again because another trial of it was disturbed."""
     return Audit(name="turns", passed=False, detail=f"the trial of {disturbed} in the same turns was disturbed")
 
 
 def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:
-    """A contestant kept still while others had slices of so many seconds."""
+    """Check that a contestant kept still while others had slices of `others_s` seconds in all."""
     limit_s = max(IDLE_SHARE * others_s, IDLE_FLOOR_S)
     detail = (
         f"{contestant} and its load used {busy_s * 1e3:.1f} ms of CPU in the slices of others "
@@ -48,9 +48,9 @@ def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:
 
 
 def backlog(overruns_s: Sequence[float], slice_s: float, request_s: float) -> Audit:
-    """The server kept up with an open loop's rate. Otherwise a queue grows until a slice ends and is empty when the
-    next begins, while a whole window would show how long it becomes. `overruns_s`: how long after each slice's end its
-    last answer came; `request_s`: how long one request takes the server at least."""
+    """Check that the server kept up with an open loop's rate. Otherwise a queue grows until a slice ends and is empty
+    when the next begins, while a whole window would show how long it becomes. `overruns_s`: the time after each slice's
+    end at which its last answer came; `request_s`: the least time of one request in the server."""
     late_s = statistics.median(overruns_s)
     limit_s = request_s + BACKLOG_SHARE * slice_s
     detail = (
