@@ -1,7 +1,8 @@
-"""What a failed audit says, and of whom: three kinds, three consequences (docs/adr/audit-kinds.md). Pure functions.
+"""The consequences of failed audits: three kinds, three consequences (docs/adr/audit-kinds.md). Pure functions.
 
-Of the SERVER: a result. Who has one is ranked apart. Of the INSTRUMENT: decided per cell, for all contestants alike,
-from all of its trials (`judged`). Of the MACHINE: the trial is made again. A note has no consequence but to be told."""
+A failure of the SERVER is a result, and the server is ranked apart. One of the INSTRUMENT is decided per cell, for all
+contestants alike, from all of its trials (`judged`). One of the MACHINE: the trial is repeated. A note is only
+reported."""
 
 from __future__ import annotations
 
@@ -53,33 +54,33 @@ KINDS: Mapping[str, Kind] = {
     "stationary": "note",
     "left_behind": "note",
 }
-"""By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
-(`little`, `plausible`) say nothing of a server: the measurement is made again."""
+"""The kinds by the name of an audit; a test compares them with the audits that exist. Accounts that contradict each
+other (`little`, `plausible`) show nothing about a server: the measurement is repeated."""
 
 OF_OTHERS = ("steal", "foreign_load", "canary", "turns")
-"""Audits that see another at work. The rest of the machine's see only that something does not fit."""
+"""Audits that see other programs at work. The other audits of the machine see only that something does not fit."""
 
 VALID: tuple[Status, ...] = ("valid",)
 RANKED: tuple[Status, ...] = ("valid", "censored")
-"""What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
+"""The trials of a ranking: in a cell that saturates the generator all figures are bounds, and are reported as such."""
 MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 
 SATURATED = 0.85
-"""Of a core: from so much on the busiest thread of the generator is what limits (loadgen/audits.cpp)."""
+"""The share of a core from which on the busiest thread of the generator is the limit (loadgen/audits.cpp)."""
 
 
 def kind(audit: str) -> Kind:
-    """Of an audit by its name; one that is not known any more says nothing of a server."""
+    """Return the kind of an audit by its name; an unknown, former audit shows nothing about a server."""
     return KINDS.get(audit, "machine")
 
 
-def failed(trial: Trial, of: Kind) -> tuple[Audit, ...]:
-    """Its failed audits of one kind."""
-    return tuple(audit for audit in trial.audits if not audit.passed and kind(audit.name) == of)
+def failed(trial: Trial, audit_kind: Kind) -> tuple[Audit, ...]:
+    """Return the failed audits of one kind."""
+    return tuple(audit for audit in trial.audits if not audit.passed and kind(audit.name) == audit_kind)
 
 
 def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
-    """Valid, or struck out with every reason. A note is no reason."""
+    """Return "valid", or "struck_out" with every reason. A note is no reason."""
     reasons = [f"{audit.name}: {audit.detail}" for audit in audits if not audit.passed and kind(audit.name) != "note"]
     return ("struck_out", "; ".join(reasons)) if reasons else ("valid", "")
 
@@ -89,23 +90,24 @@ def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
 RATE_TOLERANCE = 0.01
 FEW_MESSAGES = 3
 CHANCE_SIGMAS = 4
-"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
+"""As in loadgen/audits.cpp: the part of the requested rate that may be missing, and the chance spread of Poisson
+arrivals."""
 
 
 def rate_kept(load: LoadResult) -> float | None:
-    """The share of the offered rate that was answered; 1 where the rate was kept as closely as the generator's audit
-    asks, for chance in the arrivals is no difference. None in a closed loop."""
+    """Return the share of the offered rate that was answered; 1 where the rate was kept within the tolerance of the
+    generator's audit, because chance in the arrivals is no difference. None in a closed loop."""
     if not load.plan.rate_hz:
         return None
-    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
-    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
-    missing = asked - load.requests.completed
-    return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
+    requested = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
+    chance = CHANCE_SIGMAS * math.sqrt(requested) if load.plan.arrivals == "poisson" else 0.0
+    missing = requested - load.requests.completed
+    return 1.0 if missing <= RATE_TOLERANCE * requested + FEW_MESSAGES + chance else load.requests.completed / requested
 
 
 def has_lost_all_connections(load: LoadResult) -> bool:
-    """Whether none was established, or each ended early: the load then ends before its window does. A client contestant
-    connects again."""
+    """Whether no connection was established, or each ended early: the load then ends before its window. A client
+    contestant connects again."""
     ended_early = sum(load.errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
     return load.client is None and ended_early >= load.connections.established
 
@@ -114,40 +116,42 @@ def has_lost_all_connections(load: LoadResult) -> bool:
 
 
 def disturbances(trial: Trial) -> tuple[Audit, ...]:
-    """What the machine did to it. In an overload the queue grows as long as the load lasts, and Little's law does not
-    hold for that alone."""
-    found = failed(trial, "machine")
+    """Return the failed audits of the machine. In an overload the queue grows as long as the load lasts, and Little's
+    law does not hold for that reason alone."""
+    failed_audits = failed(trial, "machine")
     overloaded = trial.load is not None and (rate_kept(trial.load) or 1.0) < 1.0
-    return tuple(audit for audit in found if not (audit.name == "little" and overloaded))
+    return tuple(audit for audit in failed_audits if not (audit.name == "little" and overloaded))
 
 
 def faults(trial: Trial) -> tuple[Audit, ...]:
-    """What the server did wrong, the cause before what follows from it. Where the machine was disturbed, only what no
-    pause of a machine can cause: a server that ended, replies that were wrong, and no reply at all. So where an open
-    loop asked for more than the generator could send: what it gave up on is lost."""
-    found = certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
+    """Return the faults of the server, causes before their consequences. Where the machine was disturbed, only faults
+    that no pause of a machine can cause: a server that ended, wrong replies, and no reply at all. The same where an
+    open loop requested more than the generator could send: the messages that it gave up on are lost."""
+    server_faults = certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
     causes = [name for name in CAUSES if name not in WRONG or _has_wrong_replies(trial)]
-    return tuple(sorted(found, key=lambda audit: causes.index(audit.name) if audit.name in causes else len(causes)))
+    return tuple(
+        sorted(server_faults, key=lambda audit: causes.index(audit.name) if audit.name in causes else len(causes))
+    )
 
 
 def certain_faults(trial: Trial) -> tuple[Audit, ...]:
-    """Those of a server that no pause of a machine can cause."""
+    """Return the faults of the server that no pause of a machine can cause."""
     return tuple(
         audit
         for audit in failed(trial, "server")
         if audit.name == "died"
         or (audit.name in WRONG and _has_wrong_replies(trial))
         or (audit.name == "completed" and _is_silent(trial))
-        or (audit.name == "connections" and _is_silent(trial) and _let_nobody_stay(trial))
+        or (audit.name == "connections" and _is_silent(trial) and _refused_all_connections(trial))
     )
 
 
 WRONG = ("verification", "bytes")
 CAUSES = ("died", *WRONG, "connections", "completed")
-"""The order in which a server's faults are told: one that drops connections loses replies, and one that answers nothing
-loses all of them."""
+"""The order in which a server's faults are reported: dropped connections lose replies, and a server that answers
+nothing loses all of them."""
 STARVED_SHARE = 0.5
-"""Of the window: a server that waited so long for a core may have had no time to answer."""
+"""The share of the window: a server that waited this long for a core may have had no time to answer."""
 
 
 def _has_wrong_replies(trial: Trial) -> bool:
@@ -159,18 +163,18 @@ def _has_wrong_replies(trial: Trial) -> bool:
 
 
 def _is_silent(trial: Trial) -> bool:
-    """Whether the server answered nothing, neither the load nor the closing check, and no busy machine can be why: it
-    refused or closed every connection, or it had its core. Where it has not, its scheduler counts how long it waits."""
+    """Whether the server answered nothing, neither the load nor the closing check, and no busy machine can be the
+    cause: it refused or closed every connection, or it had its core (the scheduler counts its wait for one)."""
     load, server = trial.load, trial.server
     answers_at_end = all(audit.passed for audit in trial.audits if audit.name == "server_alive")
     if load is None or load.messages.received > 0 or answers_at_end:
         return False
     if has_lost_all_connections(load):
-        return _let_nobody_stay(trial)
+        return _refused_all_connections(trial)
     return server is not None and load.messages.sent > 0 and server.run_queue_wait_s < STARVED_SHARE * server.window_s
 
 
-def _let_nobody_stay(trial: Trial) -> bool:
+def _refused_all_connections(trial: Trial) -> bool:
     """Whether the server refused or closed every connection, and none was merely late."""
     load = trial.load
     return (
@@ -179,18 +183,18 @@ def _let_nobody_stay(trial: Trial) -> bool:
 
 
 def is_disturbed(trial: Trial) -> bool:
-    """Whether the machine was not the trial's own, and nothing else is certain of it: then it is made again. No figure
-    of the load is looked at."""
+    """Whether the machine was not the trial's own, and no fault is certain: then the trial is repeated. No figure of
+    the load is used."""
     return trial.status not in ("skipped", "failed") and bool(disturbances(trial)) and not faults(trial)
 
 
 def had_company(trial: Trial) -> bool:
-    """Whether an audit saw others use its cores or its caches."""
+    """Whether an audit saw other programs use the trial's cores or caches."""
     return any(audit.name in OF_OTHERS for audit in failed(trial, "machine"))
 
 
 def has_saturated(trial: Trial) -> bool:
-    """Whether its generator was at its limit, or behind its schedule."""
+    """Whether the generator of the trial was at its limit, or behind its schedule."""
     load = trial.load
     if load is None or not failed(trial, "instrument"):
         return False
@@ -198,20 +202,21 @@ def has_saturated(trial: Trial) -> bool:
 
 
 def is_beyond(trial: Trial) -> bool:
-    """Whether an open loop asked its generator for too much. A generator without connections sends too little, too."""
+    """Whether an open loop requested too much of its generator. A generator without connections, which also sends too
+    little, does not count."""
     load = trial.load
     return load is not None and bool(load.plan.rate_hz) and has_saturated(trial) and not has_lost_all_connections(load)
 
 
 def by_itself(trial: Trial) -> Status:
-    """What can be said of a trial before others are known (`judged`): what only the generator's own audit doubts will
-    count, if only as a bound."""
-    doubted = bool(failed(trial, "instrument")) and not disturbances(trial) and not _spoilt(trial)
+    """Return the status of a trial before the others are known (`judged`): a trial that only the generator's own audit
+    doubts will count, at least as a bound."""
+    doubted = bool(failed(trial, "instrument")) and not disturbances(trial) and not _is_spoilt(trial)
     return "censored" if doubted and trial.load is not None and trial.status == "struck_out" else trial.status
 
 
 def busiest(load: LoadResult) -> float:
-    """The share of a core that the generator's busiest thread used, without its lookout for messages."""
+    """Return the share of a core that the generator's busiest thread used, without its lookout for messages."""
     used = (thread.cpu_user_s + thread.cpu_system_s - thread.spun_s for thread in load.generator.threads)
     return max(used, default=0.0) / load.plan.duration_s
 
@@ -231,17 +236,17 @@ class Saturated(NamedTuple):
 
 
 def judged(run: Run) -> Run:
-    """The run with the consequences drawn, in the status of each trial: `faulty` where the server failed, `made_again`
-    where the machine was disturbed and a later try of the same place took its stead, `censored` in a cell that
-    saturates the generator for someone. What only the generator's own audit doubts counts in every other cell, for to
-    leave out single trials for it would be to leave out fast ones."""
-    compared = _of_generator(run)
+    """Return the run with the final status of each trial: `faulty` where the server failed, `made_again` where the
+    machine was disturbed and a later try of the same place replaced it, `censored` in a cell that saturates the
+    generator for any contestant. In every other cell, trials that only the generator's own audit doubts count, because
+    to exclude single trials for it would exclude fast ones."""
+    compared = _list_generator_scenarios(run)
     tried_again = {
         (trial.block, trial.position, attempt) for trial in run.all_trials for attempt in range(1, trial.attempt)
     }
     censored = {(cell.scenario, cell.level) for cell in saturated(run)}
 
-    def of(trial: Trial) -> Status:
+    def decide(trial: Trial) -> Status:
         if trial.status == "skipped":
             return "skipped"
         if trial.scenario in compared and faults(trial):
@@ -250,29 +255,29 @@ def judged(run: Run) -> Run:
             return "failed"
         if disturbances(trial):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
-        if _spoilt(trial) or _is_struck_out_for_nothing_known(trial):
+        if _is_spoilt(trial) or _is_struck_out_without_reason(trial):
             return "struck_out"
         return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
-    def all_of(trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        return tuple(msgspec.structs.replace(trial, status=of(trial)) for trial in trials)
+    def decide_all(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+        return tuple(msgspec.structs.replace(trial, status=decide(trial)) for trial in trials)
 
-    return msgspec.structs.replace(run, trials=all_of(run.trials), twins=all_of(run.twins))
+    return msgspec.structs.replace(run, trials=decide_all(run.trials), twins=decide_all(run.twins))
 
 
 def counts(run: Run) -> dict[str, int]:
-    """How many trials came out how once the consequences are drawn, those that did not occur as 0. Bounds are valid."""
-    found = Counter(trial.status for trial in judged(run).all_trials)
-    found["valid"] += found["censored"]
-    return {status: found[status] for status in ("valid", "struck_out", "faulty", "failed", "skipped", "made_again")}
+    """Count the trials by their final status, with 0 for a status that did not occur. Bounds are valid."""
+    numbers = Counter(trial.status for trial in judged(run).all_trials)
+    numbers["valid"] += numbers["censored"]
+    return {status: numbers[status] for status in ("valid", "struck_out", "faulty", "failed", "skipped", "made_again")}
 
 
 def saturated(run: Run) -> tuple[Saturated, ...]:
-    """The cells in which more than half of some contestant's trials kept the generator at its limit, in the order of
-    their names. Trials that the machine or the server spoilt have no say."""
+    """Return the cells in which more than half of a contestant's trials kept the generator at its limit, in the order
+    of their names. Trials that the machine or the server spoilt do not count."""
     cells: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in run.all_trials:
-        if trial.load is not None and not disturbances(trial) and not _spoilt(trial):
+        if trial.load is not None and not disturbances(trial) and not _is_spoilt(trial):
             cells.setdefault((trial.scenario, level_key(trial.levels), trial.contestant), []).append(trial)
     return tuple(
         Saturated(*key, statistics.median(busiest(trial.load) for trial in trials if trial.load))
@@ -281,21 +286,24 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
     )
 
 
-def _spoilt(trial: Trial) -> bool:
-    """Whether an audit of the server failed, and not for what the generator could not send. Where nothing was answered
-    within the window, there is no figure that could be a bound."""
+def _is_spoilt(trial: Trial) -> bool:
+    """Whether an audit of the server failed, other than for messages that the generator could not send. Where nothing
+    was answered within the window, no figure can be a bound."""
     of_server = failed(trial, "server")
-    return bool(faults(trial) if is_beyond(trial) else of_server) or any(one.name == "completed" for one in of_server)
+    return bool(faults(trial) if is_beyond(trial) else of_server) or any(
+        audit.name == "completed" for audit in of_server
+    )
 
 
-def _is_struck_out_for_nothing_known(trial: Trial) -> bool:
+def _is_struck_out_without_reason(trial: Trial) -> bool:
     return trial.status == "struck_out" and all(audit.passed for audit in trial.audits)
 
 
-def _of_generator(run: Run) -> frozenset[str]:
-    """The scenarios in which a fault can only be the server's: beside a client contestant it may be the client's."""
-    return frozenset(scenario.name for scenario in run.experiment.scenarios if _only_generator(scenario))
+def _list_generator_scenarios(run: Run) -> frozenset[str]:
+    """Return the scenarios in which a fault can only be the server's: with a client contestant it may be the
+    client's."""
+    return frozenset(scenario.name for scenario in run.experiment.scenarios if _has_only_generator(scenario))
 
 
-def _only_generator(scenario: Scenario) -> bool:
+def _has_only_generator(scenario: Scenario) -> bool:
     return scenario.client == GENERATOR and set(scenario.factors.get("client", (GENERATOR,))) == {GENERATOR}

@@ -1,5 +1,5 @@
-"""What lies between a load and a server, as far as a plan must know it: where a server of a trial listens, and which
-options and loads mean something there (protocol/WIRE.md, "Transports that carry messages")."""
+"""The transports between a load and a server, as far as a plan must know them: where a server of a trial listens, and
+which options and loads have a meaning there (protocol/WIRE.md, "Transports that carry messages")."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from netdyno.model.options import Settings, whose
 
 LOOPBACK_ADDRESS = "127.0.0.1"
 SERVER_ADDRESS, LOAD_ADDRESS = "10.77.0.1", "10.77.0.2"
-"""Of the two ends of a link that is not the loopback."""
+"""The addresses of the two ends of a link that is not the loopback."""
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
 MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
 OWN_SENDING_OPTIONS = ("deliveries",)
-"""Of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins as it likes."""
+"""Options of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins messages itself."""
 SOME_SERVERS_OPTIONS = (
     *STREAM_SERVER_OPTIONS,
     *OWN_SENDING_OPTIONS,
@@ -34,37 +34,38 @@ STREAM_LOAD_OPTIONS = {
     "slow-readers": 0,
     "start": "together",
 }
-"""The load's options of a stream, with their defaults."""
+"""The options of the load that exist only over a stream, with their defaults."""
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
-"""What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a
-length, and the fields of a request beside its stamp."""
+"""The most bytes of a message beside its `size`, by workload, as netdyno-load counts them (loadgen/plan.cpp): a length,
+and the fields of a request beside its stamp."""
 MOST_DATAGRAM_BYTES = 65_507
 """UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
 
 
 class Transport(NamedTuple):
-    """`listen` is where the server of a trial listens, at an address that the link decides (see `at`). With `messages`
-    there are no connections and no stream: what is lost is a figure that stands beside every latency, and no fault that
-    strikes a trial out."""
+    """A transport. The server of a trial listens at `listen`, with an address that the link decides (see `at`). With
+    `messages` there are no connections and no stream: loss is a figure beside every latency, and no fault that makes a
+    trial invalid."""
 
     name: str
     listen: str
     messages: bool
     most_bytes: int | None = None
-    """The longest message, all of it; None where only the server's --max-frame limits it."""
+    """The longest whole message in bytes; None where only the server's --max-frame limits it."""
     audiences: tuple[str, ...] = ("others", "all")
     datagrams: bool = False
     private: bool = False
-    """A trial needs a network namespace of its own, so that nothing of it leaves the machine."""
+    """Whether a trial needs a network namespace of its own, so that none of its messages leaves the machine."""
 
     def at(self, address: str) -> str:
-        """Where the server listens whose link has this address: on a free port, or in a group that needs no address."""
+        """Return the URL at which a server on a link with this address listens: on a free port, or in a group, which
+        needs no address."""
         return self.listen.format(address=address)
 
 
 TRANSPORTS: Mapping[str, Transport] = {
-    one.name: one
-    for one in (
+    transport.name: transport
+    for transport in (
         Transport("tcp", "tcp://{address}:0", messages=False),
         Transport("udp", "udp://{address}:0", messages=True, datagrams=True, most_bytes=MOST_DATAGRAM_BYTES),
         # A group of the local scope (RFC 2365); a trial runs in a namespace of its own, whose one interface is lo.
@@ -83,12 +84,12 @@ TRANSPORTS: Mapping[str, Transport] = {
 
 
 def of(contestant: Contestant) -> Transport:
-    """The one that a contestant is measured over: the first that its manifest names."""
+    """Return the transport over which a contestant is measured: the first that its manifest names."""
     return TRANSPORTS[contestant.manifest.transports[0]]
 
 
 def of_url(url: str) -> Transport | None:
-    """The transport of a URL; None for one that is not known here."""
+    """Return the transport of a URL; None for an unknown one."""
     return TRANSPORTS.get(url.partition("://")[0])
 
 
@@ -99,45 +100,45 @@ def may_lose(load: LoadResult) -> bool:
 
 
 def share_lost(load: LoadResult) -> float | None:
-    """The share of the messages of one trial that were lost; None over a stream."""
+    """Return the share of the messages of one trial that were lost; None over a stream."""
     if not may_lose(load):
         return None
     return load.messages.lost / load.messages.expected if load.messages.expected else 0.0
 
 
-def why_not(transport: Transport, name: str, wanted: Settings, levels: Collection[str]) -> str:
-    """Why a cell cannot be had over a transport; empty when it can. `levels` are the factors of the cell: one that
-    varies what means nothing there would measure the same thing under several names. Pure."""
-    idle = _meaningless(transport, wanted, levels)
+def why_not(transport: Transport, name: str, settings: Settings, levels: Collection[str]) -> str:
+    """Return why a cell cannot be measured over a transport; empty when it can. `levels` are the factors of the cell: a
+    factor that has no meaning there would measure the same thing under several names. Pure."""
+    idle = _list_meaningless(transport, settings, levels)
     if idle:
-        return f"{name} speaks {transport.name}, where {quantities.listed(idle)} {_mean(idle)} nothing"
-    audience = str(wanted.server.get("audience", "others"))
-    if wanted.workload == "chat" and audience not in transport.audiences:
+        return f"{name} speaks {transport.name}, where {quantities.listed(idle)} {_conjugate_mean(idle)} nothing"
+    audience = str(settings.server.get("audience", "others"))
+    if settings.workload == "chat" and audience not in transport.audiences:
         return (
             f"{name} speaks {transport.name}, where the audience of a chat is {quantities.listed(transport.audiences)}"
         )
-    whole = wanted.size + AROUND_THE_SIZE.get(wanted.workload, 0)
+    whole = settings.size + AROUND_THE_SIZE.get(settings.workload, 0)
     if transport.most_bytes is not None and whole > transport.most_bytes:
-        return f"{name} speaks {transport.name}; {wanted.size} bytes do not fit into a datagram"
+        return f"{name} speaks {transport.name}; {settings.size} bytes do not fit into a datagram"
     return ""
 
 
-def _mean(names: Collection[str]) -> str:
+def _conjugate_mean(names: Collection[str]) -> str:
     return "means" if len(names) == 1 else "mean"
 
 
-def _meaningless(transport: Transport, wanted: Settings, levels: Collection[str]) -> list[str]:
-    """The options of a cell that the transport does not have, in alphabetical order."""
-    of_server = {option for option in wanted.server if not has_option(transport, option)}
+def _list_meaningless(transport: Transport, settings: Settings, levels: Collection[str]) -> list[str]:
+    """Return the options of a cell that the transport does not have, in alphabetical order."""
+    of_server = {option for option in settings.server if not has_option(transport, option)}
     if not transport.messages:
         return sorted(of_server)
     varied = {whose(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
     changed = {
         option
         for option, default in STREAM_LOAD_OPTIONS.items()
-        if getattr(wanted, option.replace("-", "_")) != default
+        if getattr(settings, option.replace("-", "_")) != default
     }
-    return sorted({str(one) for one in varied} | changed | of_server)
+    return sorted({str(option) for option in varied} | changed | of_server)
 
 
 def has_option(transport: Transport, option: str) -> bool:
