@@ -1,4 +1,4 @@
-"""What the harness observes beside a trial: server, machine, relay, canary."""
+"""The observations of the harness beside a trial: server, machine, relay, canary."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ServerObservation(Frozen):
     """The server process over the measured window: differences between two readings of /proc (proc(5)).
 
     `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
-    that the switches and the wait are too small by an unknown part. `threads_sampled`: how many threads were read,
-    where there were too many to read all: switches and wait are then estimates from these; else 0."""
+    that the switches and the wait are too small by an unknown part. `threads_sampled`: the number of threads read where
+    there were too many to read all (switches and wait are then estimates from these); else 0."""
 
     cpu_user_s: Number
     cpu_system_s: Number
@@ -30,12 +30,12 @@ class ServerObservation(Frozen):
     threads_unread: Whole = 0
     threads_sampled: Whole = 0
     rss_ready_bytes: Whole = 0
-    """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
+    """Peak memory when the server was ready and no client had connected; 0 in a run stored before that was read."""
     connections_per_thread: tuple[Whole, ...] = ()
-    """How many connections each thread got over the server's whole life, the closing check's among them; none where no
+    """The connections of each thread over the server's whole life, the closing check's included; empty where no
     connection belongs to a thread."""
     tick_lag_ns: Distribution | None = None
-    """How late a 10 ms timer of the main thread's loop was, from its start to SIGTERM; None without the option
+    """The lateness of a 10 ms timer of the main thread's loop, from its start to SIGTERM; None without the option
     `application-tick`."""
 
     @property
@@ -45,11 +45,11 @@ class ServerObservation(Frozen):
 
 class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
-    what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
+    time that the hypervisor gave to other machines. `own_s`: time of the harness and the programs that it started.
     `foreign_s`: everything else, the kernel's own work included (machine/cpu_share.py). `switches`: context switches,
-    on all cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a
-    softirq, whoever ran there (a run stored before it was recorded has none). `throttled_s`: for how long the CPU quota
-    of a control group kept what was to run from running, in `throttled_periods` of its periods, on all cores together;
+    on all cores of the machine. `softirq_s`: by core number, the time in which ticks found the core in a softirq,
+    whatever program ran there (a run stored before it was recorded has none). `throttled_s`: the time for which the CPU
+    quota of a control group stopped runnable programs, in `throttled_periods` of its periods, on all cores together;
     None where no group counts it, and in a run stored before it was recorded (machine/cpu_quota.py)."""
 
     cores: Whole
@@ -64,11 +64,11 @@ class MachineObservation(Frozen):
 
 
 ForeignLoad = Literal["strike-out", "count"]
-"""What becomes of a trial that had not the machine for itself."""
+"""The consequence for a trial that did not have the machine for itself."""
 
 
 class ProgramShare(Frozen):
-    """How many cores' worth of CPU time programs of one name used."""
+    """The CPU time that programs of one name used, in cores' worth."""
 
     name: str
     cores: Number
@@ -76,10 +76,10 @@ class ProgramShare(Frozen):
 
 class Neighbour(Frozen):
     """Other work that stays on the cores beside a run. All figures are cores' worth of CPU time: 1.8 is all of one core
-    and most of another. `foreign_cores`: what netdyno had not started used while no trial ran. `steal_cores`: what the
-    hypervisor gave to others during the lost trials, in the median, for without own work it gives nothing away. The
-    `programs` used `foreign_cores` or a part of it, the largest share first; none where none can be seen from here.
-    `most_cores`: the most that both took together, during a trial or before."""
+    and most of another. `foreign_cores`: used by programs that netdyno had not started, while no trial ran.
+    `steal_cores`: given to others by the hypervisor during the lost trials, in the median, because without own work it
+    gives nothing away. The `programs` used `foreign_cores` or a part of it, the largest share first; empty where none
+    can be seen from here. `most_cores`: the most that both took together, during a trial or before."""
 
     cores: Whole
     foreign_cores: Number
@@ -89,9 +89,10 @@ class Neighbour(Frozen):
 
 
 class Pinning(Frozen):
-    """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
-    generator runs before everything else on its cores (docs/adr/realtime-generator.md). `harness`: where the harness
-    waits while the load runs; empty where it has no core of its own, and in a run stored before it had."""
+    """The cores to which each side was bound; empty means not pinned, and `note` has the reason. `realtime`: whether
+    the generator runs before everything else on its cores (docs/adr/realtime-generator.md). `harness`: the cores on
+    which the harness waits while the load runs; empty where it has no core of its own, and in a run stored before it
+    had."""
 
     server: tuple[int, ...]
     generator: tuple[int, ...]
@@ -121,7 +122,7 @@ class Relayed(Frozen):
 
 
 class Lateness(Frozen):
-    """By how much frames left after they were due, in nanoseconds."""
+    """The lateness of frames after their due time, in nanoseconds."""
 
     mean: Number
     p50: Whole
@@ -132,7 +133,7 @@ class Lateness(Frozen):
 
 
 class RelayTotals(Frozen):
-    """What the relay of the link wan says of itself at its end. The end `a` is the server's, `b` the load's."""
+    """The totals that the relay of the link wan reports at its end. The end `a` is the server's, `b` the load's."""
 
     a_to_b: Relayed
     b_to_a: Relayed
@@ -144,11 +145,11 @@ class RelayTotals(Frozen):
 
 
 class CanaryReading(Frozen):
-    """How fast the machine was at one moment, by a workload that is always the same (canary/README.md): round trips of
-    64 bytes between two processes that stand where server and generator stand, then millions of steps a second that
-    each of them counted, both at the same time, then round trips with both on the server's first core (0 in runs of
-    older versions, which did not measure that). `seconds` is what it took; `taken` how often it was asked, for a
-    reading that is slower than the last one is taken again (canary.py)."""
+    """The speed of the machine at one moment, by a workload that is always the same (canary/README.md): round trips of
+    64 bytes between two processes on the cores of server and generator, then millions of steps a second that each of
+    them counted, both at the same time, then round trips with both on the server's first core (0 in runs of older
+    versions, which did not measure that). `seconds` is its duration; `taken` the number of attempts, because a reading
+    slower than the last one is repeated (canary.py)."""
 
     round_trips_per_second: Number
     server_millions_per_second: Number
@@ -159,7 +160,7 @@ class CanaryReading(Frozen):
 
 
 class CanaryReadings(Frozen):
-    """Beside one trial. `unread` says why one of them is missing."""
+    """The readings beside one trial. `unread`: the reason why one of them is missing."""
 
     before: CanaryReading | None
     after: CanaryReading | None
@@ -167,7 +168,7 @@ class CanaryReadings(Frozen):
 
 
 class HostCanary(Frozen):
-    """On one host of the load, right before its programs started and right after they had ended."""
+    """The readings on one host of the load, right before its programs started and right after they had ended."""
 
     host: str
     readings: CanaryReadings

@@ -1,8 +1,8 @@
-"""The options an experiment may set or vary, with the values each takes: those of the load and those of the server.
-What a file says becomes a value here: a duration is seconds from here on.
+"""The options of load and server that an experiment may set or vary, with the values that each takes. The text of a
+file becomes a value here: a duration is seconds from here on.
 
-A factor is named by its option. Three options both sides have (`nodelay`, `write-mode`, `service-time`): as in the rest
-of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` moves the two together."""
+A factor is named by its option. Both sides have three options (`nodelay`, `write-mode`, `service-time`): as in the rest
+of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` sets the two together."""
 
 from __future__ import annotations
 
@@ -19,57 +19,63 @@ from netdyno.model.experiment import Conditions, Scenario
 from netdyno.model.values import DURATION, THREADS, Kind, Option, declared, read_duration, whole, word
 
 
-def _server(name: str, takes: Kind, text: str) -> Option:
+def _declare_server_option(name: str, takes: Kind, text: str) -> Option:
     return Option(takes, text, "server", name, name)
 
 
 SERVER: Mapping[str, Option] = {
     option.name: option
     for option in (
-        _server("threads", THREADS, "Threads of the server."),
-        _server("backlog", whole(1), "Of listen(2)."),
-        _server("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
-        _server("read-buffer", whole(1), "Bytes per read."),
-        _server("write-mode", word("gathered", "split"), "How the server writes header and body."),
-        _server("audience", word("others", "all"), "Of chat: who receives a message."),
-        _server("deliveries", word("joined", "single"), "Of chat: a call for all that waits for a reader, or each."),
-        _server("service-time", DURATION, "Of rpc and http: how long the server works for a request."),
-        _server("service-kind", word("wait", "cpu"), "Whether that is a wait or burns CPU: wait or cpu."),
-        _server("max-frame", whole(1), "Bytes of the largest frame that is taken."),
-        _server("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
-        _server("application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."),
-        _server("peers", whole(1), "Without connections: clients that may be known at a time."),
-        _server("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
-        _server("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),
-        _server("io-threads", whole(1), "Over zmq+tcp: threads of libzmq that read and write."),
-        _server("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
+        _declare_server_option("threads", THREADS, "Threads of the server."),
+        _declare_server_option("backlog", whole(1), "Of listen(2)."),
+        _declare_server_option("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
+        _declare_server_option("read-buffer", whole(1), "Bytes per read."),
+        _declare_server_option("write-mode", word("gathered", "split"), "How the server writes header and body."),
+        _declare_server_option("audience", word("others", "all"), "Of chat: who receives a message."),
+        _declare_server_option(
+            "deliveries", word("joined", "single"), "Of chat: a call for all that waits for a reader, or each."
+        ),
+        _declare_server_option("service-time", DURATION, "Of rpc and http: how long the server works for a request."),
+        _declare_server_option(
+            "service-kind", word("wait", "cpu"), "Whether that is a wait or burns CPU: wait or cpu."
+        ),
+        _declare_server_option("max-frame", whole(1), "Bytes of the largest frame that is taken."),
+        _declare_server_option("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
+        _declare_server_option(
+            "application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."
+        ),
+        _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
+        _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
+        _declare_server_option("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),
+        _declare_server_option("io-threads", whole(1), "Over zmq+tcp: threads of libzmq that read and write."),
+        _declare_server_option("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
     )
 }
-"""Options of servers, under the names the programs use. Every server has most of them; transports.py says which exist
-on one kind of transport only, a manifest which it has beside those."""
+"""Options of servers, under the names that the programs use. Every server has most of them; transports.py lists those
+that exist on one kind of transport only, and a manifest those that one server has in addition."""
 
 SCENARIO = declared(Scenario)
-"""All options of a scenario but those of its server, by name."""
+"""All options of a scenario except those of its server, by name."""
 
 
-def _of(*places: str) -> Mapping[str, Option]:
+def _select(*places: str) -> Mapping[str, Option]:
     return {name: option for name, option in SCENARIO.items() if option.place in places}
 
 
-LOAD, LINK, OWN, SHARED = _of("load"), _of("link"), _of("own", "load"), _of("shared", "link", "cores")
-"""Those of the load, as netdyno-load understands them, and `client`, the program that makes it; those of what lies
-between load and server; what only a scenario can say; and what a file may say once for all scenarios."""
+LOAD, LINK, OWN, SHARED = _select("load"), _select("link"), _select("own", "load"), _select("shared", "link", "cores")
+"""The options of the load, as netdyno-load understands them, and `client`, the program that makes it; those of the link
+between load and server; those that only a scenario can have; and those that a file may set once for all scenarios."""
 
-MACHINE = _of("link", "cores")
-"""Those of what both programs run on, which neither of them is told."""
+MACHINE = _select("link", "cores")
+"""The options of the machine on which both programs run; neither program gets them."""
 
 SIDES = ("server", "both")
 """The tables inside `factors` for options that the load has as well."""
 
 
 def whose(factor: str) -> tuple[str | None, str | None]:
-    """The load's option and the server's that a factor sets; None where it leaves that side alone, as a factor of the
-    link or the cores leaves both. Pure. Raises KeyError for what is no factor."""
+    """Return the load's option and the server's option that a factor sets; None for a side that it does not set. A
+    factor of the link or the cores sets neither. Pure. Raises KeyError for a name that is no factor."""
     side, _, name = factor.rpartition(".")
     if not side and name in MACHINE:
         return None, None
@@ -85,13 +91,14 @@ def whose(factor: str) -> tuple[str | None, str | None]:
 
 
 def option_of(name: str) -> Option:
-    """The option of the load, the machine or the server that a factor sets (`server.x` takes what `x` takes)."""
+    """Return the option of the load, the machine or the server that a factor sets (`server.x` takes the values of
+    `x`)."""
     option = name.rpartition(".")[2]
     return MACHINE.get(option) or LOAD.get(option) or SERVER[option]
 
 
 def read_value(where: str, option: Option, value: object) -> Any:
-    """The value that an option has where a file says this. Raises UserError naming `where`, the option and what it
+    """Convert the value of an option from a file. Raises UserError naming `where`, the option and the values that it
     takes."""
     try:
         return option.takes.read(value)
@@ -100,16 +107,16 @@ def read_value(where: str, option: Option, value: object) -> Any:
 
 
 def read_level(where: str, name: str, value: object) -> type_level:
-    """The same for a level of a factor and for an option of the server, which stay as they are written: the one is a
-    name in tables, plans and stored trials, the other a word for the server's command line. `settings` and
-    `service_time_in_all_s` say what they are worth."""
-    found: type_level = read_value(where, replace(option_of(name), name=name), value)
-    return value if isinstance(value, str) else found
+    """Check a level of a factor or an option of the server, and return it. Texts stay as they are written: a level is a
+    name in tables, plans and stored trials, an option a word of the server's command line. `settings` and
+    `service_time_in_all_s` convert them."""
+    read: type_level = read_value(where, replace(option_of(name), name=name), value)
+    return value if isinstance(value, str) else read
 
 
 def check_stored(where: str, scenario: Scenario) -> None:
     """Raise UserError where a stored scenario has an option of its server, or a text that becomes a word of a command
-    line, that none has which was read from TOML."""
+    line, that no scenario from TOML can have."""
     for name, value in (*scenario.server.items(), *scenario.where_possible.items()):
         if name not in SERVER:
             raise UserError(f"{where}: a server has no option {name!r}{did_you_mean(name, SERVER)}")
@@ -131,12 +138,12 @@ def check_levels(where: str, levels: Mapping[str, type_level]) -> None:
 
 
 class Settings(Conditions):
-    """The conditions of one cell: the scenario's own with the cell's levels in place. The warm-up is the whole one,
-    that of the connections included."""
+    """The conditions of one cell: those of the scenario with the cell's levels in place. The warm-up includes that of
+    the connections."""
 
     @property
     def link_words(self) -> str:
-        """The link as reports name it: "loopback", "lan at 1gbit", "wan with 20ms each way, 1% lost"."""
+        """The name of the link in reports: "loopback", "lan at 1gbit", "wan with 20ms each way, 1% lost"."""
         rate = f" at {self.link_rate}" if self.link_rate and self.is_apart else ""
         if not self.is_impaired:
             return f"{self.link}{rate}"
@@ -158,12 +165,12 @@ class Settings(Conditions):
 
     @property
     def service_time_in_all_s(self) -> float:
-        """The server's own part and that which a request asks for (protocol/WIRE.md); a slow request asks for more."""
+        """The server's own service time plus that of a request (protocol/WIRE.md); a slow request has more."""
         return self.service_time_s + self._server_service_time_s
 
     @property
     def longest_service_time_s(self) -> float:
-        """The same of the slowest requests."""
+        """The service time in all of the slowest requests."""
         slow_s = self.slow_request_time_s if self.slow_requests else 0.0
         return max(self.service_time_s, slow_s) + self._server_service_time_s
 
@@ -174,7 +181,7 @@ class Settings(Conditions):
 
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_s: float = 0.0) -> Settings:
-    """Put the levels of one cell into a scenario, whose warm-up is at least so long."""
+    """Put the levels of one cell into a scenario. The warm-up is at least `least_warmup_s`."""
     fields: dict[str, Any] = {name: getattr(scenario, name) for name in Conditions.__struct_fields__}
     server = dict(scenario.server)
     for factor, level in levels.items():
@@ -191,15 +198,16 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_
     return msgspec.convert(fields | {"server": server}, Settings)
 
 
-def most_generator_threads(wanted: Settings) -> int:
-    """Of each host. A connection each, and two where a witness times a chat."""
-    speakers = wanted.connections - wanted.slow_readers
-    return speakers // wanted.client_hosts // (2 if is_witnessed(wanted) else 1)
+def most_generator_threads(settings: Settings) -> int:
+    """Return the most threads of the generator on each host: one per connection, or per two where a witness times a
+    chat."""
+    speakers = settings.connections - settings.slow_readers
+    return speakers // settings.client_hosts // (2 if is_witnessed(settings) else 1)
 
 
-def is_witnessed(wanted: Settings) -> bool:
-    """Whether a chat is timed by those who hear others."""
-    return wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
+def is_witnessed(settings: Settings) -> bool:
+    """Whether a chat is timed by clients that receive the messages of others."""
+    return settings.workload == "chat" and settings.server.get("audience", "others") == "others"
 
 
 MOST_THREADS = 1024
@@ -207,6 +215,6 @@ MOST_THREADS = 1024
 
 
 def check_connections(workload: str) -> int:
-    """How many connections the closing check opens: as few as the workload allows. Two in `chat`, where a sender alone
-    in the room would be answered by nobody."""
+    """Return the number of connections of the closing check: as few as the workload allows. Two in `chat`, where a
+    sender alone in the room gets no reply."""
     return 2 if workload == "chat" else 1
