@@ -1,4 +1,4 @@
-"""What is asked: an experiment, its scenarios, and a search for a capacity."""
+"""The questions: an experiment, its scenarios, and a search for a capacity."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from netdyno.model.values import (
 Arrivals = Literal["closed", "constant", "poisson"]
 RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "capacity"]
 ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capacity")
-"""What may decide among those that are equal in what is ranked."""
+"""The metrics that may decide among contestants that are equal in the ranked metric."""
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]
@@ -46,21 +46,21 @@ Placement = Literal["apart", "shared"]
 """Server and load on cores of their own, or both on all cores of the run."""
 
 MOST_DELAY_S = 10
-"""Each way, of the link wan (link/plan.cpp)."""
+"""The longest delay of the link wan, each way (link/plan.cpp)."""
 
 
 Budget = Literal["smoke", "normal", "full"]
-"""How much of an experiment is run: some of its grid, what the file says, or as published."""
+"""The size of an experiment: some of its grid, as the file says, or as published."""
 
 
 MOST_AA_SHARE = 0.5
-"""Of the time of all trials: then everything is run twice."""
+"""A share of the time of all trials: then everything is run twice."""
 
 
 class CapacityPlan(Frozen):
-    """What a search for the highest rate that meets an objective was asked for (capacity/search.py). Rates in messages
-    per second: it starts at `start_hz` and goes nowhere below `least_hz` or above `most_hz`; `resolution` is the ratio
-    of neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
+    """The plan of a search for the highest rate that meets an objective (capacity/search.py). Rates in messages per
+    second: the search starts at `start_hz` and stays from `least_hz` to `most_hz`; `resolution` is the ratio of
+    neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
 
     slo: str
     start_hz: Annotated[Number, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
@@ -73,8 +73,8 @@ class CapacityPlan(Frozen):
 
 
 class Gate(Frozen):
-    """What a run is to decide of two servers: whether `after` is worse than `before` by more than a margin, a share, on
-    each of these metrics (analysis/gate.py)."""
+    """The question of a gate: whether the server `after` is worse than `before` by more than a margin, a share, on each
+    of these metrics (analysis/gate.py)."""
 
     before: str
     after: str
@@ -82,9 +82,9 @@ class Gate(Frozen):
 
 
 class Flip(Frozen):
-    """Where along a factor, from `low` to `high`, the better of two sides changes by a metric (experiment/flips.py). A
-    side is a contestant or a group; `members` has the names and patterns of both. Levels are halved, as ratios, until
-    those that tell the change are a factor of `within` apart at most."""
+    """The search for the places along a factor, from `low` to `high`, where the better of two sides changes by a metric
+    (experiment/flips.py). A side is a contestant or a group; `members` has the names and patterns of both. Levels are
+    halved, as ratios, until those that prove the change are a factor of at most `within` apart."""
 
     scenario: str
     first: str
@@ -98,14 +98,14 @@ class Flip(Frozen):
 
 
 class Advise(Frozen):
-    """That a run is to say whom of its one scenario to take (analysis/advice). `slo`: what has to hold of whoever is
-    taken, such as "p99<5ms"; empty where the metric alone decides."""
+    """The question which contestant of the one scenario to choose (analysis/advice). `slo`: the objective that the
+    chosen one must meet, such as "p99<5ms"; empty where the metric alone decides."""
 
     slo: str = ""
 
 
 class Conditions(Frozen, kw_only=True):
-    """What a trial is made under: the link, the load, the server's own options (`server`), and those that only some
+    """The conditions of a trial: the link, the load, the server's own options (`server`), and those that only some
     servers can have (`where_possible`). A scenario has them for all of its cells, `Settings` for one.
     docs/experiments.md explains every key."""
 
@@ -178,7 +178,7 @@ class Conditions(Frozen, kw_only=True):
 
     @property
     def is_apart(self) -> bool:
-        """Whether its link joins two network namespaces."""
+        """Whether the link joins two network namespaces."""
         return LINKS[self.link].apart
 
     @property
@@ -188,14 +188,14 @@ class Conditions(Frozen, kw_only=True):
 
     @property
     def is_impaired(self) -> bool:
-        """Whether its link delays or loses packets."""
+        """Whether the link delays or loses packets."""
         return LINKS[self.link].impaired
 
 
 class Scenario(Conditions, kw_only=True):
-    """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
-    there are). `contestants` are names and patterns in the file, and names when it is run. What the file says once for
-    all of its scenarios stands in each; `slo` is the objective that the metric `capacity` is about."""
+    """One workload under one load; `factors` maps an option to the levels that it takes (options.whose defines which
+    options exist). `contestants` are names and patterns in the file, and names when it is run. Settings that the file
+    has once for all of its scenarios stand in each; `slo` is the objective of the metric `capacity`."""
 
     name: Annotated[str, Option(TEXT, "Of its ranking.", "own")]
     contestants: Annotated[
@@ -230,8 +230,8 @@ class Scenario(Conditions, kw_only=True):
 
     @property
     def scheduled(self) -> bool:
-        """Whether messages have a time of their own to be sent at, an open loop's or that of a round, which the
-        generator can miss. Without one an answer is at once the time of the next message."""
+        """Whether messages are due at fixed times (of an open loop, or of a round), which the generator can miss.
+        Without them, the next message is due with the answer to the last one."""
         return self.arrivals != "closed" or self.round_s > 0 or "round" in self.factors
 
 
@@ -246,37 +246,37 @@ class Experiment(Frozen):
     claims: tuple[Claim, ...] = ()
     figures: tuple[Figure, ...] = ()
     parts: tuple[str, ...] = ()
-    """The experiments that it is made of, by name; none where it is one by itself."""
+    """The names of the experiments that it combines; empty for a single experiment."""
     aa_share: Annotated[
         Number,
         Option(share(0, MOST_AA_SHARE), "Share of the time of all trials for the A/A control.", "experiment"),
     ] = 0.0
-    """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
-    there was one gave it none."""
+    """The share of the time of all trials that the A/A control may take (docs/adr/aa-control.md); 0 in a run that was
+    stored before there was one."""
     time_budget_s: Annotated[
         Number | None, Option(TIME, "With --precision: begin no block that would end later, such as 20m.", "experiment")
     ] = None
-    """No block beyond the planned ones begins that would end later (run/schedule.py)."""
+    """The time after which no block beyond the planned ones may end: such a block does not begin (run/schedule.py)."""
     time_limit_s: Annotated[
         Number | None,
         Option(TIME, "On a disturbed machine: begin no planned block that would end later.", "experiment"),
     ] = None
-    """Where the machine disturbs, the planned blocks go on up to here, and end."""
+    """The time up to which the planned blocks go on where the machine is disturbed."""
     capacity: CapacityPlan | None = None
-    """Of a run that is a search, whose rates follow from what it finds."""
+    """The plan of a run that is a search: its rates follow from its results."""
     gate: Gate | None = None
-    """Of a run that goes on until it has decided."""
+    """The gate of a run that goes on until it has decided."""
     flips: tuple[Flip, ...] = ()
-    """Of a run whose levels follow from what it finds."""
+    """The flips of a run that searches for them: its levels follow from its results."""
     advise: Advise | None = None
-    """Of a run that goes on with those who may still be the one to take."""
+    """The question of a run that goes on with the contestants that may still be chosen."""
 
     @property
     def blocks(self) -> int:
-        """The most that any scenario has."""
+        """The most blocks of any scenario."""
         return max(scenario.blocks for scenario in self.scenarios)
 
     def with_each(self, **fields: object) -> Experiment:
-        """The same with these fields in each scenario."""
+        """Return a copy with these fields in each scenario."""
         scenarios = tuple(msgspec.structs.replace(scenario, **fields) for scenario in self.scenarios)
         return msgspec.structs.replace(self, scenarios=scenarios)

@@ -1,4 +1,4 @@
-"""A figure of a source as something that can be drawn."""
+"""A figure of a source, in a form that can be drawn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ SCENARIO = "scenario"
 
 
 class Published(Frozen):
-    """A figure of the source, from its own machine: where it stands among what is drawn; in the metric's own unit."""
+    """A published value of the source, from its own machine: its place in the figure, and the value in the metric's own
+    unit."""
 
     at: dict[str, type_level]
     value: float
@@ -22,9 +23,9 @@ FigureKind = Literal["bars", "surface", "ladder", "curves"]
 
 
 class Figure(Frozen):
-    """One `[[figure]]` of an experiment: the metric of each of these cells. `along` is the axis, `across` tells apart
-    what stands at one place of it (of a surface: the other axis), and each combination of `panels` has a panel; these
-    are coordinates of cells. `below` are metrics that are drawn under the main one over the same axis."""
+    """One `[[figure]]` of an experiment: the metric of each of these cells. `along` is the axis, `across` separates the
+    values at one place of it (of a surface: the other axis), and each combination of `panels` has a panel; these are
+    coordinates of cells. `below` are metrics that are drawn under the main one over the same axis."""
 
     kind: FigureKind
     title: str
@@ -41,6 +42,6 @@ class Figure(Frozen):
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """All coordinates in which its cells may differ: panels first, then as a reader goes through one."""
+        """All coordinates in which its cells may differ: panels first, then in the order of reading within a panel."""
         within = (self.along, self.across) if self.kind == "bars" else (self.across, self.along)
         return tuple(name for name in (*self.panels, *within) if name)

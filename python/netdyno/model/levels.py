@@ -1,4 +1,4 @@
-"""One combination of factor levels: its key, and how people say it. Pure functions."""
+"""One combination of factor levels: its key, and its words for people. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVEL_UNITS = {
 
 
 def place(level: type_level) -> float | None:
-    """Where on an axis a level lies: a number as it is, a duration in seconds; None of words."""
+    """Return the place of a level on an axis: a number as it is, a duration in seconds; None for words."""
     if isinstance(level, int | float):
         return float(level)
     try:
@@ -33,18 +33,18 @@ def place(level: type_level) -> float | None:
 
 
 def level_key(values: Mapping[str, type_level]) -> str:
-    """One text per combination of levels, the same whatever the order of its factors."""
+    """Return one text per combination of levels, the same whatever the order of its factors."""
     return ", ".join([f"{name}={values[name]}" for name in sorted(values)])
 
 
 def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
-    """A level as people say it; a scenario without factors is named by its connections."""
+    """Return a combination of levels in words; a scenario without factors is named by its connections."""
     shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
     return ", ".join(level_words(name, value) for name, value in shown.items())
 
 
 def level_words(factor: str, value: type_level) -> str:
-    """One level: its unit where it has one, and whose it is where both sides have such an option."""
+    """Return one level in words: with its unit where it has one, and its side where both sides have such an option."""
     if factor in LEVEL_UNITS:
         return f"{value} {LEVEL_UNITS[factor]}"
     if (factor, value) == ("threads", CORES):
@@ -58,19 +58,20 @@ def level_words(factor: str, value: type_level) -> str:
 
 
 def middle(scenario: Scenario) -> dict[str, type_level]:
-    """One combination of a scenario's levels: of each factor the one in the middle, of two the second."""
+    """Return the middle combination of a scenario's levels: of each factor the level in the middle, of two the
+    second."""
     return {name: levels[len(levels) // 2] for name, levels in scenario.factors.items()}
 
 
 def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
-    """Every combination of the levels of a scenario's factors."""
+    """Yield every combination of the levels of a scenario's factors."""
     for levels in itertools.product(*scenario.factors.values()):
         yield dict(zip(scenario.factors, levels, strict=True))
 
 
 def links(experiment: Experiment) -> tuple[str, ...]:
-    """What lies between load and server in its cells, each once."""
-    found = (
+    """Return the links between load and server in the cells of an experiment, each once."""
+    words = (
         settings(scenario, levels).link_words for scenario in experiment.scenarios for levels in combinations(scenario)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(words))

@@ -1,4 +1,4 @@
-"""What may lie between load and server. Whoever must know what a link does asks for its nature, not for its name."""
+"""The links between load and server. Code that depends on the properties of a link uses its nature, not its name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Link = Literal["loopback", "lan", "wan"]
 
 
 class Nature(NamedTuple):
-    """`apart`: load and server stand in network namespaces of their own, joined by a veth pair. `impaired`: it delays
-    or loses packets, as asked; that is a relay of ours, where the kernel has no netem."""
+    """The nature of a link. `apart`: load and server are in network namespaces of their own, joined by a veth pair.
+    `impaired`: it delays or loses packets, as requested, by a relay of netdyno where the kernel has no netem."""
 
     apart: bool
     impaired: bool

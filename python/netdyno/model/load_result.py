@@ -1,4 +1,4 @@
-"""What netdyno-load and client contestants print (protocol/load-result.md, protocol/client.md)."""
+"""The results that netdyno-load and client contestants print (protocol/load-result.md, protocol/client.md)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from netdyno.model.base import Frozen, Number, Whole
 
 WriteDue = Literal["each", "joined"]
-"""How the messages that are due leave: each by itself, or all of a connection in one call."""
+"""The way in which due messages are sent: each by itself, or all of a connection in one call."""
 ReplyClock = Literal["kernel", "generator"]
-"""What ends a response time: the kernel's arrival of every reply, or the generator's reading of it."""
+"""The end of a response time: the kernel's arrival of every reply, or the generator's reading of it."""
 Start = Literal["together", "at-once"]
-"""When a client speaks: when all connects have ended, or as soon as it is connected."""
+"""The moment from which a client sends: when all connects have ended, or as soon as it is connected."""
 
 
 class Distribution(Frozen):
@@ -30,7 +30,8 @@ class Distribution(Frozen):
 
 
 class Latency(Frozen, kw_only=True):
-    """`clock`: runs stored before the key ended their times with the generator's reading, as client contestants do."""
+    """The response and service times. `clock`: runs stored before the key ended their times with the generator's
+    reading, as client contestants do."""
 
     clock: ReplyClock = "generator"
     response_ns: Distribution
@@ -38,7 +39,7 @@ class Latency(Frozen, kw_only=True):
 
 
 class Requests(Frozen):
-    """The measured window. `due`: messages meant for it (None in runs stored before the key)."""
+    """The requests of the measured window. `due`: messages planned for it (None in runs stored before the key)."""
 
     sent: Whole
     completed: Whole
@@ -47,8 +48,8 @@ class Requests(Frozen):
 
 
 class Connections(Frozen):
-    """Over the whole life of the generator, but for `in_window`: those that came to stand within the window, none where
-    connections stay (0 in runs stored before there was the key)."""
+    """The connections over the whole life of the generator, except `in_window`: those established within the window, 0
+    where connections stay (and in runs stored before the key)."""
 
     attempted: Whole
     established: Whole
@@ -60,9 +61,9 @@ class Connections(Frozen):
 
 
 class Messages(Frozen):
-    """Over the whole life of the generator, warm-up and drain included. `due`: meant to be sent; `unsent`: due and
-    never sent (both None in runs stored before the keys). `late`: timed answers that came after the timeout, which are
-    not lost (runs stored before there was the key read as 0)."""
+    """The messages over the whole life of the generator, warm-up and drain included. `due`: planned to be sent;
+    `unsent`: due and never sent (both None in runs stored before the keys). `late`: timed answers that came after the
+    timeout, which are not lost (0 in runs stored before the key)."""
 
     sent: Whole
     expected: Whole
@@ -77,8 +78,8 @@ class Messages(Frozen):
 
 
 class Fault(Frozen):
-    """What went wrong with a foreign server, in words for people, and to how many of which things (None in results of
-    before the key)."""
+    """A fault of a foreign server, in words for people, with its count and what it counts (None in results from before
+    the key)."""
 
     what: str
     count: int
@@ -86,7 +87,8 @@ class Fault(Frozen):
 
 
 class Replies(Frozen):
-    """What a foreign server answered (protocol/load-result.md), over the life; statuses of http by their number."""
+    """The replies of a foreign server (protocol/load-result.md), over the whole life; statuses of http by their
+    number."""
 
     unexpected: int
     resent: int
@@ -96,7 +98,7 @@ class Replies(Frozen):
 
 
 class Tls(Frozen):
-    """Of connections that are encrypted: whether certificates were verified, and the handshakes over the life."""
+    """The encryption of connections: whether certificates were verified, and the handshakes over the whole life."""
 
     verified: bool
     reuse: bool
@@ -119,9 +121,10 @@ class GeneratorThread(Frozen):
 
 
 class Generator(Frozen, kw_only=True):
-    """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md).
-    `socket_drops`: datagrams that the generator's own sockets had no room for. `cores`: those it may use. `busiest`:
-    the share of a core that its busiest thread used, without the lookout (both 0 in runs stored before the keys)."""
+    """The resources of the generator. `spun_s`: the part of the two CPU times that it spent on the lookout for messages
+    (docs/adr/wake-early.md). `socket_drops`: datagrams for which the generator's own sockets had no room. `cores`: the
+    cores that it may use. `busiest`: the share of a core that its busiest thread used, without the lookout (both 0 in
+    runs stored before the keys)."""
 
     cpu_user_s: Number
     cpu_system_s: Number
@@ -137,7 +140,7 @@ class Generator(Frozen, kw_only=True):
 class TimeSeries(Frozen, omit_defaults=True):
     """One value per interval of the measured window; where the interval completed nothing, a percentile is None (0 in
     runs stored before).
-    `histograms`: only of a part of a load, so that percentiles can be those of the sum."""
+    `histograms`: only in a part of a load, so that percentiles can be computed for the sum."""
 
     interval_ns: Annotated[int, msgspec.Meta(ge=1_000_000, le=10**12)]
     completed: tuple[Whole, ...]
@@ -148,8 +151,8 @@ class TimeSeries(Frozen, omit_defaults=True):
 
 
 class Part(Frozen):
-    """What one host of several made of a load; its other figures are in the sums. The response times of one that got no
-    answer are None (0 in runs stored before)."""
+    """The part of a load that one of several hosts made; its other figures are in the sums. The response times of a
+    host without an answer are None (0 in runs stored before)."""
 
     host: str
     connections: Whole
@@ -160,7 +163,7 @@ class Part(Frozen):
 
 
 class Audit(Frozen):
-    """One check of one trial. `passed` false strikes the trial out; `detail` says with which figures."""
+    """One check of one trial. `passed` false makes the trial invalid; `detail` has the figures."""
 
     name: str
     passed: bool
@@ -168,7 +171,7 @@ class Audit(Frozen):
 
 
 class Plan(Frozen):
-    """What the generator was asked for."""
+    """The plan that the generator was given."""
 
     url: str
     workload: str
@@ -196,7 +199,7 @@ class Plan(Frozen):
 
 
 class Step(Frozen):
-    """A part of the window in which the rate was as asked for it: one, or from one to another."""
+    """A part of the window with one requested rate, or with a ramp from one rate to another."""
 
     from_hz: Number
     to_hz: Number
@@ -210,9 +213,9 @@ class Step(Frozen):
 
 
 class ClientReport(Frozen):
-    """What a client contestant says beside the figures of a load (protocol/client.md): its failures by stage, over the
-    whole life; `recovered` counts connections that stood again after one. `tick_lag_ns` is how late a 10 ms timer of
-    the application's loop came."""
+    """The report of a client contestant beside the figures of a load (protocol/client.md): its failures by stage, over
+    the whole life; `recovered` counts connections that were established again after one. `tick_lag_ns` is the lateness
+    of a 10 ms timer of the application's loop."""
 
     resolve_failed: Whole
     connect_refused: Whole
@@ -227,13 +230,13 @@ class ClientReport(Frozen):
 
 
 class LoadResult(Frozen, kw_only=True):
-    """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
-    a sample of the messages; None in runs stored before the key, empty where the kernel did not say, or where its word
-    ends the times (`latency.clock`).
-    `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty of a client
-    contestant. `replies`: only of a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
-    either. `steps`: only where the rate changed. `parts`: of a load that several hosts made. `instrument`: the load
-    program of others that said these figures (docs/adr/instruments.md); not there where netdyno's own measured them."""
+    """The result of one load. `client`: set where a client contestant made the load, None where the generator did.
+    `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
+    arrival times, or where these end the times (`latency.clock`).
+    `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
+    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
+    either. `steps`: only where the rate changed. `parts`: only where several hosts made the load. `instrument`: the
+    foreign load program that measured these figures (docs/adr/instruments.md); unset where netdyno's own did."""
 
     version: Whole
     plan: Plan

@@ -1,7 +1,7 @@
-"""A service-level objective, such as "p99<5ms" or "p99.9<20ms, lost<0.1%": what a user says a server must keep to.
+"""A service-level objective that a user requires of a server, such as "p99<5ms" or "p99.9<20ms, lost<0.1%".
 
-It is asked of each trial by itself, and of the response time, which counts from when a message should have been sent.
-Times are nanoseconds here. Pure functions."""
+It is checked for each trial by itself, on the response time, which counts from the moment at which a message should
+have been sent. Times are nanoseconds here. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 _UNIT = re.compile(r"(?<=\d)([a-z]+)$")
 _STORED = {50.0: "p50", 90.0: "p90", 99.0: "p99", 99.9: "p999"}
-"""Percentiles that a result has at hand, by the name of their field; any other is read from its histogram."""
+"""The percentiles that a result stores, with the name of their field; any other is read from its histogram."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,13 @@ class Term:
 
     @property
     def percent(self) -> float | None:
-        """Of a percentile; None of a mean and of loss."""
+        """The percent of a percentile; None of a mean and of loss."""
         match = _PERCENTILE.fullmatch(self.name)
         return float(match[1]) if match else None
 
     def value(self, load: LoadResult) -> float:
-        """The figure of a trial. Where nothing was answered there is no response time: NaN, which meets nothing."""
+        """Return the figure of a trial. Where nothing was answered there is no response time: NaN, which meets no
+        limit."""
         if self.name == LOST:
             return load.messages.lost / load.messages.expected if load.messages.expected else 0.0
         response = load.latency.response_ns
@@ -61,7 +62,7 @@ class Term:
 
     @property
     def limit_text(self) -> str:
-        """As it was asked for, without rounding: "5 ms"."""
+        """The limit as requested, without rounding: "5 ms"."""
         if self.name == LOST:
             return f"{100 * self.limit:g}%"
         return _UNIT.sub(r" \1", format_duration(1e-9 * self.limit)).replace("us", "µs")
@@ -69,50 +70,50 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """All of its terms have to hold. There is at least one, and none twice."""
+    """An objective: all of its terms have to hold. There is at least one, and none twice."""
 
     terms: tuple[Term, ...]
 
     @property
     def text(self) -> str:
-        """As sentences say it: "p99 < 5 ms and lost < 0.1%"."""
+        """The objective as sentences name it: "p99 < 5 ms and lost < 0.1%"."""
         return quantities.listed([term.text for term in self.terms])
 
     @property
     def latency(self) -> Term | None:
-        """The first term that is a time: what a figure draws as a line."""
+        """The first term that is a time; a figure draws it as a line."""
         return next((term for term in self.terms if term.name != LOST), None)
 
     def broken(self, load: LoadResult) -> tuple[tuple[Term, float], ...]:
-        """The terms that a trial does not keep, each with what it was instead."""
-        found = ((term, term.value(load)) for term in self.terms)
-        return tuple((term, value) for term, value in found if not value < term.limit)  # NaN, too, is not below
+        """Return the terms that a trial does not keep, each with the measured value."""
+        values = ((term, term.value(load)) for term in self.terms)
+        return tuple((term, value) for term, value in values if not value < term.limit)  # NaN, too, is not below
 
     def least_messages(self) -> int:
-        """Fewer than this in a window, and one message more or less decides: a percentile needs one beyond it at least.
-        Ten where only a mean is asked for."""
+        """Return the fewest messages in a window with which a single message does not decide: a percentile needs at
+        least one beyond it. Ten where only a mean is required."""
         shares = [1 - term.percent / 100 for term in self.terms if term.percent is not None]
         return max(10, round(1 / min(shares)) if shares else 0)
 
 
 def parse(text: str, where: str) -> Objective:
-    """An objective as people write it; `where` is what errors name first. Raises UserError with one clear line."""
+    """Parse an objective as people write it; errors name `where` first. Raises UserError with one clear line."""
     terms: list[Term] = []
     for part in text.split(","):
-        term = _term(part, where)
-        if any(term.name == other.name for other in terms):
+        term = _parse_term(part, where)
+        if any(term.name == earlier.name for earlier in terms):
             raise UserError(f"{where}: {term.name!r} has two limits; leave one of them out")
         terms.append(term)
     return Objective(tuple(terms))
 
 
-def _term(text: str, where: str) -> Term:
+def _parse_term(text: str, where: str) -> Term:
     match = _TERM.fullmatch(text)
     if match is None:
         raise UserError(f"{where}: {text.strip()!r} is no objective; write one {_FORM}")
     name, limit = match[1], match[2]
     if name == LOST:
-        return Term(name, _share(limit, where))
+        return Term(name, _parse_share(limit, where))
     percentile = _PERCENTILE.fullmatch(name)
     if percentile is None and name != MEAN:
         hint = did_you_mean(name, (MEAN, LOST, "p50", "p90", "p99", "p99.9"))
@@ -128,7 +129,7 @@ def _term(text: str, where: str) -> Term:
     return Term(name, 1e9 * seconds)
 
 
-def _share(limit: str, where: str) -> float:
+def _parse_share(limit: str, where: str) -> float:
     match = _SHARE.fullmatch(limit)
     if match is None or not 0 < float(match[1]) < 100:
         raise UserError(f"{where}: the limit of 'lost' is a percentage above 0, such as 0.1%, and not {limit!r}")

@@ -1,4 +1,4 @@
-"""Where a server spends its time: stacks with the time that was seen in each."""
+"""The profile of a server: stacks with the time that was seen in each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import msgspec
 from netdyno.model.base import Frozen, Name, Quoted
 
 Sort = Literal["on-cpu", "off-cpu"]
-"""What it computes, and what it waits for."""
+"""The kind of a profile: time on the CPU, or time in waits."""
 Runtime = Literal["native", "go", "java", "node", "python"]
-"""What runs the server's code: whether its frames have names depends on it."""
+"""The runtime of the server's code: whether its frames have names depends on it."""
 Stack = tuple[Name, ...]
-"""Frames, from a thread's beginning to where it was seen."""
+"""Frames, from a thread's beginning to the place where it was sampled."""
 
 
 class Profile(Frozen):
-    """What was seen of a server in a window. `stacks` are in microseconds; off the CPU those of all threads add up.
-    `samples` are what was looked at, one in `every` switches where it waits; the recorder lost `lost` of them. Time in
-    microseconds: `unnamed_us` is that in stacks with a frame that has no name, `unnamed` the files such frames are in,
-    the most frequent first; `cut_us` is that in stacks that do not go back to the beginning of their thread. `missing`
-    says why there is nothing at all; it is empty otherwise."""
+    """The profile of a server in a window. `stacks` are in microseconds; off the CPU those of all threads add up.
+    `samples` were taken, off the CPU one in `every` switches; the recorder lost `lost` of them. `unnamed_us` is the
+    time, in microseconds, in stacks with a frame without a name, and `unnamed` the files of such frames, the most
+    frequent first; `cut_us` is the time in stacks that do not go back to the beginning of their thread. `missing`: why
+    there is no profile at all; empty otherwise."""
 
     server: Name
     sort: Sort
@@ -39,13 +39,12 @@ class Profile(Frozen):
 
     @property
     def total_us(self) -> float:
-        """All of the time that was seen."""
+        """The sum of the times of all stacks."""
         return sum(self.stacks.values())
 
 
 class Profiled(Frozen):
-    """Servers looked at under one load, that of a question of a run or one by itself; what each computes, and what it
-    waits for."""
+    """Servers profiled under one load, that of a question of a run or a separate one, each on and off the CPU."""
 
     load: Quoted
     profiles: tuple[Profile, ...]
@@ -53,5 +52,5 @@ class Profiled(Frozen):
 
     @property
     def servers(self) -> list[Name]:
-        """Each once, in their order."""
-        return list(dict.fromkeys(one.server for one in self.profiles))
+        """The names of the servers, each once, in their order."""
+        return list(dict.fromkeys(profile.server for profile in self.profiles))

@@ -11,37 +11,37 @@ from netdyno.model.options import MOST_THREADS, Settings, check_connections
 from netdyno.model.values import CORES
 
 
-def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> dict[str, type_level]:
-    """What the contestant can have of the options that are wanted where possible; what it cannot do without, a thread
-    for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md), for clients that
-    stay; and a thread for each core where the cell says `threads = "cores"` or nothing about threads
-    (docs/adr/same-cores.md). What the cell itself says about an option goes before. Pure."""
+def added_options(contestant: Contestant, settings: Settings, *, cores: int) -> dict[str, type_level]:
+    """Return the options that are added to those of the cell, which take precedence: those requested where possible
+    that the contestant has; for clients that stay, a thread for each connection where a client beyond the thread count
+    waits (docs/adr/limited-by-threads.md); and a thread for each core where the cell has `threads = "cores"` or no
+    threads (docs/adr/same-cores.md). Pure."""
     if contestant.own is not None:
         return {}
     added = {
         name: value
-        for name, value in wanted.where_possible.items()
-        if name not in wanted.server and _has(contestant, name)
+        for name, value in settings.where_possible.items()
+        if name not in settings.server and _has_option(contestant, name)
     }
-    threads = wanted.server.get("threads", added.get("threads"))
-    limited = contestant.manifest.clients == "limited-by-threads" and wanted.server.get("threads", CORES) == CORES
-    if limited and not (threads == CORES and wanted.clients_leave):
-        added["threads"] = max(wanted.connections, check_connections(wanted.workload))
-    elif threads in (None, CORES) and _has(contestant, "threads"):
+    threads = settings.server.get("threads", added.get("threads"))
+    limited = contestant.manifest.clients == "limited-by-threads" and settings.server.get("threads", CORES) == CORES
+    if limited and not (threads == CORES and settings.clients_leave):
+        added["threads"] = max(settings.connections, check_connections(settings.workload))
+    elif threads in (None, CORES) and _has_option(contestant, "threads"):
         added["threads"] = min(cores, MOST_THREADS)
     return added
 
 
 def all_options(of_cell: Mapping[str, type_level], added: Mapping[str, type_level]) -> dict[str, type_level]:
-    """What a server is given. A model that cannot have any number of threads is told nothing of `cores`: it has its one
-    thread, or one for each connection. Pure."""
+    """Return the options that a server is given. `threads = "cores"` is left out for a model that cannot have any
+    number of threads: it has its one thread, or one for each connection. Pure."""
     options = {**of_cell, **added}
     if options.get("threads") == CORES:
         del options["threads"]
     return options
 
 
-def _has(contestant: Contestant, option: str) -> bool:
+def _has_option(contestant: Contestant, option: str) -> bool:
     if option == "threads":
         return contestant.manifest.threads == "any"
     if option in MANIFEST_OPTIONS:

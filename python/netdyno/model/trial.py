@@ -23,13 +23,13 @@ Trace = Literal["auto", "always", "never"]
 
 
 Status = Literal["valid", "struck_out", "skipped", "failed", "faulty", "made_again", "censored"]
-"""The first four are stored. The others say what follows from the audits of the whole run (outcomes.judged)."""
+"""The first four are stored. The others follow from the audits of the whole run (outcomes.judged)."""
 
 
 class Warmup(Frozen):
-    """Of a server with a JIT, before the first block: after how many seconds of a load a message cost it what it costs
-    from then on, its compiler's work included; not `steady`: that was not seen within the time that there was.
-    `seconds` is what its trials have, where their scenario has not more."""
+    """The warm-up of a server with a JIT, measured before the first block: the seconds of load after which the cost of
+    a message stays the same, its compiler's work included. Not `steady`: that was not seen within the available time.
+    `seconds` is the warm-up of its trials, unless their scenario has more."""
 
     seconds: float
     measured_s: float
@@ -37,11 +37,11 @@ class Warmup(Frozen):
 
 
 class Slice(Frozen):
-    """One slice of a trial that was made in turns: in which `turn`, at which `place` of it, the messages that were
-    `sent` in it, the CPU seconds that the server used and those that the other contestants used meanwhile. The turn
-    was `kept`, or dropped for all contestants alike. `foreign_s` is how long `foreign_program`, of all that are not the
-    run's, ran on the server's cores meanwhile, or for how long the machine let nothing run on a core ("pauses of a
-    core"): the longest. Where that was too long the slice was made again, and the later one of the turn counts."""
+    """One slice of a trial that was run in turns: its `turn`, its `place` in the turn, the messages `sent` in it, the
+    CPU seconds that the server used and those that the other contestants used meanwhile. The turn was `kept`, or
+    dropped for all contestants alike. `foreign_s` is the longest time that a program outside the run
+    (`foreign_program`) ran on the server's cores meanwhile, or that the machine let nothing run on a core ("pauses of a
+    core"). Where that was too long the slice was repeated, and the later slice of the turn counts."""
 
     turn: Whole
     place: Whole
@@ -55,8 +55,8 @@ class Slice(Frozen):
 
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
-    server options that the harness set beside those of the cell; `canary` is there where programs ran, `relay` where
-    one made the link. `twin`: its cell was run a second time in this block, for the A/A control
+    server options that the harness set beside those of the cell; `canary` is set where programs ran, `relay` where a
+    relay made the link. `twin`: its cell was run a second time in this block, for the A/A control
     (docs/adr/aa-control.md)."""
 
     block: Annotated[int, msgspec.Meta(ge=0, le=10**6)]
@@ -75,26 +75,26 @@ class Trial(Frozen):
     machine: MachineObservation | None = None
     canary: CanaryReadings | None = None
     canaries: tuple[HostCanary, ...] = ()
-    """On a cluster: of each host of the load, as `canary` is that of the server's."""
+    """The canaries of a cluster: one for each host of the load, while `canary` is that of the server's host."""
     kernel: dict[str, int] = msgspec.field(default_factory=dict)
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()
     log: str = ""
     warmup: Warmup | None = None
-    """None: that of the scenario."""
+    """The warm-up of the server; None: that of the scenario."""
     twin: bool = False
     slices: tuple[Slice, ...] = ()
-    """None where the trial was made alone."""
+    """The slices of the trial; empty where it was run alone."""
     alone: str = ""
-    """Why it was; empty in a run stored before contestants took turns."""
+    """The reason why it was run alone; empty in a run stored before contestants took turns."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
-    """The number of the try: a trial that the machine disturbed is made again in its block."""
+    """The number of the try: a trial that the machine disturbed is repeated in its block."""
     beside: Neighbour | None = None
-    """Who stayed on the cores when it began; None where the machine was to be the trial's own."""
+    """The neighbour on the cores when it began; None where the machine was to be the trial's own."""
 
 
 class SystemCall(Frozen):
-    """One system call of a traced server by its name: how often it returned within the window, `again` of that with
+    """One system call of a traced server by its name: the number of its returns within the window, `again` of them with
     EAGAIN and `failed` with another error, and the time within the window between its beginnings and its returns."""
 
     name: str
@@ -105,9 +105,9 @@ class SystemCall(Frozen):
 
 
 class Traced(Frozen):
-    """A short trial of its own under strace(1), for its counts alone (docs/adr/equal-work.md). It is no `Trial`: no
-    time of it is the server's own, and none can enter a figure. `reason` says why nothing was traced, and is empty
-    where it was. `messages`: completed within the same window. `threads`: of the server that made any call in it."""
+    """A short trial of its own under strace(1), for its counts alone (docs/adr/equal-work.md). It is no `Trial`: none
+    of its times is the server's own, and none can enter a figure. `reason`: why nothing was traced; empty otherwise.
+    `messages`: those completed within the same window. `threads`: those of the server that made any call in it."""
 
     scenario: str
     contestant: str
