@@ -1,1 +1,1 @@
-"""The words of the project as frozen data: parsed once and never changed, unknown keys are errors."""
+"""The data of the project as frozen types: parsed once and never changed, unknown keys are errors."""

@@ -1,4 +1,4 @@
-"""A claim of a source as something that can be tested."""
+"""A claim of a source, in a form that can be tested."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Cells(Frozen):
 
 
 class Needs(Frozen, kw_only=True):
-    """The needs of a claim or of one of its tests: what a machine must have for any verdict, and what it must have for
-    one of the two only, so that without it the other verdict is still possible."""
+    """The needs of a claim or of one of its tests: requirements on a machine for any verdict, and requirements for only
+    one of the two, without which the other verdict is still possible."""
 
     needs: tuple[str, ...] = ()
     needs_to_confirm: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Needs(Frozen, kw_only=True):
 
 
 class TestKeys(Needs, kw_only=True):
-    """What every kind of test may have. `only_refutes`: where the test fails, it refutes the claim; where it holds, it
+    """The keys of every kind of test. `only_refutes`: where the test fails, it refutes the claim; where it holds, it
     shows nothing, and the claim is confirmed or left open by its other tests."""
 
     only_refutes: bool = False
@@ -41,10 +41,10 @@ class TestKeys(Needs, kw_only=True):
 
 class Ratio(TestKeys, tag_field="kind", tag="ratio"):
     """The metric of `a` divided by that of `b` lies above or below the threshold. Cells are paired within blocks, by
-    the coordinates in which `a` and `b` do not differ. With `every`, it does so in each of them. With `over`, each side
-    is first divided by the metric of these cells: `a` by the first, `b` by the second. `least_published` is the effect
-    nearest to the threshold among those that the source publishes: an interval that lies short of it fails, even where
-    the threshold is in it."""
+    the coordinates in which `a` and `b` do not differ. With `every`, this must hold in each pair. With `over`, each
+    side is first divided by the metric of these cells: `a` by the first, `b` by the second. `least_published` is the
+    published effect nearest to the threshold: an interval that lies short of it fails, even where the threshold is in
+    it."""
 
     metric: str
     a: Cells
@@ -57,9 +57,9 @@ class Ratio(TestKeys, tag_field="kind", tag="ratio"):
 
 
 class Order(TestKeys, tag_field="kind", tag="order"):
-    """Along a coordinate, the metric of each group is below (rising) or above (falling) that of the next group. Within
-    a group nothing is said. With `over`, it is first divided by that of these cells at the same value; with `minus`,
-    that is subtracted, and the differences are compared."""
+    """Along a coordinate, the metric of each group is below (rising) or above (falling) that of the next group. The
+    order within a group is free. With `over`, the metric is first divided by that of these cells at the same value;
+    with `minus`, that is subtracted, and the differences are compared."""
 
     metric: str
     cells: Cells
@@ -81,7 +81,7 @@ class Trend(TestKeys, tag_field="kind", tag="trend"):
 
 
 class Flat(TestKeys, tag_field="kind", tag="flat"):
-    """Along a coordinate, the metric stays within a factor (a share: within a difference) of what it is at the first
+    """Along a coordinate, the metric stays within a factor (for a share: within a difference) of its value at the first
     level."""
 
     metric: str
@@ -105,8 +105,8 @@ Test = Ratio | Order | Trend | Flat | Bound
 
 class Claim(Needs):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
-    `published_on` the operating systems that it measured on, where the sentence depends on them; `why` names what was
-    counted that is told beside it (model/metrics.py)."""
+    `published_on` are the operating systems on which the source measured, where the claim depends on them; `why` names
+    the counted metric that is reported beside it (model/metrics.py)."""
 
     id: str
     text: str

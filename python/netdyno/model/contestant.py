@@ -1,4 +1,4 @@
-"""A contestant: its manifest, how it starts, and what a stored run remembers of its code."""
+"""A contestant: its manifest, its start, and the record of its code in a stored run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from netdyno.model.base import Frozen
 
 GENERATOR = "netdyno-load"
-"""The name of the load generator where a client contestant could stand."""
+"""The name of the load generator, in place of that of a client contestant."""
 
 ManifestOption = Literal["application-tick"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
@@ -19,14 +19,13 @@ class Manifest(Frozen):
     """server.json or client.json of one contestant, as CMake reads it too. The folder's name is the identity and not
     repeated here.
 
-    `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
-    `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
-    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it, `unranked` of a server that is
-    no contestant what it is instead (docs/adr/unranked.md), `instrument` of a client that is the load program of others
-    what of a result it does not report (docs/adr/instruments.md). `copies` says where the program
-    itself copies the bytes of a message, as far as its source shows it. `loads` are patterns (glob) of the files that
-    its program loads beside what `run` names. `options` are those that it takes beside what every server of its
-    transport takes.
+    `clients`: whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md).
+    `descriptors_per_client`: the file descriptors that a client takes in the server, those of its thread included.
+    `unsafe`: the defect of a server that gives wrong answers on purpose. `unranked`: the nature of a server that is no
+    contestant (docs/adr/unranked.md). `instrument`: the parts of a result that a client does not report because it is a
+    foreign load program (docs/adr/instruments.md). `copies`: where the program itself copies the bytes of a message, as
+    far as its source shows it. `loads`: patterns (glob) of the files that its program loads besides those in `run`.
+    `options`: those that it takes besides the options of every server of its transport.
     """
 
     kind: Literal["cmake", "cargo", "go", "java", "command"]
@@ -40,9 +39,9 @@ class Manifest(Frozen):
     descriptors_per_client: int = 1
     options: tuple[ManifestOption, ...] = ()
     asynchronous: bool = True
-    # What becomes of a new connection while a server has no descriptor for it.
+    # The fate of a new connection while a server has no descriptor for it.
     out_of_descriptors: Literal["waits", "closes"] = "waits"
-    # What becomes of a server that has no memory for a message: it closes that client, or its run time ends it.
+    # The reaction of a server without memory for a message: it closes that client, or its runtime ends it.
     out_of_memory: Literal["closes", "ends"] = "closes"
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
@@ -71,7 +70,7 @@ class Manifest(Frozen):
 
 class Own(Frozen):
     """A server of the user's own, which knows nothing of protocol/WIRE.md: the workload that it speaks, and either the
-    command line that starts it or the URL where it stands already."""
+    command line that starts it or the URL at which it already runs."""
 
     command: str
     workload: str
@@ -92,7 +91,7 @@ class Contestant(Frozen):
 
 
 END_OF_PROGRAM = "--"
-"""What stands between a program and its options where the launcher starts it (launch/main.cpp)."""
+"""The separator between a program and its options where the launcher starts it (launch/main.cpp)."""
 
 
 def launched(launcher: str, name: str, manifest: Manifest, program: Sequence[str]) -> tuple[str, ...]:
@@ -116,11 +115,12 @@ class CodeSize(Frozen):
 
 
 class About(Frozen):
-    """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
-    counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
-    stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
-    code, of clients, of one's own, and in a run stored before it was recorded, `threads` is None. `own`: one's own.
-    `language`: what most of a contestant's source files are written in; empty where nobody knows.
+    """A contestant, or code that contestants share, as recorded in a stored run. `code` is None where it could not be
+    counted; `why_no_code` has the reason. `family` names the shared code that counts with a contestant's own; it is
+    empty in a run stored before it was recorded. `unsafe`, `unranked`, `copies` and `threads` are the manifest's;
+    `threads` is None for shared code, clients, and servers of the user's own, and in a run stored before it was
+    recorded. `own`: a server of the user's own. `language`: the language of most of a contestant's source files; empty
+    where it is unknown.
     """
 
     kind: Literal["server", "client", "shared"]
@@ -139,6 +139,6 @@ class About(Frozen):
     language: str = ""
 
 
-def stands_already(one: Contestant | About) -> bool:
-    """Whether it is a server that is found at an address: nobody starts or ends it, and it may be elsewhere."""
-    return one.own is not None and bool(one.own.address)
+def stands_already(contestant: Contestant | About) -> bool:
+    """Whether the contestant is a server at an address: netdyno neither starts nor ends it, and it may be elsewhere."""
+    return contestant.own is not None and bool(contestant.own.address)

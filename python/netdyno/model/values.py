@@ -1,4 +1,4 @@
-"""What an option is, and what it takes: how a file and the command line say a value, and how a program is told it.
+"""Options and their values: the form of a value in a file, on the command line, and in the arguments of a program.
 
 An option is declared once, beside the field that has its value (model/experiment.py) or, for servers, in a list
 (model/options.py). Name, key of the file, flag, unit and default follow from the field."""
@@ -20,8 +20,9 @@ from netdyno.model.base import MOST
 
 @dataclass(frozen=True)
 class Kind:
-    """`read` makes the value of what a file has, or raises ValueError with what is taken; `text` says a value as
-    programs and the command line take it. The command line reads `typed`, within its bounds, and calls it `metavar`."""
+    """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
+    values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
+    and calls it `metavar`."""
 
     read: Callable[[object], Any]
     text: Callable[[Any], str] = str
@@ -32,15 +33,15 @@ class Kind:
 
 
 Place = Literal["own", "load", "link", "cores", "shared", "server", "experiment", "search"]
-"""Where a file has an option: in a scenario as its own, the load's, the link's or the cores', in a scenario or once for
-all of them (so are link and cores), in the table `server`, beside the scenarios, or nowhere: in a search by the command
-line."""
+"""The place of an option in a file: in a scenario as its own, the load's, the link's or the cores', in a scenario or
+once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: a search by the
+command line has it."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that can be asked for. `name` is its key in a file and, behind two dashes, its flag; `field` is where a
-    scenario, an experiment or a search has the value, a unit of which ends its name."""
+    """One option. `name` is its key in a file and, behind two dashes, its flag; `field` is the field of a scenario, an
+    experiment or a search that has the value; its name ends with the unit, if any."""
 
     takes: Kind
     help: str
@@ -52,23 +53,23 @@ class Option:
 
 
 def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
-    """The options that the fields of a struct declare, by name."""
+    """Return the options that the fields of a struct declare, by name."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    found = {}
+    options = {}
     for field, hint in get_type_hints(kind, include_extras=True).items():
-        for option in (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Option)):
+        for option in (option for option in getattr(hint, "__metadata__", ()) if isinstance(option, Option)):
             name = re.sub("_(s|hz)$", "", field).replace("_", "-")
             default = fields[field].default
             default = None if default is msgspec.NODEFAULT else default
-            found[name] = replace(option, name=name, field=field, default=default)
-    return found
+            options[name] = replace(option, name=name, field=field, default=default)
+    return options
 
 
 # --- what options take ------------------------------------------------------------------------------------------------
 
 
 def whole(least: int, most: int = MOST) -> Kind:
-    """Whole numbers between two bounds, both included."""
+    """Return the kind of whole numbers between two bounds, both included."""
 
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -81,10 +82,10 @@ def whole(least: int, most: int = MOST) -> Kind:
 
 
 CORES = "cores"
-"""As a number of threads: as many as the program has cores."""
+"""The number of threads that is the number of the program's cores."""
 
 
-def _threads(value: object) -> int | str:
+def _read_threads(value: object) -> int | str:
     if value == CORES:
         return CORES
     try:
@@ -93,7 +94,7 @@ def _threads(value: object) -> int | str:
         raise ValueError(f"{error}, nor {CORES!r}") from error
 
 
-def _server_cores(value: object) -> int | str:
+def _read_server_cores(value: object) -> int | str:
     if value == ALL:
         return ALL
     try:
@@ -103,13 +104,13 @@ def _server_cores(value: object) -> int | str:
 
 
 ALL = "all"
-"""As a number of cores of a server: all that its side of the machine has."""
-SERVER_CORES = Kind(_server_cores, metavar="N|all")
-THREADS = Kind(_threads, metavar="N|cores")
+"""The number of cores of a server that is all cores of its side of the machine."""
+SERVER_CORES = Kind(_read_server_cores, metavar="N|all")
+THREADS = Kind(_read_threads, metavar="N|cores")
 
 
 def word(*valid: str) -> Kind:
-    """One of these words."""
+    """Return the kind of one of these words."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or value not in valid:
@@ -120,45 +121,45 @@ def word(*valid: str) -> Kind:
 
 
 def words(*valid: str) -> Kind:
-    """A list of these words, each once."""
-    one = word(*valid)
+    """Return the kind of a list of these words, each once."""
+    word_kind = word(*valid)
 
     def read(value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or len({str(each) for each in value}) != len(value):
+        if not isinstance(value, list) or len({str(text) for text in value}) != len(value):
             raise ValueError(f"{value!r} is not a list of words, each once, such as [{valid[0]!r}]")
-        return tuple(one.read(each) for each in value)
+        return tuple(word_kind.read(text) for text in value)
 
     return Kind(read)
 
 
 def share(least: float, most: float = 1) -> Kind:
-    """Numbers between two bounds, both included."""
+    """Return the kind of numbers between two bounds, both included."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise ValueError(f"{value!r} is not a number from {least} to {most}")
         return float(value)
 
-    return Kind(read, _number, float, least, most)
+    return Kind(read, _format_number, float, least, most)
 
 
-def _share(value: object) -> float:
+def _read_share(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
         raise ValueError(f"{value!r} is not a share from 0 to below 1")
     return float(value)
 
 
-def _number(value: float | str) -> str:
-    """Without a needless fraction: 20000, not 20000.0."""
+def _format_number(value: float | str) -> str:
+    """Format a number without a needless fraction: 20000, not 20000.0."""
     return value if isinstance(value, str) else f"{value:.10g}"
 
 
-SHARE = Kind(_share, _number, float, metavar="SHARE")
-"""From 0 to below 1."""
+SHARE = Kind(_read_share, _format_number, float, metavar="SHARE")
+"""A share from 0 to below 1."""
 
 
 def read_duration(value: object) -> float:
-    """The seconds of a text such as "250ms"."""
+    """Return the seconds of a text such as "250ms"."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
     seconds = parse_duration(value)
@@ -167,7 +168,7 @@ def read_duration(value: object) -> float:
     return seconds
 
 
-def _above_0(value: object) -> float:
+def _read_above_0(value: object) -> float:
     seconds = read_duration(value)
     if seconds <= 0:
         raise ValueError("must be above 0")
@@ -175,7 +176,7 @@ def _above_0(value: object) -> float:
 
 
 def duration(most_s: float = math.inf) -> Kind:
-    """Seconds, up to so many."""
+    """Return the kind of durations, in seconds, up to a bound."""
 
     def read(value: object) -> float:
         seconds = read_duration(value)
@@ -187,78 +188,78 @@ def duration(most_s: float = math.inf) -> Kind:
 
 
 DURATION = duration()
-TIME = Kind(_above_0, format_duration, metavar="DUR")
+TIME = Kind(_read_above_0, format_duration, metavar="DUR")
 """A duration above 0."""
 
 
-def _wait(value: object) -> float:
+def _read_wait(value: object) -> float:
     seconds = read_duration(value)
     if seconds <= 0:
         raise ValueError(f"{value!r} is no time to wait: it must be above 0")
     return seconds
 
 
-WAIT = Kind(_wait, format_duration, metavar="DUR")
+WAIT = Kind(_read_wait, format_duration, metavar="DUR")
 
 
-def _finite(value: object) -> float:
+def _read_finite(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
         raise ValueError(f"{value!r} is not a rate: a number per second")
     return float(value)
 
 
-NUMBER = Kind(_finite, _number, float)
+NUMBER = Kind(_read_finite, _format_number, float)
 
 
 LEAST_RATE, MOST_RATE = 1e-3, 1e7
-"""What netdyno-load takes (loadgen/plan.cpp)."""
+"""The bounds of a rate in netdyno-load (loadgen/plan.cpp)."""
 
 
-def _rate(value: object) -> float:
+def _read_rate(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_RATE <= value <= MOST_RATE:
         raise ValueError(f"{value!r} is not a rate: a number per second, {LEAST_RATE:g} to {MOST_RATE:g}")
     return value
 
 
-RATE = Kind(_rate, _number, float)
+RATE = Kind(_read_rate, _format_number, float)
 
 
-def _connect_rate(value: object) -> float | str:
-    return str(value) if value in ("burst", "connections") else _rate(value)
+def _read_connect_rate(value: object) -> float | str:
+    return str(value) if value in ("burst", "connections") else _read_rate(value)
 
 
-CONNECT_RATE = Kind(_connect_rate, _number)
+CONNECT_RATE = Kind(_read_connect_rate, _format_number)
 
 
-def _bit_rate(value: object) -> str:
+def _read_bit_rate(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a rate: write a text with a unit, such as '100mbit'")
     parse_rate(value)
     return value
 
 
-BIT_RATE = Kind(_bit_rate)
+BIT_RATE = Kind(_read_bit_rate)
 
 
-def _name(value: object) -> str:
+def _read_name(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!r} is not a name")
     return value
 
 
-NAME = Kind(_name)
+NAME = Kind(_read_name)
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
     return value
 
 
-TEXT = Kind(_text)
+TEXT = Kind(_read_text)
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _read_names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
     if not value:
@@ -266,21 +267,21 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-NAMES = Kind(_names)
+NAMES = Kind(_read_names)
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(%)?")
 
 
-def _precision(value: object) -> float:
-    found = math.nan
+def _read_precision(value: object) -> float:
+    precision = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+        precision = float(value)
     elif isinstance(value, str) and (match := _SHARE.fullmatch(value)):
-        found = float(match[1]) / (100 if match[2] else 1)
-    if not 0 < found <= 1:
+        precision = float(match[1]) / (100 if match[2] else 1)
+    if not 0 < precision <= 1:
         raise ValueError(f"{value!r} is no precision: write a share above 0, such as 0.05 or '5%'")
-    return found
+    return precision
 
 
-PRECISION = Kind(_precision, metavar="SHARE")
+PRECISION = Kind(_read_precision, metavar="SHARE")
 """A share above 0 and up to 1: a number, or a text with one or with a percentage."""

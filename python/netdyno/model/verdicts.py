@@ -1,4 +1,4 @@
-"""What came of a claim: numbers and names. The terminal table and the report say the same: both word this by
+"""The verdict on a claim: numbers and names. The terminal table and the report use the same words for it, from
 present/prose/claims.py."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from netdyno.statistics.stats import Interval
 ClaimVerdict = Literal["confirmed", "refuted", "undecided", "not_testable"]
 Outcome = Literal["holds", "fails", "open"]
 Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near", "bound", "need"]
-"""Why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks, it fails but
-not beyond chance among all comparisons of the claim, its interval has the threshold in it, it is a bound that does not
-reach the threshold from its side, or the machine lacks what a verdict of this kind needs."""
+"""The reason why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks,
+it fails but not beyond chance among all comparisons of the claim, its interval has the threshold in it, it is a bound
+that does not reach the threshold from its side, or the machine lacks a need of this verdict."""
 Limit = Literal["at_least", "at_most"]
-"""What an effect is where figures behind it are bounds."""
+"""The meaning of an effect where figures behind it are bounds."""
 Verdict = Literal["confirm", "refute"]
 
 
@@ -27,11 +27,11 @@ Verdict = Literal["confirm", "refute"]
 
 @dataclass(frozen=True)
 class Step:
-    """A comparison that a test asks for: `a` against `b`, or by itself where `b` is None. The threshold is a ratio; of
-    shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough that
-    it does not fail. `over`: what the metric of `a` and that of `b` are first divided by; with `subtracts` it is taken
-    off instead, and the threshold is a difference in the metric's unit. `least_published`: the published effect nearest
-    to the threshold."""
+    """A comparison that a test needs: `a` against `b`, or `a` by itself where `b` is None. The threshold is a ratio;
+    for shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough
+    that it does not fail. `over`: the cells by which the metrics of `a` and `b` are first divided; with `subtracts`
+    they are subtracted instead, and the threshold is a difference in the metric's unit. `least_published`: the
+    published effect nearest to the threshold."""
 
     metric: Name
     a: Cells
@@ -49,13 +49,13 @@ class Step:
 
     @property
     def all_cells(self) -> tuple[Cells, ...]:
-        """With those that a side is divided by."""
+        """The cells of both sides, with those by which a side is divided."""
         return (*self.cells, *(self.over or ()))
 
 
 @dataclass(frozen=True)
 class Check:
-    """What came of one of them. The effect is a ratio, a difference of shares, or for a bound the metric itself."""
+    """The result of a comparison. The effect is a ratio, a difference of shares, or for a bound the metric itself."""
 
     step: Step
     paired_by: tuple[Name, ...]
@@ -65,22 +65,22 @@ class Check:
     figures: tuple[float, ...]
     """The metric on each side; empty where there is no effect."""
     losses: tuple[float | None, ...]
-    """Of each side the largest share of its messages that a trial behind a latency lost; None where none can be."""
+    """For each side the largest share of its messages that a trial behind a latency lost; None where none can be."""
     pairs: int
     blocks: int
     p: float
-    """That the effect is the threshold itself."""
+    """The p-value of "the effect is the threshold itself"."""
     p_corrected: float
-    """Corrected for all comparisons of the claim; this refutes."""
+    """The p-value corrected for all comparisons of the claim; this refutes."""
     outcome: Outcome
     why_open: Open | None = None
-    """None where it is not."""
+    """The reason why it is open; None where it is not."""
     blocks_to_decide: int | None = None
-    """How many would end that, if the effect and its spread stay what they are; None where they say nothing of it."""
+    """The number of blocks that would decide it, if the effect and its spread stay as they are; None where unknown."""
     limit: Limit | None = None
-    """The true effect is at least, or at most, the one that was measured; None where it is that one."""
+    """Whether the true effect is at least, or at most, the measured one; None where it is that one."""
     is_short_of_published: bool = False
-    """It fails because its interval lies short of every published effect, though the threshold is in it."""
+    """Whether it fails because its interval lies short of every published effect, though the threshold is in it."""
 
     @property
     def needed(self) -> bool:
@@ -92,8 +92,8 @@ class Check:
 
 @dataclass(frozen=True)
 class TooFewCores:
-    """For the server alone or in all; `cores` is None where it was not recorded. `to`: the only verdict that they are
-    needed for; None where they are for both."""
+    """Too few cores for the server alone or in all; `cores` is None where it was not recorded. `to`: the only verdict
+    that needs them; None where both do."""
 
     needed: int
     cores: int | None
@@ -103,7 +103,7 @@ class TooFewCores:
 
 @dataclass(frozen=True)
 class OnlyOne:
-    """Host or platform of which the claim needs a second, for one verdict only or for both."""
+    """A single host or platform, where the claim needs a second, for one verdict only or for both."""
 
     need: Name
     to: Verdict | None = None
@@ -111,21 +111,21 @@ class OnlyOne:
 
 @dataclass(frozen=True)
 class Refused:
-    """Contestants that the claim names and that are in none, each with what it is."""
+    """Contestants that the claim names and that may be in no claim, each with its nature."""
 
     contestants: Mapping[Name, Name]
 
 
 @dataclass(frozen=True)
 class SingleLevel:
-    """Of a coordinate that a test goes along."""
+    """A single level of the coordinate along which a test compares."""
 
     along: Name
 
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """No such trial of a contestant, or where that is None of any."""
+    """No planned trial of a contestant, or, where that is None, of any contestant."""
 
     contestant: Name | None
 
@@ -138,14 +138,15 @@ class Skipped:
 
 @dataclass(frozen=True)
 class GeneratorAtLimit:
-    """Beside a contestant, or where that is None beside any: the figures are bounds, and these do not decide."""
+    """A generator at its limit beside a contestant, or, where that is None, beside any: the figures are bounds, and
+    these do not decide."""
 
     contestant: Name | None
 
 
 @dataclass(frozen=True)
 class NotCounted:
-    """The code of a server or of what it shares with others; `reason` is None where nothing is known of it at all."""
+    """Uncounted code of a server, or code that it shares with others; `reason` is None where nothing is known of it."""
 
     name: Name
     reason: Quoted | None
@@ -153,7 +154,7 @@ class NotCounted:
 
 @dataclass(frozen=True)
 class NotOffered:
-    """Cells of an open loop at whose rate the generator was at its limit: what was measured there is its own."""
+    """Cells of an open loop at whose rate the generator was at its limit: their figures are those of the generator."""
 
     cells: tuple[Cells, ...]
 
@@ -168,7 +169,7 @@ Lacking = (
 
 @dataclass(frozen=True)
 class SideCount:
-    """What was counted on one side of a claim, over all its trials together; None where it was not recorded."""
+    """The counted figure of one side of a claim, over all its trials together; None where it was not recorded."""
 
     cells: Cells
     trials: int
@@ -177,7 +178,7 @@ class SideCount:
 
 @dataclass(frozen=True)
 class CountedBeside:
-    """A metric of each side of a claim: where a test goes along something, of its ends."""
+    """A metric of each side of a claim: where a test compares along a coordinate, of its ends."""
 
     metric: Name
     sides: tuple[SideCount, ...]
@@ -185,8 +186,9 @@ class CountedBeside:
 
 @dataclass(frozen=True)
 class Judged:
-    """`lacking`: why it cannot be tested, None where it can. `losses`: latencies leave lost messages out, so by
-    contestant the largest share that a trial behind a latency here lost, over a transport that may lose some."""
+    """A claim with its verdict. `lacking`: why it cannot be tested, None where it can. `losses`: latencies leave lost
+    messages out, so by contestant the largest share that a trial behind a latency here lost, over a transport that may
+    lose some."""
 
     claim: Claim
     verdict: ClaimVerdict
@@ -195,21 +197,21 @@ class Judged:
     beside: CountedBeside | None
     losses: Mapping[Name, float]
     scenarios: Mapping[Name, Name]
-    """By the name of a scenario what it is called beside the others of the run; empty where there are no others."""
+    """The label of a scenario among the others of the run, by its name; empty where there are no others."""
     left_out: NotOffered | None = None
-    """What the claim is about as well, and is not judged by."""
+    """The cells that the claim covers but that are not used to judge it."""
     system: Quoted = ""
-    """The operating system of this run, where the claim says on which the source measured."""
+    """The operating system of this run, where the claim names those of the source."""
 
     @property
     def decisive(self) -> Check | None:
-        """The comparison that the verdict hangs on most: one that failed, else one that is open, else the one that
+        """The comparison on which the verdict depends most: one that failed, else one that is open, else the one that
         holds with the largest p."""
         order = {"fails": 0, "open": 1, "holds": 2}
-        needed = [one for one in self.checks if one.needed or one.outcome == "fails"]
-        return min(needed, key=lambda one: (order[one.outcome], -one.p), default=None)
+        needed = [check for check in self.checks if check.needed or check.outcome == "fails"]
+        return min(needed, key=lambda check: (order[check.outcome], -check.p), default=None)
 
     @property
     def open_checks(self) -> tuple[Check, ...]:
-        """Those that would have to hold for it to be confirmed."""
-        return tuple(one for one in self.checks if one.needed and one.outcome == "open")
+        """The open comparisons that would have to hold for the claim to be confirmed."""
+        return tuple(check for check in self.checks if check.needed and check.outcome == "open")
