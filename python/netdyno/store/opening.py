@@ -1,8 +1,8 @@
-"""Opening the file of a run. Whoever made it, opening it changes nothing but that file, and ends.
+"""Opening the file of a run. Whatever its origin, opening it changes nothing but that file, and ends.
 
-SQLite trusts a file and what stands beside it: it deletes the super-journal that a rollback journal names, takes over
-the pages of a write-ahead log, and begins to run a view that never ends (https://sqlite.org/security.html). So what the
-file and its neighbours are is found out before SQLite opens it, and what its tables are before any is read."""
+SQLite trusts a file and the files beside it: it deletes the super-journal that a rollback journal names, takes over the
+pages of a write-ahead log, and begins to run a view that never ends (https://sqlite.org/security.html). So the file and
+its neighbours are checked before SQLite opens it, and its tables before any is read."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from netdyno.base.files import kind_of, open_regular
 from netdyno.store.schema import APPLICATION_ID, AUTOINDEXES, KNOWN_TABLES, MOST_VALUE_BYTES, SCHEMA_VERSION, normalized
 
 DAMAGE = (sqlite3.Error, ValueError, RecursionError)
-"""What reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
+"""The errors that reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
 
 # https://sqlite.org/fileformat2.html: 1.3, the database header, and 3, the rollback journal
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 _HEADER = struct.Struct(">16xHBB48xI")
-"""After the magic text the bytes of a page, the versions that write and read it (2: a write-ahead log), and far behind
-them the application."""
+"""After the magic text: the bytes of a page, the versions that write and read it (2: a write-ahead log), and far behind
+them the application id."""
 _LARGEST_PAGE = 1 << 16
-"""Written as 1 in that header."""
+"""The largest page, which that header has as 1."""
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _JOURNAL_HEADER = struct.Struct(">16xI4xI")
-"""After magic number, count and nonce the pages that the file had before, and after those of a sector the bytes of a
-page."""
+"""After magic number, count and nonce: the pages that the file had before, and, after the bytes of a sector, the bytes
+of a page."""
 
 _SCHEMA_STEPS = 10_000
-"""Of SQLite's machine, for the names of the tables: there are five of them."""
+"""The steps of SQLite's machine for the names of the tables: there are five of them."""
 _STEPS_PER_BYTE = 4
-"""The same for each byte of the file and each statement. A row takes some 30 of them, and is no shorter."""
+"""The steps for each byte of the file and each statement. A row takes some 30 steps, and has at least as many bytes."""
 _MOST_STEPS = 2**31 - 1
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that has been found to be a run of this version; it is not written to. Raises UserError,
-    also where what is read from it cannot be understood."""
+    """Open a connection to a file that is checked to be a run of a known version; it is not written to. Raises
+    UserError, also where the block raises because the data that it reads is damaged."""
     size = _check_file(path)
     # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
     uri = f"{path.resolve().as_uri()}?mode=rw"
@@ -71,12 +71,12 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             _check_pages(connection)
             yield connection
         except DAMAGE as error:
-            raise UserError(f"{path}: is damaged: {_words(error)}") from error
+            raise UserError(f"{path}: is damaged: {_describe(error)}") from error
 
 
 def distrust(connection: sqlite3.Connection) -> None:
-    """What the file says about its tables is taken for no command, no value is larger than one that is stored, and
-    nothing is put into temporary files."""
+    """Make SQLite treat the schema of the file as data and not as commands, accept no value larger than one that is
+    stored, and write no temporary files."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -84,8 +84,8 @@ def distrust(connection: sqlite3.Connection) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises UserError where the folder of a run holds something that a write would go through to elsewhere, or wait
-    in for ever: a link, or a pipe. netdyno puts only files and folders there."""
+    """Raise UserError where the folder of a run holds a link, through which a write would go elsewhere, or a pipe, in
+    which it would wait for ever. netdyno puts only files and folders there."""
     for inside, folders, files in os.walk(folder):
         for name in (*folders, *files):
             entry = Path(inside, name)
@@ -95,11 +95,11 @@ def check_folder(folder: Path) -> None:
 
 
 def _give_up() -> bool:
-    """Called by SQLite after as many steps as there may be; true ends the statement."""
+    """End the statement by returning true. SQLite calls this after the allowed number of steps."""
     return True
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
         return "to read it takes more steps than its size explains"
     return str(error)
@@ -109,13 +109,12 @@ def _words(error: Exception) -> str:
 
 
 def _check_file(path: Path) -> int:
-    """The bytes of a file that SQLite may open. Raises UserError where it, or what SQLite would read beside it, is not
-    as netdyno leaves it, however that was ended.
+    """Return the bytes of a file that SQLite may open. Raises UserError where it, or a file beside it that SQLite would
+    read, is not as netdyno leaves it, even when killed.
 
     POSIX locks of a process on a file end when it closes any descriptor of it (https://sqlite.org/howtocorrupt.html,
-    2.2). Nothing of this process is in a transaction here: a run is stored by one thread, between whose statements it
-    reads."""
-    ends = _ends(path)
+    2.2). This process is not in a transaction here: one thread stores a run, and reads between its statements."""
+    ends = _read_ends(path)
     if ends is None:
         raise UserError(f"no such run: {path} does not exist")
     if len(ends.first) < _HEADER_BYTES or not ends.first.startswith(_MAGIC):
@@ -131,10 +130,11 @@ def _check_file(path: Path) -> int:
 
 
 def _check_journal(journal: Path, page_bytes: int, size: int) -> None:
-    """Raises UserError where this is a rollback journal that a kill of netdyno cannot have left behind. SQLite writes
-    its pages back, and deletes the file that its end names, a super-journal: netdyno has one file in a transaction, and
-    so none. It makes the file as long as its beginning says: a run only grows, so it was no longer."""
-    ends = _ends(journal)
+    """Raise UserError where this is a rollback journal that a kill of netdyno cannot have left behind. SQLite writes
+    its pages back and deletes the super-journal that its end names; netdyno has one file in a transaction, and so no
+    super-journal. SQLite truncates the file to the length at the journal's beginning; a run only grows, so the file was
+    no longer than now."""
+    ends = _read_ends(journal)
     if ends is None:
         return
     if ends.last == _JOURNAL_MAGIC:
@@ -142,22 +142,23 @@ def _check_journal(journal: Path, page_bytes: int, size: int) -> None:
             f"{journal} names another file, which SQLite would delete, and none of netdyno does: "
             "take it away if you trust the run without it"
         )
-    if ends.first.startswith(_JOURNAL_MAGIC) and len(ends.first) >= _JOURNAL_HEADER.size:  # else SQLite takes nothing
+    if ends.first.startswith(_JOURNAL_MAGIC) and len(ends.first) >= _JOURNAL_HEADER.size:  # else SQLite ignores it
         pages, journal_page_bytes = _JOURNAL_HEADER.unpack_from(ends.first)
         if journal_page_bytes != page_bytes or pages * page_bytes > size:
             raise UserError(f"{journal} is of another file: take it away if you trust the run without it")
 
 
 class _Ends(NamedTuple):
-    """The first bytes of a file, the last ones, and how many it has."""
+    """The first bytes of a file, the last ones, and its size."""
 
     first: bytes
     last: bytes
     size: int
 
 
-def _ends(path: Path) -> _Ends | None:
-    """None where there is no such file. Raises UserError where it is no regular file, or cannot be read."""
+def _read_ends(path: Path) -> _Ends | None:
+    """Read both ends of a file; None where there is none. Raises UserError where it is no regular file, or cannot be
+    read."""
     try:
         with os.fdopen(open_regular(path), "rb", 0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -174,7 +175,7 @@ def _ends(path: Path) -> _Ends | None:
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raises ValueError where there is anything but the tables that netdyno makes, or has made: a view or a trigger
+    """Raise ValueError where there is anything but the tables that netdyno makes, or has made: a view or a trigger
     would run, and a column may be a computation."""
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
         is_known = isinstance(sql, str) and normalized(sql) in KNOWN_TABLES.get(name, ())
@@ -183,8 +184,8 @@ def _check_tables(connection: sqlite3.Connection) -> None:
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:
-    """Raises ValueError where the pages of the file are not in order. Where they are, none belongs to two rows, so that
-    what is read is no more than the file holds."""
-    (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if told != "ok":
-        raise ValueError(" ".join(told.removeprefix("*** in database main ***").split()))
+    """Raise ValueError where the pages of the file are not in order. In order, no page belongs to two rows, so that no
+    more is read than the file holds."""
+    (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if result != "ok":
+        raise ValueError(" ".join(result.removeprefix("*** in database main ***").split()))

@@ -26,31 +26,32 @@ from netdyno.store.schema import FILE_NAME
 
 _Columns = TypeVar("_Columns")
 _Kind = TypeVar("_Kind")
-_ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
-"""What an experiment said for all its scenarios until schema 5, and each scenario says since."""
-_TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
-"""Durations that a scenario had as texts such as "20ms" until schema 9."""
+_FORMERLY_SHARED = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
+"""The keys that an experiment had for all its scenarios until schema 5, and each scenario has since."""
+_DURATION_TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
+"""The durations that a scenario had as texts such as "20ms" until schema 9."""
 
 
 def load(path: Path) -> Run:
-    """Read a run back, whole or as far as it came. Raises UserError: missing, not one of ours, or from the future."""
+    """Read a run back, whole or as far as it came. Raises UserError: missing, no run of netdyno, or from a newer
+    one."""
     with opened(path) as connection:
         return _load(connection)
 
 
 def _load(connection: sqlite3.Connection) -> Run:
-    run_id, experiment, started_at, finished_at, environment = _row(
+    run_id, experiment_text, started_at, finished_at, environment = _read_row(
         connection,
         "run_id, experiment, started_at, finished_at, environment",
         tuple[str, str, str, str | None, str],
     )
     _check_run_id(run_id)
     trials = _load_trials(connection)
-    asked = _experiment(experiment)
-    _check_levels(asked, trials)
+    experiment = _decode_experiment(experiment_text)
+    _check_levels(experiment, trials)
     return Run(
         run_id=run_id,
-        experiment=asked,
+        experiment=experiment,
         started_at=started_at,
         finished_at=finished_at,
         environment=msgspec.json.decode(environment, type=Environment),
@@ -62,55 +63,55 @@ def _load(connection: sqlite3.Connection) -> Run:
 
 
 def _load_trials(connection: sqlite3.Connection) -> list[Trial]:
-    """Raises ValueError also where one says of itself that it is in the place of another: it is judged there."""
+    """Read all trials. Raises ValueError also where the place in a trial is not that of its row, where it is judged."""
     attempt = "attempt" if connection.execute("PRAGMA user_version").fetchone()[0] >= 9 else "1"
     query = (
         f"SELECT block, position, {attempt}, trial FROM trial ORDER BY block, position, rowid"  # tries in their order
     )
-    found = []
+    trials = []
     for *place, text in connection.execute(query):
         trial = msgspec.json.decode(msgspec.convert(text, str), type=Trial)
         if place != [trial.block, trial.position, trial.attempt]:
             raise ValueError(f"a trial in the place of {place} says that it is another's")
-        found.append(trial)
-    return found
+        trials.append(trial)
+    return trials
 
 
 def _check_run_id(run_id: str) -> None:
-    """Raises ValueError for an id that cannot be the name of a folder, for it becomes part of paths and of command
+    """Raise ValueError for an id that cannot be the name of a folder, because it becomes part of paths and of command
     lines to copy."""
     if not run_id or run_id.startswith((".", "-")) or "/" in run_id or "\0" in run_id:
         raise ValueError(f"its id {run_id!r} is none that a run is given")
 
 
-def _decoded(connection: sqlite3.Connection, query: str, kind: type[_Kind]) -> list[_Kind]:
-    """What is stored as JSON in the one column of a query. Raises ValueError."""
+def _decode_column(connection: sqlite3.Connection, query: str, kind: type[_Kind]) -> list[_Kind]:
+    """Decode the JSON in the only column of a query. Raises ValueError."""
     return [msgspec.json.decode(msgspec.convert(text, str), type=kind) for (text,) in connection.execute(query)]
 
 
 def asked(path: Path) -> tuple[Experiment, Environment, str | None]:
-    """Of a stored run what it asked, where, and when it ended, without decoding its trials."""
+    """Read the experiment of a stored run, its environment, and the time of its end, without decoding its trials."""
     with opened(path) as connection:
-        experiment, environment, finished_at = _row(
+        experiment, environment, finished_at = _read_row(
             connection, "experiment, environment, finished_at", tuple[str, str, str | None]
         )
-        return _experiment(experiment), msgspec.json.decode(environment, type=Environment), finished_at
+        return _decode_experiment(experiment), msgspec.json.decode(environment, type=Environment), finished_at
 
 
-def _row(connection: sqlite3.Connection, columns: str, types: type[_Columns]) -> _Columns:
-    """What the file says of the run as a whole. Raises ValueError where it says nothing, or something else."""
+def _read_row(connection: sqlite3.Connection, columns: str, types: type[_Columns]) -> _Columns:
+    """Read columns about the run as a whole. Raises ValueError where there is no row, or a value of another type."""
     row = connection.execute(f"SELECT {columns} FROM run").fetchone()
     if row is None:
         raise ValueError("it holds no run")
     return msgspec.convert(row, types)
 
 
-def _experiment(text: str) -> Experiment:
-    """Of any schema. Raises ValueError also for a level that nobody can have run."""
+def _decode_experiment(text: str) -> Experiment:
+    """Decode an experiment of any schema. Raises ValueError also for a level that no run can have."""
     raw = msgspec.json.decode(text, type=dict[str, object])
-    shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
-    asked = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
-    scenarios = [{**shared, **_in_seconds(scenario)} for scenario in asked]
+    shared = {key: raw.pop(key) for key in _FORMERLY_SHARED if key in raw}
+    stored_scenarios = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
+    scenarios = [{**shared, **_convert_to_seconds(scenario)} for scenario in stored_scenarios]
     experiment = msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
     for scenario in experiment.scenarios:
         for levels in combinations(scenario):
@@ -119,7 +120,7 @@ def _experiment(text: str) -> Experiment:
 
 
 def _check_settings(scenario: Scenario, levels: Mapping[str, type_level]) -> None:
-    """Raises ValueError for a level that nobody can have run."""
+    """Raise ValueError for a level that no run can have."""
     try:
         settings(scenario, levels)
     except KeyError as error:
@@ -127,40 +128,40 @@ def _check_settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Non
 
 
 def _check_levels(experiment: Experiment, trials: Iterable[Trial]) -> None:
-    """Raises ValueError for a level that nobody can have run."""
+    """Raise ValueError for a level of a trial that no run can have."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     for name, levels in {(trial.scenario, tuple(trial.levels.items())) for trial in trials}:
         if name in scenarios:
             _check_settings(scenarios[name], dict(levels))
 
 
-def _in_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
+def _convert_to_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
     return {
-        **{key: value for key, value in scenario.items() if key not in _TEXTS},
-        **{f"{key}_s": parse_duration(str(scenario[key])) for key in _TEXTS if key in scenario},
+        **{key: value for key, value in scenario.items() if key not in _DURATION_TEXTS},
+        **{f"{key}_s": parse_duration(str(scenario[key])) for key in _DURATION_TEXTS if key in scenario},
     }
 
 
 def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
-    """Who took part; nobody says so in a run of schema 1."""
+    """Read the contestants that took part; empty in a run of schema 1, which does not record them."""
     if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
         return ()
-    about = _decoded(connection, "SELECT about FROM about ORDER BY number", About)
-    for one in about:
-        if one.own is not None:
-            own.check_stored(one.own)
+    about = _decode_column(connection, "SELECT about FROM about ORDER BY number", About)
+    for described in about:
+        if described.own is not None:
+            own.check_stored(described.own)
     return tuple(about)
 
 
 def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
-    """What was traced; nothing was before schema 8."""
+    """Read the traced servers; empty before schema 8."""
     if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
         return ()
-    return tuple(_decoded(connection, "SELECT traced FROM traced ORDER BY number", Traced))
+    return tuple(_decode_column(connection, "SELECT traced FROM traced ORDER BY number", Traced))
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:
-    """The plan of a stored run, in its order."""
+    """Read the plan of a stored run, in its order."""
     with opened(path) as connection:
         twin = "twin" if connection.execute("PRAGMA user_version").fetchone()[0] >= 8 else "0"
         rows = connection.execute(
@@ -169,24 +170,24 @@ def load_cells(path: Path) -> tuple[Cell, ...]:
         planned = msgspec.convert(rows.fetchall(), list[tuple[int, int, str, str, str, int]])
         return tuple(
             Cell(
-                block=b,
-                position=p,
-                scenario=s,
-                contestant=c,
+                block=block,
+                position=position,
+                scenario=scenario,
+                contestant=contestant,
                 levels=msgspec.json.decode(text, type=dict[str, type_level]),
-                twin=bool(t),
+                twin=bool(twin_flag),
             )
-            for b, p, s, c, text, t in planned
+            for block, position, scenario, contestant, text, twin_flag in planned
         )
 
 
 def run_ids(results: Path) -> list[str]:
-    """Every stored run in a results folder, oldest first (a run id begins with its time)."""
+    """List the stored runs in a results folder, oldest first (a run id begins with its time)."""
     return sorted(path.parent.name for path in results.glob(f"*/{FILE_NAME}"))
 
 
 def find(results: Path, run: str) -> Path:
-    """The file of a run given by id, or by the path of its folder or file. Raises UserError with the nearest id."""
+    """Find the file of a run by its id, or by the path of its folder or file. Raises UserError with the nearest id."""
     for candidate in (results / run / FILE_NAME, Path(run) / FILE_NAME, Path(run)):
         if candidate.is_file():
             return candidate
@@ -194,7 +195,7 @@ def find(results: Path, run: str) -> Path:
 
 
 def summary(path: Path) -> Mapping[str, object]:
-    """One line about a stored run, its trials by the same rule as in its report."""
+    """Return the data of one line about a stored run, its trials counted by the same rule as in its report."""
     with opened(path) as connection:
         run = _load(connection)
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]

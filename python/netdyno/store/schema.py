@@ -1,4 +1,4 @@
-"""results/<run-id>/run.sqlite: the run, its plan, and every trial, each on disk before the next one starts.
+"""The file results/<run-id>/run.sqlite: the run, its plan, and every trial, each on disk before the next one starts.
 
 The file is readable whenever the harness dies: a transaction is either whole or absent (https://sqlite.org/atomiccommit.html)."""
 
@@ -10,10 +10,10 @@ SCHEMA_VERSION = 10
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
 # 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
 # are made again, blocks until a time is used; 10: every duration of a scenario in seconds
-APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
+APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and netdyno recognise a run among databases
 FILE_NAME = "run.sqlite"
 MOST_VALUE_BYTES = 64 << 20
-"""Of one value, and so of a trial: most have some 10 KiB, one of a day in steps of a second some 4 MiB."""
+"""The most bytes of a value, and so of a trial: most have some 10 KiB, one of a day in steps of a second some 4 MiB."""
 
 TABLES = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -58,17 +58,17 @@ CREATE TABLE trial (
 
 
 def normalized(statement: str) -> str:
-    """The statement on one line, without its comments, as both stand in SQLite's own table of tables. What is quoted in
-    any way stays visible, so that a text that only looks like another is not taken for it."""
+    """Return the statement on one line, without its comments, for SQLite's own table of tables has both. Quoted text
+    stays visible, so that a statement that only looks like another is not taken for it."""
     return re.sub(r"[ \t\r\n]+", " ", re.sub(r"--[^\n]*", "", statement)).strip()
 
 
-_NOW = {found[1]: normalized(found[0]) for found in re.finditer(r"CREATE TABLE (\w+) \(.*?\n\)", TABLES, re.DOTALL)}
+_NOW = {match[1]: normalized(match[0]) for match in re.finditer(r"CREATE TABLE (\w+) \(.*?\n\)", TABLES, re.DOTALL)}
 KNOWN_TABLES = {
     **{name: {statement} for name, statement in _NOW.items()},
     "cell": {_NOW["cell"], _NOW["cell"].replace(" twin INTEGER NOT NULL,", "")},  # until schema 7
     "trial": {_NOW["trial"], _NOW["trial"].replace(" attempt INTEGER NOT NULL,", "").replace(", attempt)", ")")},  # 8
 }
-"""The statements that made each table, of all schemas that can be read: what else is in a file was not made here."""
+"""The statements that made each table, of all schemas that can be read: any other was not made by netdyno."""
 AUTOINDEXES = frozenset(f"sqlite_autoindex_{name}_1" for name in ("run", "cell", "trial"))
-"""What SQLite itself adds for their primary keys."""
+"""The indexes that SQLite itself adds for the primary keys."""

@@ -50,8 +50,8 @@ class Store:
 
     @classmethod
     def reopen(cls, path: Path) -> Store:
-        """Go on with the run of a file. Raises UserError where it is none, cannot be written, was made by an older
-        netdyno, or is being written by another one."""
+        """Continue the run of a file. Raises UserError where it is no run, cannot be written, was made by an older
+        netdyno, or is being written by another process."""
         with opened(path) as readable:
             version = readable.execute("PRAGMA user_version").fetchone()[0]
         if version != SCHEMA_VERSION:
@@ -67,33 +67,35 @@ class Store:
     def add(self, trial: Trial) -> None:
         """Store one trial; it is on the disk when this returns."""
         row = (trial.block, trial.position, trial.attempt, trial.status, trial.reason, _json(trial))
-        with _told():
+        with _report_failures():
             self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
-        """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or
-        nothing. It is on the disk when this returns."""
-        with _told(), self._connection:  # commits, or rolls back where it is interrupted
+        """Append cells to the plan, and replace the experiment if they change it: all of it or nothing. It is on the
+        disk when this returns."""
+        with _report_failures(), self._connection:  # commits, or rolls back where it is interrupted
             self._connection.execute("BEGIN")
             if experiment:
                 self._connection.execute("UPDATE run SET experiment = ?", (_json(experiment),))
             _insert_cells(self._connection, cells)
 
     def record(self, environment: Mapping[str, object]) -> None:
-        """Put this environment in the place of what was recorded."""
-        with _told():
+        """Replace the recorded environment."""
+        with _report_failures():
             self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
 
     def add_traced(self, traced: Traced) -> None:
-        """Store what was traced beside the trials; it is on the disk when this returns."""
-        with _told():
+        """Store a traced server beside the trials; it is on the disk when this returns."""
+        with _report_failures():
             self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
 
     def revise(self, trials: Sequence[Trial]) -> None:
-        """Put stored trials in the place of themselves, as they are judged later: all of them, or none where it is
-        interrupted. They are on the disk when this returns. Raises KeyError for a trial that was never stored."""
-        rows = [(one.status, one.reason, _json(one), one.block, one.position, one.attempt) for one in trials]
-        with _told(), self._connection:  # commits, or rolls back what an exception has cut short
+        """Replace stored trials by their later, judged form: all of them, or none where it is interrupted. They are on
+        the disk when this returns. Raises KeyError for a trial that was never stored."""
+        rows = [
+            (trial.status, trial.reason, _json(trial), trial.block, trial.position, trial.attempt) for trial in trials
+        ]
+        with _report_failures(), self._connection:  # commits, or rolls back what an exception has cut short
             self._connection.execute("BEGIN IMMEDIATE")
             for row in rows:
                 changed = self._connection.execute(_REVISE, row)
@@ -102,7 +104,7 @@ class Store:
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
-        with _told():
+        with _report_failures():
             self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
 
     def close(self) -> None:
@@ -119,15 +121,15 @@ class Store:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_failures() -> Iterator[None]:
     try:
         yield
-    except (sqlite3.OperationalError, sqlite3.DataError) as error:  # the latter of a value that nobody could read back
+    except (sqlite3.OperationalError, sqlite3.DataError) as error:  # DataError: a value too large to be read back
         raise UserError(f"the run cannot be stored any further: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """A connection to write by: a single file at every moment, and on the disk before commit returns (power loss
+    """Open a connection for writing: a single file at every moment, and on the disk before commit returns (power loss
     included)."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
@@ -142,8 +144,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _claim(folder: Path) -> int:
-    """Lock a run against a second writer, as long as the descriptor is open (flock(2)): it goes with its process,
-    however that ends. The folder is locked and not the file, for SQLite has locks of its own there."""
+    """Lock a run against a second writer, as long as the descriptor is open (flock(2)): the lock ends with its process,
+    however that ends. The folder is locked and not the file, on which SQLite has locks of its own."""
     claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,7 +166,9 @@ def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], c
 
 
 def _insert_cells(connection: sqlite3.Connection, cells: Iterable[Cell]) -> None:
-    rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels), c.twin) for c in cells)
+    rows = (
+        (cell.block, cell.position, cell.scenario, cell.contestant, _json(cell.levels), cell.twin) for cell in cells
+    )
     connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
