@@ -1,1 +1,1 @@
-"""What every room may use: errors, paths, units, quantities in words."""
+"""The basis of all packages: errors, paths, units, quantities in words."""

@@ -1,4 +1,4 @@
-"""The addresses of a host, in the order in which they are to be tried, as in the C++ programs (lib/net/resolve.cpp)."""
+"""The addresses of a host, in the order in which to try them, as in the C++ programs (lib/net/resolve.cpp)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ class Found(NamedTuple):
 
 
 def resolve(host: str, port: int) -> list[Found]:
-    """At least one, for a stream: as the system ranks them (RFC 6724), and the families in turn (RFC 8305, 4), so that
-    one family that leads nowhere costs one try. Blocks. Raises OSError, and UnicodeError for what can be no name."""
+    """Return the addresses for a stream, at least one: as the system ranks them (RFC 6724), and the families in turn
+    (RFC 8305, 4), so that an unreachable family costs one try. Blocks. Raises OSError, and UnicodeError for an
+    impossible name."""
     known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return take_families_in_turn([Found(family, address) for family, _, _, _, address in known])
 
 
-def take_families_in_turn(found: Sequence[Found]) -> list[Found]:
-    """Those of the first one's family and all others, alternately, each in the order they have. Pure."""
-    first = [one for one in found if one.family == found[0].family]
-    others = [one for one in found if one.family != found[0].family]
-    return [one for one in chain.from_iterable(zip_longest(first, others)) if one is not None]
+def take_families_in_turn(candidates: Sequence[Found]) -> list[Found]:
+    """Alternate the addresses of the first one's family with all others, each in their own order. Pure."""
+    first = [candidate for candidate in candidates if candidate.family == candidates[0].family]
+    of_other_families = [candidate for candidate in candidates if candidate.family != candidates[0].family]
+    return [
+        candidate for candidate in chain.from_iterable(zip_longest(first, of_other_families)) if candidate is not None
+    ]

@@ -10,7 +10,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with(parent: int) -> None:
-    """Be killed when that process is; at once, where it is gone already (prctl(2))."""
+    """Let the kernel kill this process when its parent ends (prctl(2)); exit at once where that is gone already."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

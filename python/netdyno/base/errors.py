@@ -1,4 +1,4 @@
-"""Errors of the user: one clear line with the nearest valid name, never a traceback."""
+"""Errors that the user can correct: one clear line with the nearest valid name, never a traceback."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 
 
 class UserError(Exception):
-    """Something that the user can put right. The text is the whole line that is shown; the exit code is 2."""
+    """An error that the user can correct. The text is the whole line that is shown; the exit code is 2."""
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """A half-sentence that names the nearest valid word, or all of them when none is near. Starts with a space."""
+    """Return a half-sentence that names the nearest valid word, or all of them when none is near. It starts with a
+    space."""
     names = sorted(valid)
     if not names:
         return ""
@@ -28,7 +29,8 @@ def check_keys(where: str, keys: Iterable[str], valid: Iterable[str]) -> None:
 
 
 def table_in(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
-    """The table of that name in a table of TOML, empty where there is none. Raises UserError for anything else."""
+    """Return the table of that name in a table of TOML, empty where there is none. Raises UserError for anything
+    else."""
     value = parent.get(key, {})
     if not isinstance(value, dict):
         raise UserError(f"{where}: key {key!r}: must be a table")

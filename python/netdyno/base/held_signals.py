@@ -1,4 +1,4 @@
-"""Signals that ask a program to end wait while it starts another one, until the child can be ended."""
+"""Signals to end a program, held back while it starts another one, until the child can be ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ class HeldSignals:
     before: Collection[int]
 
     def release(self) -> None:
-        """In the program that starts another: what has come meanwhile is handled now, and may raise."""
+        """Restore the mask in the starting program: signals that came meanwhile are handled now, and may raise."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
 
     def release_in_child(self) -> None:
-        """In the child, between fork and exec: what has come ends it. Our handlers would raise there, in our copy."""
+        """Restore the mask in the child, between fork and exec: a signal that came ends it. The handlers of the parent,
+        whose copy the child is, would raise there."""
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
@@ -30,7 +31,7 @@ class HeldSignals:
 
 @contextmanager
 def hold() -> Iterator[HeldSignals]:
-    """Hold back what asks us to end, until it is released or the block ends."""
+    """Hold back the signals to end this program, until they are released or the block ends."""
     held = HeldSignals(signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
     try:
         yield held

@@ -1,4 +1,4 @@
-"""Where things are: the repository is found from the package's own place, the build directory may be moved."""
+"""The paths of the project: the repository is found from the package's own place, the build directory may be moved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def build_dir() -> Path:
-    """The programs that are run: $NETDYNO_BUILD, else those of the preset that ./netdyno would take."""
+    """Return the folder of the programs to run: $NETDYNO_BUILD, else that of the preset that ./netdyno would take."""
     return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / (os.environ.get("NETDYNO_PRESET") or "release"))
 
 
@@ -24,7 +24,7 @@ def generator_path(build: Path) -> Path:
 
 
 def launcher_path(build: Path) -> Path:
-    """What starts servers that are not written in C++: it reads their options."""
+    """The launcher of servers that are not written in C++ inside a build directory: it reads their options."""
     return build / "launch" / "netdyno-launch"
 
 

@@ -13,15 +13,15 @@ MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
 TWIN = " (A/A twin)"
-"""After the name of a contestant: of the trial that repeats another under a second name."""
+"""The suffix of a contestant's name, for a trial that repeats another under a second name."""
 
 
 _MOST_DECIMALS = 4
 
 
 def three_digits(value: float) -> str:
-    """A number with three significant digits, without an exponent, and with four decimals at most: "<0.0001" is not
-    nothing. A dash where there is no number."""
+    """Format a number with three significant digits, without an exponent, and with four decimals at most: "<0.0001" is
+    not 0. A dash where there is no number."""
     if not math.isfinite(value):
         return DASH
     if value == 0:
@@ -35,57 +35,57 @@ def three_digits(value: float) -> str:
     return text
 
 
-def _scaled(value: float, scales: Sequence[tuple[float, str]], gap: str = " ") -> str:
-    """The value in the largest unit that it fills, as it reads after rounding to three digits."""
+def _scale(value: float, scales: Sequence[tuple[float, str]], gap: str = " ") -> str:
+    """Format the value in the largest unit that it fills after rounding to three digits."""
     if not math.isfinite(value):
         return DASH
-    size, unit = next((one for one in scales if abs(value) >= one[0] * 0.9995), scales[-1])
+    size, unit = next((scale for scale in scales if abs(value) >= scale[0] * 0.9995), scales[-1])
     return f"{three_digits(value / size)}{gap}{unit}".rstrip()
 
 
 def duration(nanoseconds: float) -> str:
-    return _scaled(nanoseconds, _TIMES)
+    return _scale(nanoseconds, _TIMES)
 
 
 def memory(size_bytes: float) -> str:
-    return _scaled(size_bytes, _SIZES)
+    return _scale(size_bytes, _SIZES)
 
 
 def bits(per_second: float) -> str:
-    return _scaled(per_second, _BITS)
+    return _scale(per_second, _BITS)
 
 
 def rate(per_second: float) -> str:
-    """Messages per second, such as "123k/s"."""
-    return f"{_scaled(per_second, _RATES, '')}/s" if math.isfinite(per_second) else DASH
+    """Format messages per second, such as "123k/s"."""
+    return f"{_scale(per_second, _RATES, '')}/s" if math.isfinite(per_second) else DASH
 
 
 def percent_change(ratio: float) -> str:
-    """A ratio as a signed change: "+12%", "−3.4%"; from double upwards as a multiple: "×2.4"."""
+    """Format a ratio as a signed change: "+12%", "−3.4%"; from double upwards as a multiple: "×2.4"."""
     if not math.isfinite(ratio):
         return DASH
     if ratio >= 2:
         return f"{TIMES}{three_digits(ratio)}"
     sign = "+" if ratio > 1 else MINUS if ratio < 1 else ""
-    bound, size = _distance(ratio)
+    bound, size = _measure_distance(ratio)
     if sign == MINUS:
         bound = {"<": ">", ">": "<"}.get(bound, "")
     return f"{bound}{sign}{size}%"
 
 
-def _distance(ratio: float) -> tuple[str, str]:
-    """How far a ratio below 2 is from 1, in percent, with "<" or ">" before it where that is a bound. Only what is the
-    same reads as "0.0", and only nothing as 100 below."""
+def _measure_distance(ratio: float) -> tuple[str, str]:
+    """Return the distance of a ratio below 2 from 1, in percent, with "<" or ">" before it where that is a bound. Only
+    a ratio of 1 reads as "0.0", and only a ratio of 0 as 100 below."""
     size = abs(ratio - 1) * 100
     if 0 < size < 0.05:
         return "<", "0.1"
     if size < 9.95:
         return "", f"{size:.1f}"
-    return ("", f"{size:.0f}") if ratio >= 1 else _below_hundred(size, f"{size:.0f}")
+    return ("", f"{size:.0f}") if ratio >= 1 else _format_below_hundred(size, f"{size:.0f}")
 
 
-def _below_hundred(size: float, text: str) -> tuple[str, str]:
-    """A text for a percentage that does not reach 100: the one given, if it says so, or else one with more digits."""
+def _format_below_hundred(size: float, text: str) -> tuple[str, str]:
+    """Return a text that is below 100 for a percentage below 100: the given one, or else one with more digits."""
     decimals = 0
     while size < 100 and float(text) >= 100 and decimals < _MOST_DECIMALS:
         decimals += 1
@@ -94,23 +94,23 @@ def _below_hundred(size: float, text: str) -> tuple[str, str]:
 
 
 def share(part: float) -> str:
-    """A part of a whole as a percentage: "12%", "0.034%", "0%". Only nothing reads as "0%", and only all as "100%"."""
+    """Format a part of a whole as a percentage: "12%", "0.034%", "0%". Only 0 reads as "0%", and only 1 as "100%"."""
     if not math.isfinite(part):
         return DASH
     text = three_digits(100 * part)
     bound = ""
     if 0.5 < part < 1:
-        bound, text = _below_hundred(100 * part, text)
+        bound, text = _format_below_hundred(100 * part, text)
     return f"{bound}{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def margin(ratio: float) -> str:
-    """How far something lies above (ratio > 1) or below, without a sign: "12%", or "2.4 times" from double upwards."""
-    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{''.join(_distance(ratio))}%"
+    """Format the distance of a ratio above or below 1, without a sign: "12%", or "2.4 times" from double upwards."""
+    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{''.join(_measure_distance(ratio))}%"
 
 
 def whole(value: float) -> str:
-    """A number without decimals, unless it would read as nothing and is not."""
+    """Format a number without decimals, unless it would read as 0 and is not."""
     return three_digits(value) if 0 < abs(value) < 1 else f"{value:,.0f}"
 
 
@@ -119,17 +119,17 @@ def p_value(p: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
+    """Join names as a list in words: "a", "a and b", "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"
 
 
 def shortened(text: str, longest: int) -> str:
-    """At most so many characters, cut between words."""
+    """Shorten a text to at most `longest` characters, cut between words."""
     return text if len(text) <= longest else f"{text[: longest - 3].rsplit(' ', 1)[0]} ..."
 
 
 def superscript(number: int) -> str:
-    """A small number behind a figure: "¹", "¹²"."""
+    """Return a small number to follow a figure: "¹", "¹²"."""
     return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 

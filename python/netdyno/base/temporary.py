@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 UNFINISHED = "netdyno-new-"
-"""How a folder is called until it is locked, so that nobody takes it for a dead owner's."""
+"""The prefix of a folder until it is locked, so that no process takes it for a dead owner's."""
 
 
 @contextmanager
 def temporary_folder(kind: str) -> Iterator[Path]:
-    """A folder named netdyno-KIND-…, locked as long as this process uses it (flock(2)): the kernel lets go when the
-    process ends, however that is. Folders of the same kind and user that nobody holds are removed first. Raises
-    OSError."""
+    """Make a folder named netdyno-KIND-…, locked as long as this process uses it (flock(2)): the kernel releases the
+    lock when the process ends, however that happens. Unlocked folders of the same kind and user are removed first.
+    Raises OSError."""
     prefix = f"netdyno-{kind}-"
     remove_abandoned(prefix)
     made = Path(tempfile.mkdtemp(prefix=UNFINISHED))
@@ -35,7 +35,7 @@ def temporary_folder(kind: str) -> Iterator[Path]:
 
 
 def remove_abandoned(prefix: str) -> None:
-    """Remove the folders of this user that begin so and are held by nobody."""
+    """Remove the folders of this user that begin with the prefix and that no process has locked."""
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):  # another user's, a link, or just gone
             _remove_if_abandoned(folder)

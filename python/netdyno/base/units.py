@@ -10,7 +10,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m)")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a duration such as "250ms" or "1.5s". Raises ValueError with the accepted form."""
+    """Return the seconds of a duration such as "250ms" or "1.5s". Raises ValueError with the accepted form."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a duration: write a number and a unit, such as '250ms', '1s' or '2m'")
@@ -22,7 +22,7 @@ _SIZE = re.compile(r"(\d+)(B|KiB|MiB|GiB)?")
 
 
 def parse_bytes(text: str) -> int:
-    """A size such as "512", "16KiB" or "1MiB". Raises ValueError with the accepted form."""
+    """Return the bytes of a size such as "512", "16KiB" or "1MiB". Raises ValueError with the accepted form."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no size; want e.g. 512, 16KiB, 1MiB")
@@ -34,8 +34,8 @@ _RATE = re.compile(r"([1-9]\d*)(bit|kbit|mbit|gbit)")
 
 
 def parse_rate(text: str) -> int:
-    """Bits per second of the rate of a link such as "1gbit", in the decimal units of tc(8). Raises ValueError with the
-    accepted form."""
+    """Return the bits per second of the rate of a link such as "1gbit", in the decimal units of tc(8). Raises
+    ValueError with the accepted form."""
     match = _RATE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a rate: write a whole number and a unit, such as '10mbit' or '1gbit'")
@@ -43,7 +43,7 @@ def parse_rate(text: str) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as the programs take it: whole units only, the largest that loses nothing down to 1 ns."""
+    """Format a duration as the programs take it: whole units only, the largest that loses nothing down to 1 ns."""
     nanoseconds = round(seconds * 1e9)
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if nanoseconds % size == 0:
@@ -52,7 +52,7 @@ def format_duration(seconds: float) -> str:
 
 
 def duration_words(seconds: float) -> str:
-    """A duration as people write it: in the largest unit that it fills, such as "1.5s", and "0s" for none."""
+    """Format a duration as people write it: in the largest unit that it fills, such as "1.5s", and "0s" for none."""
     unit = next((unit for unit in ("m", "s", "ms", "us") if seconds >= _SECONDS[unit] * (1 - 1e-9)), "ns")
     if unit == "m" and seconds % 60:
         unit = "s"
@@ -60,7 +60,7 @@ def duration_words(seconds: float) -> str:
 
 
 def format_clock(seconds: float) -> str:
-    """A span for people: 4:05 or 1:02:33."""
+    """Format a span for people: 4:05 or 1:02:33."""
     whole = max(0, round(seconds))
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
@@ -68,6 +68,6 @@ def format_clock(seconds: float) -> str:
 
 
 def clock_after(begins: datetime, seconds: float) -> str:
-    """What the clock on the wall says so long after the beginning: 14:05, with the day where that is another one."""
+    """Format the time of day after a span from the beginning: 14:05, with the day where that is another one."""
     then = begins + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == begins.date() else f"{then:%A %H:%M}"

@@ -18,12 +18,12 @@ _URL = re.compile(
 
 
 _OWN_ADDRESS = re.compile(r"&server=[0-9.]+\Z", re.ASCII)
-"""What a server of `multicast` adds (protocol/WIRE.md): its address on the one interface of the network that it is in,
-which is private to the trial."""
+"""The part of a URL that a server of `multicast` adds (protocol/WIRE.md): its address on the one interface of the
+trial's private network."""
 
 
 class TcpUrl(NamedTuple):
-    """Where a server listens; the host without its brackets."""
+    """The place at which a server listens; the host without its brackets."""
 
     host: str
     port: int
@@ -33,56 +33,56 @@ class TcpUrl(NamedTuple):
 
 
 def parse_tcp_url(text: str) -> TcpUrl:
-    """The place behind "tcp://host:port". Raises UserError that says what is wrong with the text."""
-    return _place(text, "tcp", "tcp://127.0.0.1:7000")
+    """Parse the place behind "tcp://host:port". Raises UserError with what is wrong with the text."""
+    return _parse_place(text, "tcp", "tcp://127.0.0.1:7000")
 
 
 def parse_tls_url(text: str) -> TcpUrl:
-    """The place behind "tls://host:port", where a scheduler of a cluster listens. Raises UserError."""
-    return _place(text, "tls", "tls://10.0.0.1:8786")
+    """Parse the place behind "tls://host:port", where a scheduler of a cluster listens. Raises UserError."""
+    return _parse_place(text, "tls", "tls://10.0.0.1:8786")
 
 
-def endpoint(told: str, said: str) -> str | None:
-    """Where to reach a server that was told to listen at one URL and says that it does so at another: the URL it was
-    told, with the port it says where it was told 0. None where it says another place. A server that listens on all
-    addresses may say so; `localhost` is the loopback, of either family. Pure."""
-    asked, named = _URL.fullmatch(told), _URL.fullmatch(said)
-    if asked is None or named is None or asked["transport"] != named["transport"]:
+def endpoint(configured: str, reported: str) -> str | None:
+    """Return the URL at which to reach a server that was `configured` to listen at one URL and `reported` another: the
+    configured URL, with the reported port where it was 0. None where the places differ. A server that listens on all
+    addresses may report that; `localhost` is the loopback, of either family. Pure."""
+    expected, actual = _URL.fullmatch(configured), _URL.fullmatch(reported)
+    if expected is None or actual is None or expected["transport"] != actual["transport"]:
         return None
-    if _OWN_ADDRESS.sub("", named["query"] or "") != (asked["query"] or ""):
+    if _OWN_ADDRESS.sub("", actual["query"] or "") != (expected["query"] or ""):
         return None
-    port = int(named["port"])
-    if not 0 < port <= 65535 or int(asked["port"]) not in (0, port):
+    port = int(actual["port"])
+    if not 0 < port <= 65535 or int(expected["port"]) not in (0, port):
         return None
-    host = _reached(asked["ipv6"] or asked["host"], named["ipv6"] or named["host"])
+    host = _find_reachable_host(expected["ipv6"] or expected["host"], actual["ipv6"] or actual["host"])
     if host is None:
         return None
     bracketed = f"[{host}]" if ":" in host else host
-    return f"{asked['transport']}://{bracketed}:{port}{named['query'] or ''}"
+    return f"{expected['transport']}://{bracketed}:{port}{actual['query'] or ''}"
 
 
-def _reached(told: str, said: str) -> str | None:
-    """The host at which to reach who says this one; None where it is not the one it was told."""
-    if said == told:
-        return told
-    asked, named = _address(told), _address(said)
-    if asked is None:
+def _find_reachable_host(configured: str, reported: str) -> str | None:
+    """Return the host at which to reach a server that reported one; None where it is not the configured one."""
+    if reported == configured:
+        return configured
+    expected, actual = _parse_address(configured), _parse_address(reported)
+    if expected is None:
         return None
-    if asked == named or (named is not None and named.is_unspecified):
-        return told
-    if not asked.is_loopback:
+    if expected == actual or (actual is not None and actual.is_unspecified):
+        return configured
+    if not expected.is_loopback:
         return None
-    return told if said == "localhost" else said if said in ("127.0.0.1", "::1") else None
+    return configured if reported == "localhost" else reported if reported in ("127.0.0.1", "::1") else None
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:  # a name
         return None
 
 
-def _place(text: str, transport: str, example: str) -> TcpUrl:
+def _parse_place(text: str, transport: str, example: str) -> TcpUrl:
     match = _URL.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise UserError(f"{text!r} is no URL; want e.g. {example}")

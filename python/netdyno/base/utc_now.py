@@ -1,4 +1,4 @@
-"""The time as it is stored."""
+"""The current time in its stored form."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> str:
-    """The time, as it is stored: ISO 8601, UTC."""
+    """Return the current time in its stored form: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
