@@ -195,7 +195,7 @@ def as_markdown(export: Export) -> str:
 def _tabulate_ranking(question: Mapping[str, Any]) -> str:
     """Draw a table for each group that is ranked together."""
     grounds = dict.fromkeys(contestant["ground"] for contestant in question["contestants"])
-    return "\n\n".join(_tabulate_group(question, ground, several=len(grounds) > 1) for ground in grounds)
+    return "\n\n".join(_tabulate_group(question, ground, is_divided=len(grounds) > 1) for ground in grounds)
 
 
 def _tabulate_group(question: Mapping[str, Any], ground: int, *, is_divided: bool) -> str:
