@@ -23,16 +23,16 @@ def test_a_short_run_ends_with_an_answer_where_any_trial_is_valid(
     named = ("--contestants", ",".join(NAMES), "--time-budget", "2s", "--no-along")
     code = main(["advise", *workload, *named, "--results", str(tmp_path), "--json"])
     captured = capsys.readouterr()
-    said = json.loads(captured.out)
+    advice = json.loads(captured.out)
     (folder,) = tmp_path.iterdir()
     run = read.load(folder / schema.FILE_NAME)
     assert run.experiment.scenarios[0].server["service-kind"] == "wait"
-    assert {one.contestant for one in run.trials} <= NAMES
-    assert {"advise.toml", "report.html"} <= {one.name for one in folder.iterdir()}
+    assert {trial.contestant for trial in run.trials} <= NAMES
+    assert {"advise.toml", "report.html"} <= {path.name for path in folder.iterdir()}
     # A machine that is busy enough spoils every trial, or leaves time for one.
-    valid = {one.contestant for one in outcomes.judged(run).trials if one.status in outcomes.RANKED}
-    assert set(said["take"]) <= valid
-    assert (code, bool(said["take"])) == ((0, True) if valid else (1, False))
+    valid = {trial.contestant for trial in outcomes.judged(run).trials if trial.status in outcomes.RANKED}
+    assert set(advice["take"]) <= valid
+    assert (code, bool(advice["take"])) == ((0, True) if valid else (1, False))
     if valid:
-        assert (said["run"], (folder / "advice.json").is_file()) == (run.run_id, True)
+        assert (advice["run"], (folder / "advice.json").is_file()) == (run.run_id, True)
         assert f"This is based on {folder}, made for this question." in captured.err

@@ -28,7 +28,7 @@ from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.needs_build
-WITH_TICKS = [one.name for one in discover() if "application-tick" in one.manifest.options]
+WITH_TICKS = [contestant.name for contestant in discover() if "application-tick" in contestant.manifest.options]
 INTERVAL_S = 0.010
 STOPPED_S = 0.3
 BURNT_S = 0.3
@@ -118,6 +118,6 @@ def test_a_trial_keeps_the_lag(tmp_path: Path) -> None:
 
 
 def test_a_manifest_names_the_option_if_the_server_has_it() -> None:
-    native = [one for one in discover() if one.available and one.manifest.kind == "cmake"]
-    has = {one.name for one in native if "--application-tick" in run(one.command, "--help").stdout}
-    assert has == {*WITH_TICKS} & {one.name for one in native}
+    native = [contestant for contestant in discover() if contestant.available and contestant.manifest.kind == "cmake"]
+    has = {contestant.name for contestant in native if "--application-tick" in run(contestant.command, "--help").stdout}
+    assert has == {*WITH_TICKS} & {contestant.name for contestant in native}

@@ -30,5 +30,5 @@ def test_it_asks_the_ring_alone(strace_program: str, tmp_path: Path) -> None:
         server.stop()
     calls = Counter(re.findall(r"^\d+ +(\w+)\(", trace.read_text(), re.MULTILINE))
     assert calls["io_uring_enter"] >= 2 * MESSAGES, calls  # a read and a write each
-    others = ("recvfrom", "recvmsg", "writev", "sendto", "sendmsg", "epoll_create1", "epoll_wait", "epoll_pwait")
-    assert sum(calls[name] for name in others) == 0, calls
+    other_calls = ("recvfrom", "recvmsg", "writev", "sendto", "sendmsg", "epoll_create1", "epoll_wait", "epoll_pwait")
+    assert sum(calls[name] for name in other_calls) == 0, calls

@@ -109,22 +109,22 @@ def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def question(run_of_all: Path) -> Mapping[str, Any]:
     """Return the findings of its only question."""
-    (found,) = json.loads((run_of_all / FINDINGS_NAME).read_text())["questions"]
-    assert isinstance(found, dict)
-    return found
+    (only_question,) = json.loads((run_of_all / FINDINGS_NAME).read_text())["questions"]
+    assert isinstance(only_question, dict)
+    return only_question
 
 
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_run_ranks_it_last_with_the_reason(how: str, question: Mapping[str, Any]) -> None:
-    assert [one["name"] for one in question["faulty"]].count(how) == 1
-    told = question["sentence"].partition("Ranked separately, for their faults: ")[2]
-    assert f"{how} {FAULTS[how]} in 2 of 2 trials" in told
-    assert how not in [one["name"] for one in question["contestants"] if one["rank"] == 1]
+    assert [contestant["name"] for contestant in question["faulty"]].count(how) == 1
+    faulty_part = question["sentence"].partition("Ranked separately, for their faults: ")[2]
+    assert f"{how} {FAULTS[how]} in 2 of 2 trials" in faulty_part
+    assert how not in [contestant["name"] for contestant in question["contestants"] if contestant["rank"] == 1]
 
 
 def test_a_run_counts_every_trial_of_a_broken_server_as_faulty(run_of_all: Path) -> None:
     """A busy machine can make the server that works stand still, which is no fault of theirs."""
     run = read.load(run_of_all / schema.FILE_NAME)
-    of_broken = tuple(one for one in run.trials if one.contestant in FAULTS)
+    of_broken = tuple(trial for trial in run.trials if trial.contestant in FAULTS)
     counts = outcomes.counts(msgspec.structs.replace(run, trials=of_broken))
     assert (counts["faulty"], counts["failed"]) == (2 * len(FAULTS), 0)

@@ -151,5 +151,5 @@ def test_no_flag_of_the_shell_reaches_a_compiler(kind: str, tmp_path: Path) -> N
     cmake("-G", "Ninja", "-S", str(tmp_path), "-B", str(build), environment=environment)
     cmake("--build", str(build), "--target", "program", environment=environment)
     calm = {"PATH": os.environ["PATH"]}
-    said = subprocess.run([build / "program.out"], env=calm, capture_output=True, text=True, check=True, timeout=60)
-    assert said.stdout == "calm\n"
+    output = subprocess.run([build / "program.out"], env=calm, capture_output=True, text=True, check=True, timeout=60)
+    assert output.stdout == "calm\n"

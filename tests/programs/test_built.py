@@ -29,8 +29,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     each speaks echo, the other cell, is for tests/contract; `./netdyno run smoke` as it stands is for the pages."""
     folder = tmp_path_factory.mktemp("run")
     smoke = (ROOT / "experiments" / "smoke.toml").read_text()
-    every, _, rpc = smoke.split("[[scenario]]\n")
-    (folder / "rpc.toml").write_text(f"{every}[[scenario]]\n{rpc}")
+    head, _, rpc = smoke.split("[[scenario]]\n")
+    (folder / "rpc.toml").write_text(f"{head}[[scenario]]\n{rpc}")
     with pytest.MonkeyPatch.context() as patch:
         # A trial that is ended early, for somebody took its cores, has no figures to look at.
         patch.setenv("NETDYNO_FOREIGN_LOAD", "count")
@@ -45,21 +45,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def cannot_run_here() -> set[str]:
     """Those that are not built, and those that need a private network where the system forbids one."""
-    found = contestants.discover()
-    lacking = {one.name for one in found if not one.available}
+    everyone = contestants.discover()
+    lacking = {contestant.name for contestant in everyone if not contestant.available}
     try:
         with private_namespace():
             return lacking
     except NotAllowedError:
-        return lacking | {one.name for one in found if transports.of(one).private}
+        return lacking | {contestant.name for contestant in everyone if transports.of(contestant).private}
 
 
 def test_every_contestant_that_can_run_completes_its_cell(run: Run) -> None:
     excused = cannot_run_here()
     for trial in run.trials:
-        wanted = {"skipped"} if trial.contestant in excused else {"valid", "struck_out"}
-        assert trial.status in wanted, trial.reason
-    everybody = {found.name for found in contestants.discover() if not found.manifest.apart}
+        expected = {"skipped"} if trial.contestant in excused else {"valid", "struck_out"}
+        assert trial.status in expected, trial.reason
+    everybody = {contestant.name for contestant in contestants.discover() if not contestant.manifest.apart}
     assert {trial.contestant for trial in run.trials} == everybody
 
 
@@ -85,9 +85,9 @@ def test_what_the_server_cost_was_seen(run: Run) -> None:
 def test_no_contestant_was_forgotten_by_the_build() -> None:
     """Built, or skipped with a stated reason: a folder that is neither was forgotten (a program: Path.is_file)."""
     kinds: tuple[contestants.Kind, ...] = ("server", "client")
-    for kind, found in [(each, found) for each in kinds for found in contestants.discover(kind=each)]:
-        stated = contestants.skip_file(build_dir(), found.name, kind).is_file()
-        assert found.available or stated or found.manifest.kind == "command", f"{found.name}: {found.why_not}"
+    for kind, entry in [(sort, entry) for sort in kinds for entry in contestants.discover(kind=sort)]:
+        stated = contestants.skip_file(build_dir(), entry.name, kind).is_file()
+        assert entry.available or stated or entry.manifest.kind == "command", f"{entry.name}: {entry.why_not}"
         assert (
-            not found.available or Path(behind_launcher(found.command)[0]).is_file() or found.manifest.kind == "command"
+            not entry.available or Path(behind_launcher(entry.command)[0]).is_file() or entry.manifest.kind == "command"
         )

@@ -164,11 +164,11 @@ def test_without_a_stall_the_case_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stall_s", "window_s", "quantile", "share", "wanted"),
+    ("stall_s", "window_s", "quantile", "share", "expected"),
     [(1, 10, 0.99, 1, 0.9), (1, 8, 0.9, 1, 0.2), (1, 10, 0.5, 1, 0), (1, 4, 0.99, 0.1, 0.6)],
 )
-def test_the_formula(stall_s: float, window_s: float, quantile: float, share: float, wanted: float) -> None:
-    assert truths.stall_percentile(stall_s, window_s, quantile, share) == pytest.approx(wanted)
+def test_the_formula(stall_s: float, window_s: float, quantile: float, share: float, expected: float) -> None:
+    assert truths.stall_percentile(stall_s, window_s, quantile, share) == pytest.approx(expected)
 
 
 # --- delays -------------------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ def test_response_times_are_held_against_what_the_server_did() -> None:
 
 def test_a_server_that_did_not_keep_its_programme_is_no_truth() -> None:
     late = done(delay_programmed_ns=distribution([20 * MS] * 100), delay_actual_ns=distribution([30 * MS] * 100))
-    found = verdicts(cases.response_percentiles(loaded([30 * MS] * 100), late))
-    assert found == {"server kept its programme, p99": False, "p50": True, "p99": True, "p99.9": True}
+    passed = verdicts(cases.response_percentiles(loaded([30 * MS] * 100), late))
+    assert passed == {"server kept its programme, p99": False, "p50": True, "p99": True, "p99.9": True}
 
 
 def test_no_answers_at_all_fail() -> None:
@@ -267,13 +267,13 @@ EVERY, LONG = 333 * MS, 5 * MS
 
 
 def pauses(core: str) -> tuple[Pause, ...]:
-    return tuple(Pause(core=core, began_ns=at, ns=LONG) for at in range(0, 5 * SECOND, EVERY))
+    return tuple(Pause(core=core, began_ns=began_ns, ns=LONG) for began_ns in range(0, 5 * SECOND, EVERY))
 
 
-def after_pause(at: int) -> int:
+def after_pause(due_ns: int) -> int:
     """When what is due then can happen."""
-    into = at % EVERY
-    return at - into + LONG if into < LONG else at
+    into = due_ns % EVERY
+    return due_ns - into + LONG if into < LONG else due_ns
 
 
 def read_on_that_machine(delay: int) -> list[int]:
@@ -293,9 +293,9 @@ def test_what_is_due_in_a_pause_happens_at_its_end() -> None:
 
 
 def test_a_pause_may_have_begun_right_after_the_look_before_it() -> None:
-    told = constant_delay(Pause(core="generator", began_ns=10 * MS, ns=2 * MS))
-    assert told.paused("generator") == ((9.5 * MS, 12 * MS),)
-    assert told.paused("server") == ()
+    summary = constant_delay(Pause(core="generator", began_ns=10 * MS, ns=2 * MS))
+    assert summary.paused("generator") == ((9.5 * MS, 12 * MS),)
+    assert summary.paused("server") == ()
 
 
 def test_a_pause_of_the_machine_is_in_the_truth() -> None:
@@ -316,13 +316,13 @@ def test_a_pause_of_the_servers_core_delays_what_it_reads() -> None:
 
 def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> None:
     """It stands still for 10 ms in every 100 ms: answers that are due then leave at the end of it."""
-    machine = tuple(Pause(core="server", began_ns=at, ns=10 * MS) for at in range(0, 5 * SECOND, 100 * MS))
+    machine = tuple(Pause(core="server", began_ns=began_ns, ns=10 * MS) for began_ns in range(0, 5 * SECOND, 100 * MS))
     late = [max(10 * MS - due % (100 * MS), 0) for due in range(0, 4 * SECOND, MS)]
     actual = distribution(200 * MS + time for time in late)
     name = "server kept its programme, p99"
 
-    def judged(told: Done) -> bool:
-        return verdicts(cases.response_percentiles(loaded([200 * MS] * 4000, warmup_s=0.0), told))[name]
+    def judged(summary: Done) -> bool:
+        return verdicts(cases.response_percentiles(loaded([200 * MS] * 4000, warmup_s=0.0), summary))[name]
 
     assert judged(msgspec.structs.replace(constant_delay(*machine), delay_actual_ns=actual))
     assert not judged(msgspec.structs.replace(constant_delay(), delay_actual_ns=actual))
@@ -333,8 +333,8 @@ def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> No
 def test_pauses_excuse_no_more_than_they_took() -> None:
     """A generator that is 10 ms late with every fiftieth message fails beside pauses of 5 ms."""
     slow = [time + 10 * MS * (number % 50 == 0) for number, time in enumerate(read_on_that_machine(200 * MS))]
-    found = verdicts(cases.response_percentiles(loaded(slow, warmup_s=0.0), constant_delay(*pauses("generator"))))
-    assert (found["p50"], found["p99"], found["p99.9"]) == (True, False, False)
+    passed = verdicts(cases.response_percentiles(loaded(slow, warmup_s=0.0), constant_delay(*pauses("generator"))))
+    assert (passed["p50"], passed["p99"], passed["p99.9"]) == (True, False, False)
 
 
 def test_witnesses_look_at_both_cores_where_they_cannot_be_held_up_by_the_generator() -> None:
@@ -345,10 +345,10 @@ def test_witnesses_look_at_both_cores_where_they_cannot_be_held_up_by_the_genera
 
 def test_each_side_has_one_core() -> None:
     many = Pinning(server=(0, 1), generator=(2, 3), note="pinned")
-    one = pinning.narrow(many)
-    assert (one.server, one.generator) == ((0,), (2,))
-    assert "only the first core" in one.note
-    assert pinning.narrow(one) == one
+    narrowed = pinning.narrow(many)
+    assert (narrowed.server, narrowed.generator) == ((0,), (2,))
+    assert "only the first core" in narrowed.note
+    assert pinning.narrow(narrowed) == narrowed
 
 
 # --- counts -------------------------------------------------------------------------------------------------------
@@ -370,15 +370,15 @@ def test_counts_are_exact() -> None:
         ({"corrupt": 0}, "corrupted"),
         ({"sent": 99}, "sent"),
     ):
-        found = verdicts(cases.counted(with_messages(counts), faults))
-        assert [name for name, passed in found.items() if not passed] == [fails]
+        passed_by_name = verdicts(cases.counted(with_messages(counts), faults))
+        assert [name for name, passed in passed_by_name.items() if not passed] == [fails]
 
 
 def test_a_trial_with_faults_must_be_struck_out() -> None:
-    found = verdicts(
+    passed = verdicts(
         cases.counted(with_messages(struck_out=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
     )
-    assert not found["the trial is invalid"]
+    assert not passed["the trial is invalid"]
 
 
 # --- arrivals -----------------------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def test_a_trial_with_faults_must_be_struck_out() -> None:
 
 def poisson(rate_hz: float, count: int = 1000, seed: int = 1) -> tuple[int, ...]:
     gaps = np.random.default_rng(seed).exponential(SECOND / rate_hz, count)
-    return tuple(int(at) for at in np.cumsum(gaps))
+    return tuple(int(arrival) for arrival in np.cumsum(gaps))
 
 
 def grid(rate_hz: float, count: int = 400, jitter_ns: float = 0) -> tuple[int, ...]:
@@ -397,9 +397,9 @@ def grid(rate_hz: float, count: int = 400, jitter_ns: float = 0) -> tuple[int, .
 def test_anderson_darling_agrees_with_the_published_distribution() -> None:
     """Case 0: 5% of samples are above 2.492 and 1% above 3.857 (D'Agostino & Stephens 1986)."""
     random = np.random.default_rng(7)
-    found = np.array([truths.anderson_darling(random.uniform(size=200)) for _ in range(4000)])
-    assert np.mean(found > 2.492) == pytest.approx(0.05, abs=0.012)
-    assert np.mean(found > truths.AD_CRITICAL) == pytest.approx(0.01, abs=0.006)
+    statistics = np.array([truths.anderson_darling(random.uniform(size=200)) for _ in range(4000)])
+    assert np.mean(statistics > 2.492) == pytest.approx(0.05, abs=0.012)
+    assert np.mean(statistics > truths.AD_CRITICAL) == pytest.approx(0.01, abs=0.006)
 
 
 def test_poisson_arrivals_pass_and_others_do_not() -> None:
@@ -410,8 +410,8 @@ def test_poisson_arrivals_pass_and_others_do_not() -> None:
     assert not judged(poisson(325))  # the right form, the wrong rate
     assert not judged(grid(250))
     halves = np.random.default_rng(1).uniform(0, 2 * SECOND / 250, 1000)  # the right mean, the wrong form
-    assert not judged(tuple(int(at) for at in np.cumsum(halves)))
-    bursts = tuple(at for at in poisson(125, 500) for _ in range(2))  # two at a time
+    assert not judged(tuple(int(arrival) for arrival in np.cumsum(halves)))
+    bursts = tuple(arrival for arrival in poisson(125, 500) for _ in range(2))  # two at a time
     assert not judged(bursts)
 
 
@@ -428,22 +428,22 @@ def test_constant_arrivals_pass_and_others_do_not() -> None:
 def test_a_pause_of_the_machine_is_no_fault_of_constant_arrivals() -> None:
     """8 ms of every 100 hold up one arrival of ten, by 8 ms: the core that sends, or the one that reads."""
     stood = range(0, 5 * SECOND, 100 * MS)
-    late = tuple(at + 8 * MS * (number % 10 == 0) for number, at in enumerate(grid(100)))
+    late = tuple(arrival + 8 * MS * (number % 10 == 0) for number, arrival in enumerate(grid(100)))
 
     def off(arrivals: tuple[int, ...], *machine: Pause) -> bool:
-        told = done(arrivals_ns=arrivals, pauses=machine)
-        return verdicts(cases.constant(loaded([1.0], rate_hz=100.0), told))["off the grid, p99, in gaps"]
+        summary = done(arrivals_ns=arrivals, pauses=machine)
+        return verdicts(cases.constant(loaded([1.0], rate_hz=100.0), summary))["off the grid, p99, in gaps"]
 
     assert not off(late)
     for core in ("generator", "server"):
-        assert off(late, *(Pause(core=core, began_ns=at, ns=8 * MS) for at in stood))
-        assert not off(late, *(Pause(core=core, began_ns=at, ns=4 * MS) for at in stood))
+        assert off(late, *(Pause(core=core, began_ns=began_ns, ns=8 * MS) for began_ns in stood))
+        assert not off(late, *(Pause(core=core, began_ns=began_ns, ns=4 * MS) for began_ns in stood))
 
 
 def test_the_achieved_rate_is_that_of_arrivals() -> None:
-    def judged(arrived: int, said: int) -> dict[str, bool]:
+    def judged(arrived: int, sent: int) -> dict[str, bool]:
         span = done(arrived=arrived, arrivals_span_ns=4 * SECOND)
-        return verdicts(cases.rate(loaded([1.0] * said), span))
+        return verdicts(cases.rate(loaded([1.0] * sent), span))
 
     assert judged(4001, 4000) == {"arrived": True, "said to be sent": True}
     assert judged(3601, 4000) == {"arrived": False, "said to be sent": False}  # says what it was asked for
@@ -460,22 +460,22 @@ def attempts(*passed: bool) -> Callable[[Case], Attempt]:
 
 def test_a_case_that_fails_is_tried_again_and_every_attempt_is_kept() -> None:
     case = CASES[0]
-    said: list[str] = []
-    (once,) = running.run_all([case], attempts(True), said.append)
-    (thrice,) = running.run_all([case], attempts(False, False, True), said.append)
-    (never,) = running.run_all([case], attempts(False, False, False, True), said.append)
-    assert [len(one.attempts) for one in (once, thrice, never)] == [1, 3, 3]
-    assert [one.passed for one in (once, thrice, never)] == [True, True, False]
-    assert len(said) == 7
+    lines: list[str] = []
+    (once,) = running.run_all([case], attempts(True), lines.append)
+    (thrice,) = running.run_all([case], attempts(False, False, True), lines.append)
+    (never,) = running.run_all([case], attempts(False, False, False, True), lines.append)
+    assert [len(result.attempts) for result in (once, thrice, never)] == [1, 3, 3]
+    assert [result.passed for result in (once, thrice, never)] == [True, True, False]
+    assert len(lines) == 7
 
 
 def test_a_program_that_cannot_be_started_is_a_failure_with_its_reason() -> None:
     programs = Programs(
         {"calibration": ("/nowhere/server",)}, ("/nowhere/load",), Pinning(server=(), generator=(), note="")
     )
-    one = running.attempt(CASES[0], programs)
-    assert not one.passed
-    assert "/nowhere/server cannot be started" in one.failure
+    attempt = running.attempt(CASES[0], programs)
+    assert not attempt.passed
+    assert "/nowhere/server cannot be started" in attempt.failure
 
 
 PROGRAMMED = """
@@ -549,17 +549,17 @@ def test_the_card_says_when_the_machine_stood_still() -> None:
     text = " ".join(shown([whole]).split())
     assert "2 times on the core of the generator, for up to 5.00 ms and 1 time on the core of the server" in text
     assert "let nothing run" not in shown([FAULTS])
-    said = json.loads(json.dumps(card.as_json([whole], [], "")))
-    assert said["cases"][0]["attempts"][0]["pauses"][2] == {"core": "server", "began_ns": 5, "ns": 7 * MS}
+    printed = json.loads(json.dumps(card.as_json([whole], [], "")))
+    assert printed["cases"][0]["attempts"][0]["pauses"][2] == {"core": "server", "began_ns": 5, "ns": 7 * MS}
 
 
 def test_the_card_of_a_program_holds_every_attempt() -> None:
-    said = json.loads(json.dumps(card.as_json([STALL, BROKEN], [], "not pinned")))
-    assert said["passed"] is False
-    first, second = said["cases"][0]["attempts"]
-    assert [one["scores"][0]["passed"] for one in (first, second)] == [False, True]
+    printed = json.loads(json.dumps(card.as_json([STALL, BROKEN], [], "not pinned")))
+    assert printed["passed"] is False
+    first, second = printed["cases"][0]["attempts"]
+    assert [attempt["scores"][0]["passed"] for attempt in (first, second)] == [False, True]
     assert second["scores"][0]["error"] == pytest.approx(0.01)
-    assert said["cases"][1]["attempts"][0]["failure"] == "the generator ended"
+    assert printed["cases"][1]["attempts"][0]["failure"] == "the generator ended"
 
 
 # --- other generators ---------------------------------------------------------------------------------------------
@@ -610,12 +610,12 @@ Transfer/sec:    119.23KB
 
 def test_wrk_fails_the_stall_at_p90() -> None:
     """What wrk 4.1.0 printed over the stall of the card: it puts in what its closed loop left out, and not enough."""
-    said = others.parse(WRK, "FILE")
-    assert said.window_s == pytest.approx(WRK_WINDOW_S)
-    assert said.rate_hz == 162591.93
-    assert said.mean_ns == pytest.approx(100_020_000)
-    assert said.percentiles_ns == pytest.approx({"p50": 38_000, "p90": 499_930_000, "p99": 951_330_000})
-    scored = others.score("wrk", said, 1.0, None)
+    figures = others.parse(WRK, "FILE")
+    assert figures.window_s == pytest.approx(WRK_WINDOW_S)
+    assert figures.rate_hz == 162591.93
+    assert figures.mean_ns == pytest.approx(100_020_000)
+    assert figures.percentiles_ns == pytest.approx({"p50": 38_000, "p90": 499_930_000, "p99": 951_330_000})
+    scored = others.score("wrk", figures, 1.0, None)
     assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": True}
 
 
@@ -634,24 +634,24 @@ def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
 
 def test_wrk2_is_read_as_it_prints() -> None:
     """Really run, as docs/calibration.md says (of the spectrum only the lines below it are kept)."""
-    said = others.parse((SAID / "wrk2.txt").read_text(), "FILE")
-    assert said.window_s == pytest.approx(4.0, rel=2e-3)
-    assert said.mean_ns == pytest.approx(128 * MS)
-    assert said.percentiles_ns == pytest.approx(
+    figures = others.parse((SAID / "wrk2.txt").read_text(), "FILE")
+    assert figures.window_s == pytest.approx(4.0, rel=2e-3)
+    assert figures.mean_ns == pytest.approx(128 * MS)
+    assert figures.percentiles_ns == pytest.approx(
         {"p50": 1.13 * MS, "p90": 608.26 * MS, "p99": 962.05 * MS, "p99.9": 1000 * MS}
     )
-    found = others.read(f"wrk2={SAID / 'wrk2.txt'},rate=1000")
-    assert verdicts(found.scores) == dict.fromkeys(WRK2_SCORES, True)
+    scored = others.read(f"wrk2={SAID / 'wrk2.txt'},rate=1000")
+    assert verdicts(scored.scores) == dict.fromkeys(WRK2_SCORES, True)
 
 
 def test_wrk2_is_scored_over_what_it_kept_and_by_its_corrected_times() -> None:
     """Really run for 14 s with -U, and the stall at 11 s: it has forgotten its first 10 s. Over all 14 s the truth at
     p90 would be nothing, and uncorrected the p90 is 77 us."""
-    said = others.parse((SAID / "wrk2-uncorrected.txt").read_text(), "FILE")
-    assert said.window_s == pytest.approx(13.981 * 3950 / 13981, rel=2e-3)
-    assert said.percentiles_ns["p90"] == pytest.approx(610.82 * MS)
-    found = others.read(f"wrk2={SAID / 'wrk2-uncorrected.txt'},rate=1000")
-    assert verdicts(found.scores) == dict.fromkeys(WRK2_SCORES, True)
+    figures = others.parse((SAID / "wrk2-uncorrected.txt").read_text(), "FILE")
+    assert figures.window_s == pytest.approx(13.981 * 3950 / 13981, rel=2e-3)
+    assert figures.percentiles_ns["p90"] == pytest.approx(610.82 * MS)
+    scored = others.read(f"wrk2={SAID / 'wrk2-uncorrected.txt'},rate=1000")
+    assert verdicts(scored.scores) == dict.fromkeys(WRK2_SCORES, True)
 
 
 def test_wrk2_that_forgot_all_is_refused() -> None:
@@ -684,18 +684,18 @@ def test_a_timeout_is_an_answer_that_was_waited_for() -> None:
 
 
 def test_a_percentile_that_the_stall_does_not_reach_has_no_score() -> None:
-    said = others.parse(WRK2, "FILE")
-    found = others.score("wrk2", said, 0.1, None)
-    assert list(verdicts(found.scores)) == ["stall: p99", "stall: p99.9"]
+    figures = others.parse(WRK2, "FILE")
+    scored = others.score("wrk2", figures, 0.1, None)
+    assert list(verdicts(scored.scores)) == ["stall: p99", "stall: p99.9"]
     with pytest.raises(UserError, match=r"no percentile shows a stall of 0.001 s in 4 s"):
-        others.score("wrk2", said, 0.001, 1000)
+        others.score("wrk2", figures, 0.001, 1000)
 
 
 def test_wrk_fails_a_stall_that_is_longer_than_its_timeout() -> None:
     """Really run over a stall of 5 s: what took longer than 2 s is in no percentile, and nothing else tells of it."""
-    found = others.read(f"wrk={SAID / 'wrk-timeouts.txt'},stall=5s")
-    assert verdicts(found.scores) == {"stall: p90": False, "stall: p99": False}
-    assert found.scores[0].measured == pytest.approx(0.104 * MS)
+    scored = others.read(f"wrk={SAID / 'wrk-timeouts.txt'},stall=5s")
+    assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": False}
+    assert scored.scores[0].measured == pytest.approx(0.104 * MS)
 
 
 def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
@@ -711,9 +711,9 @@ def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_however_narrow_the_card_holds_what_others_read(width: int) -> None:
     """Each of their cells ends with a bracket, which is folded where there is no room, and never cut off."""
-    one, two = (others.read(f"wrk2={SAID / name},rate=1000") for name in ("wrk2.txt", "wrk2-uncorrected.txt"))
-    text = shown([STALL, FAULTS], [one, two], width=width)
-    assert text.count("%") == shown([STALL, FAULTS], [one, two], width=300).count("%")
+    first, second = (others.read(f"wrk2={SAID / name},rate=1000") for name in ("wrk2.txt", "wrk2-uncorrected.txt"))
+    text = shown([STALL, FAULTS], [first, second], width=width)
+    assert text.count("%") == shown([STALL, FAULTS], [first, second], width=300).count("%")
     assert max(map(len, text.splitlines())) <= width
 
 
@@ -782,7 +782,7 @@ def test_a_mistake_of_the_user_is_one_line(quick: Callable[[bool], None], capsys
 
 @pytest.mark.parametrize(("allowed", "priority"), [(True, running.ABOVE_OTHER_RUNS), (False, REALTIME_PRIORITY)])
 def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, allowed: bool, priority: int) -> None:
-    monkeypatch.setattr(pinning, "may_run_realtime", lambda asked=REALTIME_PRIORITY: allowed or asked < 10)
+    monkeypatch.setattr(pinning, "may_run_realtime", lambda level=REALTIME_PRIORITY: allowed or level < 10)
     monkeypatch.setattr(contestants, "by_name", lambda _, name: SimpleNamespace(available=True, command=(name,)))
     monkeypatch.setattr(calibrate, "generator_path", lambda _: Path(__file__))
     assert calibrate._programs().priority == priority
@@ -793,7 +793,7 @@ def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, 
 def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
     """The cases that no busy machine can change."""
     case = next(case for case in CASES if case.name == name)
-    (result,) = running.run_all([case], lambda one: running.attempt(one, calibrate._programs()), lambda _: None)
+    (result,) = running.run_all([case], lambda chosen: running.attempt(chosen, calibrate._programs()), lambda _: None)
     assert result.passed, result
 
 
@@ -805,12 +805,12 @@ def test_what_wrk_says_is_read() -> None:
     server = calibrate._programs().servers["calibration"]
     with serving(server, "--workload", "http", "--stall", "at=200ms,for=300ms") as stalled:
         url = f"http://127.0.0.1:{stalled.address[1]}/x"
-        said = subprocess.run(
+        output = subprocess.run(
             ["wrk", "-t1", "-c10", "-d1s", "--latency", url], check=True, capture_output=True, text=True, timeout=60
         )
-    found = others.parse(said.stdout, "wrk")
-    assert set(found.percentiles_ns) == {"p50", "p90", "p99"}
-    assert found.window_s >= 1
-    assert found.rate_hz > 0
-    assert found.mean_ns > 0
-    assert found.percentiles_ns["p99"] > 0
+    figures = others.parse(output.stdout, "wrk")
+    assert set(figures.percentiles_ns) == {"p50", "p90", "p99"}
+    assert figures.window_s >= 1
+    assert figures.rate_hz > 0
+    assert figures.mean_ns > 0
+    assert figures.percentiles_ns["p99"] > 0

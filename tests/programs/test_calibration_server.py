@@ -63,9 +63,9 @@ def test_an_answer_is_held_back_for_its_delay(delayed: Server) -> None:
         client.send(wire.frame(wire.request(1, b"s")))
         assert client.frame() == wire.response(1, b"s")
         assert time.monotonic() - begin >= 0.1
-    told = done(delayed)
-    assert (told.arrived, told.delay_programmed_ns.count, told.delay_programmed_ns.mean) == (1, 1, 100 * MS)
-    assert told.delay_actual_ns.mean >= 100 * MS
+    summary = done(delayed)
+    assert (summary.arrived, summary.delay_programmed_ns.count, summary.delay_programmed_ns.mean) == (1, 1, 100 * MS)
+    assert summary.delay_actual_ns.mean >= 100 * MS
 
 
 def test_answers_that_wait_hold_up_nobody(delayed: Server) -> None:
@@ -86,28 +86,28 @@ def test_it_tells_how_long_a_request_waited_to_be_read() -> None:
             assert first.receive(7) == b"line 1\n"
             second.send(b"line 2\n")
             assert second.receive(7) == b"line 2\n"
-        told = done(server).read_lag_ns
-    assert told is not None
-    assert told.count == 1
-    assert 100 * MS < told.max < 10_000 * MS
+        read_lag = done(server).read_lag_ns
+    assert read_lag is not None
+    assert read_lag.count == 1
+    assert 100 * MS < read_lag.max < 10_000 * MS
 
 
 def test_without_being_told_it_asks_for_no_arrival_times() -> None:
-    told = programmed(count=3).read_lag_ns
-    assert told is not None
-    assert told.count == 0
+    read_lag = programmed(count=3).read_lag_ns
+    assert read_lag is not None
+    assert read_lag.count == 0
 
 
 def test_the_delays_of_a_file_come_in_its_order_over_and_over(tmp_path: Path) -> None:
     file = tmp_path / "delays"
     file.write_text("# rising, so that none waits for an earlier one\n1ms\n3ms\n\n5ms\n")
-    told = programmed("--delay", f"file:{file}", count=3)
-    assert histogram(told.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 1}
-    assert told.held_for_order == 0
+    summary = programmed("--delay", f"file:{file}", count=3)
+    assert histogram(summary.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 1}
+    assert summary.held_for_order == 0
     # the fourth is 1 ms, and waits for the third of its connection
-    told = programmed("--delay", f"file:{file}", count=4)
-    assert histogram(told.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 2}
-    assert told.held_for_order == 1
+    summary = programmed("--delay", f"file:{file}", count=4)
+    assert histogram(summary.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 2}
+    assert summary.held_for_order == 1
 
 
 def test_a_seed_gives_the_same_delays_again() -> None:
@@ -132,33 +132,33 @@ def test_exponential_delays_have_their_mean() -> None:
             for _ in range(1000):
                 client.send(b"line\n")
                 assert client.receive(5) == b"line\n"
-        told = done(server).delay_programmed_ns
-    assert told.count == 1000
-    assert told.mean == pytest.approx(100_000, rel=0.1)
-    assert told.p50 == pytest.approx(69_300, rel=0.15)
+        delays = done(server).delay_programmed_ns
+    assert delays.count == 1000
+    assert delays.mean == pytest.approx(100_000, rel=0.1)
+    assert delays.p50 == pytest.approx(69_300, rel=0.15)
 
 
 def test_bimodal_delays_have_two_values() -> None:
-    told = programmed("--delay", "bimodal:0ms,40ms,0", count=1)
-    assert histogram(told.delay_programmed_ns.histogram) == {40: 1}
-    told = programmed("--delay", "bimodal:2ms,40ms,1", count=500)
-    assert histogram(told.delay_programmed_ns.histogram) == {2: 500}
+    summary = programmed("--delay", "bimodal:0ms,40ms,0", count=1)
+    assert histogram(summary.delay_programmed_ns.histogram) == {40: 1}
+    summary = programmed("--delay", "bimodal:2ms,40ms,1", count=500)
+    assert histogram(summary.delay_programmed_ns.histogram) == {2: 500}
 
 
 def test_the_warm_up_is_left_out_of_the_delays() -> None:
-    told = programmed("--warm-up", "30", count=100)
-    assert told.arrived == 100
-    assert told.delay_programmed_ns.count == told.delay_actual_ns.count == 70
+    summary = programmed("--warm-up", "30", count=100)
+    assert summary.arrived == 100
+    assert summary.delay_programmed_ns.count == summary.delay_actual_ns.count == 70
 
 
 @pytest.mark.parametrize("workload", ["lines", "rpc"])
 def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
-    say, wanted = spoken(workload)
+    say, expected = spoken(workload)
     with serving(COMMAND, "--workload", workload, *FAULTS) as server:
         with Client(server.address) as client:
             client.send(b"".join(map(say, NUMBERS)))
             client.half_close()
-            assert client.rest() == b"".join(wanted)
+            assert client.rest() == b"".join(expected)
         expect_counted(done(server))
 
 
@@ -224,10 +224,10 @@ def test_it_tells_when_requests_came() -> None:
             for _ in range(5):
                 client.send(b"line\n")
                 assert client.receive(5) == b"line\n"
-        told = done(server)
-    assert told.arrived == 5
-    assert len(told.arrivals_ns) == 3
-    assert told.arrivals_ns[0] == 0 < told.arrivals_ns[1] < told.arrivals_ns[2] < told.arrivals_span_ns
+        summary = done(server)
+    assert summary.arrived == 5
+    assert len(summary.arrivals_ns) == 3
+    assert summary.arrivals_ns[0] == 0 < summary.arrivals_ns[1] < summary.arrivals_ns[2] < summary.arrivals_span_ns
 
 
 @pytest.mark.calm
@@ -249,13 +249,13 @@ def test_a_witness_sees_when_nothing_runs() -> None:
         os.kill(server.pid, signal.SIGCONT)
         client.send(b"again\n")
         assert client.receive(6) == b"again\n"
-        told = done(server)
-    longest = max(told.pauses, key=lambda pause: pause.ns)
+        summary = done(server)
+    longest = max(summary.pauses, key=lambda pause: pause.ns)
     assert longest.core == "generator"
     assert longest.ns > 290 * MS
     assert longest.began_ns + longest.ns > 290 * MS
-    assert told.look_ns == MS // 2
-    assert all(pause.ns >= told.look_ns for pause in told.pauses)
+    assert summary.look_ns == MS // 2
+    assert all(pause.ns >= summary.look_ns for pause in summary.pauses)
 
 
 def has_looked(pid: int) -> bool:

@@ -44,9 +44,9 @@ def test_an_answer_is_held_back_for_its_delay_and_holds_up_no_other() -> None:
             for number in range(1, 50):
                 assert client.receive() == wire.frame(wire.response(number, b"s"))
             assert time.monotonic() - begin < 4
-        told = done(server)
-    assert (told.arrived, told.delay_programmed_ns.count, told.delay_programmed_ns.mean) == (50, 50, 100 * MS)
-    assert told.delay_actual_ns.mean >= 100 * MS
+        summary = done(server)
+    assert (summary.arrived, summary.delay_programmed_ns.count, summary.delay_programmed_ns.mean) == (50, 50, 100 * MS)
+    assert summary.delay_actual_ns.mean >= 100 * MS
 
 
 def test_an_answer_that_is_due_sooner_overtakes(tmp_path: Path) -> None:
@@ -57,20 +57,20 @@ def test_an_answer_that_is_due_sooner_overtakes(tmp_path: Path) -> None:
             client.send(b"first\n")
             client.send(b"second\n")
             assert [client.receive(), client.receive()] == [b"second\n", b"first\n"]
-        told = done(server)
-    assert told.held_for_order == 0
-    assert told.delay_actual_ns.max >= 700 * MS
+        summary = done(server)
+    assert summary.held_for_order == 0
+    assert summary.delay_actual_ns.max >= 700 * MS
 
 
 @pytest.mark.parametrize("workload", ["echo", "rpc"])
 def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
     """What makes a client known has no fate."""
-    say, wanted = spoken(workload)
+    say, expected = spoken(workload)
     with serving(COMMAND, "--workload", workload, *FAULTS) as server:
         with known(server) as client:
             for number in NUMBERS:
                 client.send(say(number))
-            assert [client.receive() for _ in wanted] == wanted
+            assert [client.receive() for _ in expected] == expected
         expect_counted(done(server))
 
 
@@ -94,9 +94,9 @@ def test_what_is_not_due_yet_is_answered_before_the_end() -> None:
     with serving(COMMAND, "--workload", "echo", "--delay", "constant:1s") as server, known(server) as client:
         client.send(b"message\n")
         client.join()  # comes after it, so the message was read
-        told = done(server)
+        summary = done(server)
         assert client.receive() == b"message\n"
-    assert told.delay_actual_ns.mean >= 1000 * MS
+    assert summary.delay_actual_ns.mean >= 1000 * MS
 
 
 def test_what_waits_is_bounded() -> None:

@@ -46,10 +46,10 @@ def fake(program: Path, tmp_path: Path) -> Canary:
     return Canary(program, NOT_PINNED, tmp_path)
 
 
-def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *each: float) -> Path:
+def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *factors: float) -> Path:
     """What the fake canary says, call by call."""
     file = tmp_path / "speeds"
-    file.write_text(" ".join(map(str, each)))
+    file.write_text(" ".join(map(str, factors)))
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{file}")
     return file
 
@@ -58,17 +58,17 @@ def ran() -> Trial:
     return replace(trial(1, 0), canary=None)
 
 
-def readings(of: Trial) -> CanaryReadings:
-    assert of.canary is not None
-    return of.canary
+def readings(finished: Trial) -> CanaryReadings:
+    assert finished.canary is not None
+    return finished.canary
 
 
-def round_trips(of: Trial) -> list[float]:
+def round_trips(finished: Trial) -> list[float]:
     """Before and after, as shares of what the fake canary says of a machine of speed 1."""
-    told = readings(of)
-    assert told.before is not None
-    assert told.after is not None
-    return [one.round_trips_per_second / 20_000 for one in (told.before, told.after)]
+    pair = readings(finished)
+    assert pair.before is not None
+    assert pair.after is not None
+    return [canary_reading.round_trips_per_second / 20_000 for canary_reading in (pair.before, pair.after)]
 
 
 def test_it_stands_where_the_programs_of_a_trial_stand() -> None:
@@ -118,7 +118,9 @@ def test_one_that_is_slower_than_the_last_is_taken_again_and_the_faster_counts(
     assert round_trips(first) == [1.0, 0.95]  # a disturbance, gone by the second time; as that of the first reading
     assert round_trips(second) == [0.95, 0.5]  # the machine is slower, and says so each time
     assert round_trips(third) == [0.5, 0.42]  # not slower by as much than it was
-    taken = [one.taken for of in (first, second, third) for one in (readings(of).after,) if one is not None]
+    taken = [
+        after.taken for finished in (first, second, third) for after in (readings(finished).after,) if after is not None
+    ]
     assert taken == [2, MOST_TAKES, 1]
 
 
@@ -146,9 +148,9 @@ def test_where_it_cannot_be_read_the_trial_says_why(
     mode: str, why: str, fake: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", mode)
-    told = readings(fake.beside(ran))
-    assert (told.before, told.after) == (None, None)
-    assert told.unread.startswith(why)
+    pair = readings(fake.beside(ran))
+    assert (pair.before, pair.after) == (None, None)
+    assert pair.unread.startswith(why)
 
 
 def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,10 +158,10 @@ def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, mon
         monkeypatch.setenv("FAKE_CANARY", "fails")
         return ran()
 
-    told = readings(fake.beside(run))
-    assert told.before is not None
-    assert told.after is None
-    assert told.unread.startswith("the canary ended with exit code 1")
+    pair = readings(fake.beside(run))
+    assert pair.before is not None
+    assert pair.after is None
+    assert pair.unread.startswith("the canary ended with exit code 1")
     monkeypatch.setenv("FAKE_CANARY", "good")
     assert readings(fake.beside(ran)).unread == ""
 
@@ -172,10 +174,10 @@ def test_one_that_could_not_be_read_before_is_told_though_it_could_be_after(
         return ran()
 
     monkeypatch.setenv("FAKE_CANARY", "fails")
-    told = readings(fake.beside(run))
-    assert told.before is None
-    assert told.after is not None
-    assert told.unread.startswith("the canary ended with exit code 1")
+    pair = readings(fake.beside(run))
+    assert pair.before is None
+    assert pair.after is not None
+    assert pair.unread.startswith("the canary ended with exit code 1")
 
 
 def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +191,8 @@ def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytes
 
     monkeypatch.setattr(canary, "Process", Remembered)
     monkeypatch.setattr(canary, "TIMEOUT_S", 0.1)
-    told = readings(fake.beside(ran))
-    assert told.unread == "the canary did not end within 0.1 s"
+    pair = readings(fake.beside(ran))
+    assert pair.unread == "the canary did not end within 0.1 s"
     assert len(begun) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in begun)
 
@@ -204,15 +206,15 @@ def test_the_program_reads_the_machine(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     cores = sorted(os.sched_getaffinity(0))
     pinning = Pinning(server=(cores[0],), generator=(cores[-1],), note="")
-    told = readings(Canary(canary_path(build_dir()), pinning, tmp_path).beside(ran))
-    assert told.unread == ""
-    for one in (told.before, told.after):
-        assert one is not None
-        assert one.round_trips_per_second > 0
-        assert one.server_millions_per_second > 0
-        assert one.generator_millions_per_second > 0
-        assert one.one_core_round_trips_per_second > 0
-        assert one.seconds >= one.taken * 0.03  # of the exchange and of the loop
+    pair = readings(Canary(canary_path(build_dir()), pinning, tmp_path).beside(ran))
+    assert pair.unread == ""
+    for canary_reading in (pair.before, pair.after):
+        assert canary_reading is not None
+        assert canary_reading.round_trips_per_second > 0
+        assert canary_reading.server_millions_per_second > 0
+        assert canary_reading.generator_millions_per_second > 0
+        assert canary_reading.one_core_round_trips_per_second > 0
+        assert canary_reading.seconds >= canary_reading.taken * 0.03  # of the exchange and of the loop
 
 
 @pytest.mark.quiet

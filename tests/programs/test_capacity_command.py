@@ -25,8 +25,8 @@ from netdyno.store import read, schema
 from netdyno.trial import canary
 
 REAL_BUILD = build_dir()
-SERVER = next(one.name for one in discover() if not one.manifest.apart)
-UNSAFE = next(one.name for one in discover() if one.manifest.unsafe)
+SERVER = next(contestant.name for contestant in discover() if not contestant.manifest.apart)
+UNSAFE = next(contestant.name for contestant in discover() if contestant.manifest.unsafe)
 # The answers of the fake all take the same time, so that the axis of a figure has no length.
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to set identical low and high ylims")
 OPTIONS = ("--arrivals", "constant", "-c", "40", "--duration", "100ms", "--warmup", "0ms", "--foreign-load", "count")
@@ -65,23 +65,23 @@ def test_every_step_is_printed_and_stored_and_the_report_says_the_same(
         f"{SERVER} meets p99 < 5 ms up to 1,220 messages/s (held in 3 of 3 trials); at 1,280 it failed in 3 of 3 "
         "trials."
     )
-    said = json.loads(out)
-    assert report == f"report: {said['report']}"
+    printed = json.loads(out)
+    assert report == f"report: {printed['report']}"
     run = stored(tmp_path)
-    assert said["sentence"] + "." == sentence
-    assert len(said["steps"]) == len(lines)
-    assert (said["ending"], said["holds"]["rate_hz"], said["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
-    trials = sorted(run.trials, key=lambda one: one.position)
-    assert [trial.levels["rate"] for trial in trials] == [step["rate_hz"] for step in said["steps"]]
+    assert printed["sentence"] + "." == sentence
+    assert len(printed["steps"]) == len(lines)
+    assert (printed["ending"], printed["holds"]["rate_hz"], printed["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
+    trials = sorted(run.trials, key=lambda trial: trial.position)
+    assert [trial.levels["rate"] for trial in trials] == [step["rate_hz"] for step in printed["steps"]]
     assert len({(trial.block, trial.levels["rate"]) for trial in trials}) == len(trials)
     assert run.finished_at is not None
     (scenario,) = run.experiment.scenarios
     assert scenario.factors["rate"] == tuple(sorted({trial.levels["rate"] for trial in trials}))
     assert scenario.blocks == max(trial.block for trial in trials) == 3
-    assert answer(analyse(run).scenarios[0]).sentence == said["sentence"] + "."
-    assert Path(said["report"]).is_file()
-    planned = read.load_cells(Path(said["report"]).parent / schema.FILE_NAME)
-    assert {(cell.block, cell.position) for cell in planned} == {(one.block, one.position) for one in trials}
+    assert answer(analyse(run).scenarios[0]).sentence == printed["sentence"] + "."
+    assert Path(printed["report"]).is_file()
+    planned = read.load_cells(Path(printed["report"]).parent / schema.FILE_NAME)
+    assert {(cell.block, cell.position) for cell in planned} == {(trial.block, trial.position) for trial in trials}
 
 
 @pytest.fixture
@@ -102,20 +102,20 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_
 ) -> None:
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
     assert search(tmp_path, "--json", "--foreign-load", "strike-out") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert [number for number, step in enumerate(said["steps"], 1) if step["outcome"] == "disturbed"] == [6, 7]
+    printed = json.loads(capsys.readouterr().out)
+    assert [number for number, step in enumerate(printed["steps"], 1) if step["outcome"] == "disturbed"] == [6, 7]
     assert (
         "after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of the search so far"
-        in (said["steps"][5]["why"])
+        in (printed["steps"][5]["why"])
     )
-    assert said["steps"][7]["rate_hz"] == said["steps"][5]["rate_hz"]
-    assert (said["ending"], said["holds"]["rate_hz"], said["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
-    told = [
-        [audit.detail for audit in one.audits if audit.name == "canary"]
-        for one in sorted(stored(tmp_path).trials, key=lambda one: one.position)
+    assert printed["steps"][7]["rate_hz"] == printed["steps"][5]["rate_hz"]
+    assert (printed["ending"], printed["holds"]["rate_hz"], printed["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
+    canaries = [
+        [audit.detail for audit in trial.audits if audit.name == "canary"]
+        for trial in sorted(stored(tmp_path).trials, key=lambda trial: trial.position)
     ]
-    assert all(len(details) == 1 for details in told)
-    unknown = ["not judged, because there are too few trials to compare with" in details[0] for details in told[:6]]
+    assert all(len(details) == 1 for details in canaries)
+    unknown = ["not judged, because there are too few trials to compare with" in details[0] for details in canaries[:6]]
     assert unknown == [True] * 4 + [False] * 2
 
 
@@ -123,7 +123,7 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_
 def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:
     assert search(tmp_path / "first", "--start", "1200", "--most", "1440", "--resolution", "0.2", "--needed", "1") == 0
     first = stored(tmp_path / "first")
-    command = next(one.line for one in commands(analyse(first)) if "whole run" in one.purpose)
+    command = next(known.line for known in commands(analyse(first)) if "whole run" in known.purpose)
     program, *words = shlex.split(command)
     assert program == "./netdyno"
     assert cli.main([*words, "--results", str(tmp_path / "second"), "--foreign-load", "count"]) == 0
@@ -213,11 +213,13 @@ def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monke
         ["capacity", *words, *load, "--resolution", "0.2", "--needed", "1", "--results", str(tmp_path), *OPTIONS[-2:]]
     )
     run = stored(tmp_path)
-    found = analyse(run).scenarios[0]
+    findings = analyse(run).scenarios[0]
     assert code in (0, 1)
     assert run.finished_at is not None
-    assert found.capacity is not None
-    assert answer(found).sentence.endswith(".")
-    assert all(standing.value <= 1100 for standing in found.standings), answer(found).sentence
+    assert findings.capacity is not None
+    assert answer(findings).sentence.endswith(".")
+    assert all(standing.value <= 1100 for standing in findings.standings), answer(findings).sentence
     assert {trial.status for trial in run.trials} <= {"valid", "struck_out"}
-    assert not [one for one in run.trials for audit in one.audits if audit.name == "verification" and not audit.passed]
+    assert not [
+        trial for trial in run.trials for audit in trial.audits if audit.name == "verification" and not audit.passed
+    ]
