@@ -64,10 +64,10 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "netdyno", "chat", *arguments]
 
 
-def piped(*arguments: str, said: bytes = b"") -> Done:
+def piped(*arguments: str, typed: bytes = b"") -> Done:
     """The program between pipes."""
     return subprocess.run(
-        command(*arguments), input=said, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE_S, check=False
+        command(*arguments), input=typed, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE_S, check=False
     )
 
 
@@ -223,7 +223,7 @@ def test_commands_are_not_sent(lasting_room: Room, ada: Terminal) -> None:
 
 
 def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
-    done = piped(room.url, "--name", "ada", said=b"one\r\n\ntwo \xff\nlast, without its end")
+    done = piped(room.url, "--name", "ada", typed=b"one\r\n\ntwo \xff\nlast, without its end")
     room.expect(b"ada: one", b"ada: two \xff", b"ada: last, without its end")
     assert done.returncode == 0, done.stderr
     assert done.stdout == b""
@@ -260,12 +260,12 @@ def test_a_file_is_read_too(room: Room, tmp_path: Path) -> None:
 
 def test_a_line_that_no_server_takes_is_not_sent(room: Room) -> None:
     fits = b"x" * (chat.LONGEST_SENT - len(b"ada: "))
-    done = piped(room.url, "--name", "ada", said=fits + b"x\nnext\n")
+    done = piped(room.url, "--name", "ada", typed=fits + b"x\nnext\n")
     room.expect(b"ada: next")
     assert done.returncode == 0
     assert f"not sent: a message has at most {chat.LONGEST_SENT} bytes".encode() in done.stderr
     with in_background(lambda: room.expect(b"ada: " + fits)):
-        assert piped(room.url, "--name", "ada", said=fits + b"\n").returncode == 0
+        assert piped(room.url, "--name", "ada", typed=fits + b"\n").returncode == 0
 
 
 def test_a_reader_that_has_had_enough_is_no_error(room: Room) -> None:
@@ -356,11 +356,11 @@ def test_a_server_that_speaks_something_else_is_told_plainly(answer: bytes, mess
 
 def test_what_is_owed_at_the_end_of_stdin_is_waited_for() -> None:
     with broken_server(b"", last_words=wire.frame(b"bob: good night")) as url:
-        done = piped(url, said=b"bye\n")
+        done = piped(url, typed=b"bye\n")
     assert (done.returncode, done.stdout) == (0, b"bob: good night\n")
 
 
 def test_a_server_that_never_closes_is_left_all_the_same() -> None:
     with broken_server(wire.frame(b"bob: hello"), closes=False) as url:
-        done = piped(url, said=b"bye\n")
+        done = piped(url, typed=b"bye\n")
     assert (done.returncode, done.stdout) == (0, b"bob: hello\n")

@@ -55,7 +55,7 @@ def client(*arguments: str, descriptors: tuple[int, int] | None = None) -> Done:
 
 def test_its_result_has_the_keys_of_the_generator_in_their_order(server: str) -> None:
     def keys(value: object) -> object:
-        return [(k, keys(v)) for k, v in value.items()] if isinstance(value, dict) else None
+        return [(key, keys(field)) for key, field in value.items()] if isinstance(value, dict) else None
 
     ours = json.loads(client(server, "--json", "-", *QUICK).stdout)
     report = ours.pop("client")

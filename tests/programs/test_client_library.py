@@ -21,13 +21,13 @@ from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.needs_build
 
-EMBEDDABLE = [one for one in discover(kind="client") if (ROOT / "clients" / one.name / "library").is_dir()]
+EMBEDDABLE = [client for client in discover(kind="client") if (ROOT / "clients" / client.name / "library").is_dir()]
 HIDDEN = "10.9.0.2"
 LARGE = b"x" * (6 << 20)
 """More than the sockets of both sides take: the sender's 4 MiB (tcp_wmem), and next to nothing of the reader's."""
 
 
-@pytest.fixture(scope="module", params=EMBEDDABLE, ids=lambda one: one.name)
+@pytest.fixture(scope="module", params=EMBEDDABLE, ids=lambda client: client.name)
 def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example of a client, built outside the project."""
     startable(request.param, "client")  # skips where the library it needs is not installed
@@ -68,13 +68,13 @@ def server(answer: bytes | None, *, reads: bool = True) -> Iterator[int]:
         with peer:
             if reads:
                 length = int.from_bytes(peer.recv(4, socket.MSG_WAITALL), "big")
-                asked.append(peer.recv(length, socket.MSG_WAITALL))
+                requests.append(peer.recv(length, socket.MSG_WAITALL))
             if answer is not None:
                 peer.sendall(answer)
             else:
                 over.wait(PATIENCE_S)
 
-    asked: list[bytes] = []
+    requests: list[bytes] = []
     over = threading.Event()
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -87,7 +87,7 @@ def server(answer: bytes | None, *, reads: bool = True) -> Iterator[int]:
         finally:
             over.set()
             serving.join(PATIENCE_S)
-    assert not reads or asked == [b"question"]
+    assert not reads or requests == [b"question"]
 
 
 def test_an_answer(example: Path) -> None:

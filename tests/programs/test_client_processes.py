@@ -13,20 +13,20 @@ from tests.support.fake_server import Peer, fake_server, honest
 from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
-CLIENTS = [one for one in discover(kind="client") if not one.manifest.instrument]
+CLIENTS = [contestant for contestant in discover(kind="client") if not contestant.manifest.instrument]
 OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "300ms")
 
 
-@pytest.fixture(params=CLIENTS, ids=lambda one: one.name)
+@pytest.fixture(params=CLIENTS, ids=lambda contestant: contestant.name)
 def client(request: pytest.FixtureRequest) -> Contestant:
     return startable(request.param, "client")
 
 
 def test_what_each_process_made_is_added_up(client: Contestant) -> None:
-    asked: list[int] = []
+    clients: list[int] = []
 
     def serve(peer: Peer, request: wire.WorkRequest) -> bool:
-        asked.append(peer.client)
+        clients.append(peer.client)
         return honest(peer, request)
 
     with fake_server(serve) as fake, running(client_processes.command(client.command, 3), fake.url, *OPTIONS) as runs:
@@ -38,8 +38,8 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
     assert done.failed_audits == []
     result = done.result
     assert result.connections.established == result.plan.connections == 5
-    assert set(asked) == {0, 1}, "processes of two connections and of one, each with its own numbers"
-    assert result.messages.sent == result.messages.received == len(asked)
+    assert set(clients) == {0, 1}, "processes of two connections and of one, each with its own numbers"
+    assert result.messages.sent == result.messages.received == len(clients)
     assert result.requests.completed == sum(result.timeseries.completed) > 0
     assert len(result.timeseries.p50_ns) == len(result.timeseries.completed)
     assert result.latency.response_ns.count == result.requests.sent

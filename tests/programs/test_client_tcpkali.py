@@ -76,7 +76,7 @@ def test_it_asks_for_what_source_d_asked_for(client: ModuleType) -> None:
         "--write-combine off --nagle off --latency-percentiles 127.0.0.1:7000"
     )
     assert {"50", "99.9", "100"} <= set(percents)
-    assert [float(one) for one in percents] == sorted({float(one) for one in percents})
+    assert [float(percent) for percent in percents] == sorted({float(percent) for percent in percents})
 
 
 def test_joined_leaves_the_combining_of_writes_on(client: ModuleType) -> None:
@@ -96,7 +96,7 @@ def test_each_of_its_figures_is_read(client: ModuleType) -> None:
 
 @pytest.mark.parametrize("line", ["Total data sent", "Aggregate message rate", "Message latency", "Test duration"])
 def test_a_line_that_is_missing_is_named(client: ModuleType, line: str) -> None:
-    text = "\n".join(one for one in SAID.splitlines() if not one.startswith(line))
+    text = "\n".join(printed for printed in SAID.splitlines() if not printed.startswith(line))
     with pytest.raises(client.NoFiguresError, match=f"tcpkali ended without its line '{line}"):
         client.read_report(text)
 

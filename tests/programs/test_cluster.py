@@ -67,9 +67,9 @@ class Cluster(NamedTuple):
 
     def status(self) -> list[described.Host]:
         """What a person is shown, as JSON."""
-        code, said = ended(self.control.start("cluster", "status", "--json", "--cluster", str(self.folder)))
-        assert code == 0, said
-        return msgspec.json.decode(said, type=list[described.Host])
+        code, printed = ended(self.control.start("cluster", "status", "--json", "--cluster", str(self.folder)))
+        assert code == 0, printed
+        return msgspec.json.decode(printed, type=list[described.Host])
 
     def joined(self, role: str) -> AbstractContextManager[subprocess.Popen[str]]:
         """Another worker of that host."""
@@ -77,22 +77,22 @@ class Cluster(NamedTuple):
 
     def measured(self, folder: Path, *words: str, watch: Callable[[subprocess.Popen[str]], None] = ignore) -> Run:
         """A run all of whose trials have a load; another, where a host was held up in one. `watch` has it meanwhile."""
-        found: list[Run] = []
+        complete: list[Run] = []
 
         def run(results: Path) -> str:
             process = self.start(results, *words)
             watch(process)
-            code, said = ended(process)
+            code, printed = ended(process)
             if code not in (0, 1):
-                assert HELD_UP.search(said), said
-                return said
-            found[:] = [stored(results)]
-            reasons = [trial.reason for trial in found[0].all_trials if trial.load is None]
+                assert HELD_UP.search(printed), printed
+                return printed
+            complete[:] = [stored(results)]
+            reasons = [trial.reason for trial in complete[0].all_trials if trial.load is None]
             assert all(map(HELD_UP.search, reasons)), reasons
             return "; ".join(reasons)
 
         in_some_try(run, folder)
-        return found[0]
+        return complete[0]
 
 
 def written(toml: Path, text: str) -> tuple[str, ...]:
@@ -106,18 +106,18 @@ def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
     that is not there yet."""
     wrong: list[str] = []
     while len(wrong) < TRIES:
-        if not (found := look(folder / f"try-{len(wrong) + 1}")):
+        if not (fault := look(folder / f"try-{len(wrong) + 1}")):
             return
-        wrong.append(found)
+        wrong.append(fault)
     raise AssertionError(wrong)
 
 
 def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """Servers get the first core and the loads the last; `second` is another client."""
     core = sorted(os.sched_getaffinity(0))[0 if role == "server" else -1]
-    at = authority.scheduler_of(folder)
+    scheduler = authority.scheduler_of(folder)
     side = "server" if role == "server" else "client"
-    return daemon(hosts[role], "join", at, "--as", side, "--cores", str(core), "--cluster", str(folder))
+    return daemon(hosts[role], "join", scheduler, "--as", side, "--cores", str(core), "--cluster", str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +147,8 @@ def address(cluster: Cluster, name: str) -> str:
 
 
 def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
-    said, _ = run.communicate(timeout=4 * PATIENCE_S)
-    return run.returncode, said
+    printed, _ = run.communicate(timeout=4 * PATIENCE_S)
+    return run.returncode, printed
 
 
 SHARED = """
@@ -252,7 +252,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, shared: Shar
     assert trial.server.cpu_s > 0  # read where the server was
     assert trial.server.totals["connections"] > 0
     assert trial.canary is not None
-    assert [one.host for one in trial.canaries] == [client]
+    assert [canary.host for canary in trial.canaries] == [client]
     assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
         "steal",
         "foreign_load",
@@ -266,17 +266,17 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, shared: Shar
 
 def test_two_hosts_make_one_load(cluster: Cluster, shared: Shared) -> None:
     trial = shared.echo(2)
-    one, two = shared.echo(1).load, trial.load
-    assert one is not None
-    assert two is not None
-    assert one.parts is msgspec.UNSET
-    assert isinstance(two.parts, tuple)
+    alone, shared_load = shared.echo(1).load, trial.load
+    assert alone is not None
+    assert shared_load is not None
+    assert alone.parts is msgspec.UNSET
+    assert isinstance(shared_load.parts, tuple)
     hosts = [f"tls://{cluster.hosts[name].address}:8787" for name in ("client", "second")]
-    assert [(part.host, part.connections, part.completed > 0) for part in two.parts] == [
+    assert [(part.host, part.connections, part.completed > 0) for part in shared_load.parts] == [
         (hosts[0], 3, True),
         (hosts[1], 2, True),
     ]
-    for load in (one, two):
+    for load in (alone, shared_load):
         assert load.plan.connections == load.connections.established == 5
         assert load.plan.rate_hz == pytest.approx(1000)
         assert load.requests.sent == 500
@@ -285,15 +285,17 @@ def test_two_hosts_make_one_load(cluster: Cluster, shared: Shared) -> None:
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
-    assert [one.host for one in trial.canaries] == hosts
+    assert [canary.host for canary in trial.canaries] == hosts
     for canary in trial.canaries:
         assert canary.readings.unread == ""
         assert None not in (canary.readings.before, canary.readings.after)
         assert canary.readings != trial.canary
     for host in hosts:
-        assert [a.name for a in trial.audits if f"it is only counted: {host}: " in a.detail] == ["canary"]
+        assert [audit.name for audit in trial.audits if f"it is only counted: {host}: " in audit.detail] == ["canary"]
     for name in ("verification", "steal"):
-        assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
+        assert [
+            audit.detail.partition(": ")[0] for audit in trial.audits if audit.name == name and "tls://" in audit.detail
+        ] == hosts
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
@@ -321,7 +323,7 @@ def test_a_client_runs_on_the_host_of_the_load(cluster: Cluster, shared: Shared)
     assert trial.load.client is not None
     assert trial.load.plan.url.startswith(f"tcp://{cluster.hosts['server'].address}:")
     assert len(trial.load.generator.threads) == 2
-    assert [one.host for one in trial.canaries] == [address(cluster, "client")]
+    assert [canary.host for canary in trial.canaries] == [address(cluster, "client")]
     audits = {audit.name: audit for audit in trial.audits}
     assert "the client is what is compared" in audits["generator"].detail
     assert audits["server_totals"].passed
@@ -363,17 +365,17 @@ def test_a_part_that_is_lost_fails_its_trial_and_a_part_that_stalls_is_named(clu
             least, latest = sent(cluster.client.pid) + STALLED, time.monotonic() + LONGEST_S
             eventually(lambda: sent(cluster.client.pid) > least or time.monotonic() > latest, "unreachable")
             os.kill(stalls, signal.SIGCONT)
-        code, said = ended(run)
+        code, printed = ended(run)
         lost, trial = stored(results).all_trials
         assert lost.status == "failed"
         assert f"the generator on {second} ended with signal SIGKILL" in lost.reason
         eventually(lambda: not left(), lambda: f"there are still {left()}")
         if trial.load is None:
-            return trial.reason or said
-        assert code in (0, 1), said
-        found = named(trial.audits, "client_stalled")
-        told = f"{second} stalled while other hosts did not: "
-        return "" if told in found.detail and not found.passed else found.detail
+            return trial.reason or printed
+        assert code in (0, 1), printed
+        stalled = named(trial.audits, "client_stalled")
+        named_host = f"{second} stalled while other hosts did not: "
+        return "" if named_host in stalled.detail and not stalled.passed else stalled.detail
 
     in_some_try(look, tmp_path / "results")
 
@@ -418,12 +420,12 @@ def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
         assert apart == pytest.approx([1, 2, 3], abs=1e-3)
         wrong = []
         for host in hosts:
-            for other, link in host.links.items():
+            for neighbour, link in host.links.items():
                 assert link.round_trip_ns > 0
                 assert link.bits_per_second is not None
                 is_narrow = link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
-                if not (is_narrow if other == second else link.bits_per_second > 2 * LINK_HZ):
-                    wrong.append(f"{other} to {host.address}: {link.bits_per_second:g}")
+                if not (is_narrow if neighbour == second else link.bits_per_second > 2 * LINK_HZ):
+                    wrong.append(f"{neighbour} to {host.address}: {link.bits_per_second:g}")
         return "; ".join(wrong)
 
     with narrow(cluster.hosts["second"], LINK_HZ):
@@ -477,19 +479,19 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     assert {link.bits_per_second for host in hosts for link in host.links.values()} == {None}
     await_child(cluster.client.pid, GENERATOR, but=first)
     cluster.client.kill()
-    code, said = ended(run)
-    assert code == 4, said
+    code, printed = ended(run)
+    assert code == 4, printed
     # Who asks before the scheduler has missed it gets no answer.
     assert re.search(
-        r"The run ends here: the host tls://10\.88\.0\.3:8787 (has left the cluster|does not answer)\.", said
+        r"The run ends here: the host tls://10\.88\.0\.3:8787 (has left the cluster|does not answer)\.", printed
     )
     reasons = [trial.reason for trial in stored(results).trials]
     assert "the generator was ended by signal 9" in reasons[0]
     assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
     eventually(lambda: len(server_proc.family(cluster.server.pid)) == 1, "something of its trials is left")
     with cluster.joined("client"):
-        code, said = ended(cluster.start(results, "resume", stored(results).run_id))
-    assert code in (0, 1), said
+        code, printed = ended(cluster.start(results, "resume", stored(results).run_id))
+    assert code in (0, 1), printed
     whole = stored(results)
     write_page(analyse(whole), tmp_path / "report.html")
     trials = whole.trials

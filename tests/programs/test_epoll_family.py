@@ -60,17 +60,17 @@ def rpc(clients: list[Client]) -> None:
 
 def chat(clients: list[Client]) -> None:
     """Everybody hears everybody, then one leaves."""
-    said = message("chat", 1, 1)
+    sent = message("chat", 1, 1)
     for speaker in clients:
-        speaker.send(said * 3)
+        speaker.send(sent * 3)
         for member in clients:
             for _ in range(3):
-                assert wire.frame(member.frame()) == said
+                assert wire.frame(member.frame()) == sent
     clients[0].half_close()
     assert clients[0].rest() == b""
-    clients[1].send(said)
+    clients[1].send(sent)
     for member in clients[1:]:
-        assert wire.frame(member.frame()) == said
+        assert wire.frame(member.frame()) == sent
 
 
 def http(clients: list[Client]) -> None:
@@ -106,11 +106,11 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
             assert mark.rest() == b""
         conversation(clients)
         server.stop()
-    found = (CALL.match(line) for line in trace.read_text().splitlines())
-    calls = [f"{call[1]} = {call[2]}" for call in found if call and call[1] not in LEFT_OUT]
-    ready = next(at for at, call in enumerate(calls) if call.startswith("write ="))
+    matches = (CALL.match(line) for line in trace.read_text().splitlines())
+    calls = [f"{call[1]} = {call[2]}" for call in matches if call and call[1] not in LEFT_OUT]
+    ready = next(index for index, call in enumerate(calls) if call.startswith("write ="))
     begin = calls.index("close = 0", ready)
-    totals = next(at for at in range(begin, len(calls)) if calls[at].startswith("write ="))
+    totals = next(index for index in range(begin, len(calls)) if calls[index].startswith("write ="))
     # How often a connection is reported before it is read is chance, also of one that is made on the way.
     # How often a connection is reported before it is read is chance, also of one that is made on the way.
     return [call for before, call in pairwise(calls[begin:totals]) if not before == call == "epoll_wait = 1"]
@@ -144,8 +144,8 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
         ExitStack() as stack,
     ):
         clients = [stack.enter_context(joined(server, "chat")) for _ in range(9)]
-        for i, client in enumerate(clients):
-            to_hear = {later.identity for later in clients[i:]}
+        for index, client in enumerate(clients):
+            to_hear = {later.identity for later in clients[index:]}
             while to_hear:
                 to_hear.discard(wire.read_stamp(client.frame())[0])
         clients[0].send(message("chat", clients[0].identity, 1, size=100))
@@ -155,8 +155,8 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
     assert connections_per_thread(server) == [3, 3, 3]
     lines = trace.read_text().splitlines()
     assert _calls_by_thread("recvfrom", 44, lines) == [3, 3, 3], "each has joined by a message of 44 bytes"
-    said = next(at for at, line in enumerate(lines) if _is_call(line, "recvfrom", 104))
-    speaker, after = lines[said].split()[0], lines[said:]
+    begin = next(number for number, line in enumerate(lines) if _is_call(line, "recvfrom", 104))
+    speaker, after = lines[begin].split()[0], lines[begin:]
     assert _calls_by_thread("writev", 104, after) == [3, 3, 3]
     passed_on = [line for line in after if re.match(speaker + r" +write\(\d+, \"\\1\\0", line)]
     assert len(passed_on) == 2, after
@@ -189,8 +189,8 @@ def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_s
 
 def connections_per_thread(server: Server) -> list[int]:
     """Of the line of totals."""
-    told: list[int] = json.loads(server.lines[-1])["connections_per_thread"]
-    return told
+    counts: list[int] = json.loads(server.lines[-1])["connections_per_thread"]
+    return counts
 
 
 def _calls_by_thread(name: str, result: int, trace: list[str]) -> list[int]:

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = Scenario(
         name="echo",
         workload="echo",
-        contestants=tuple(one.name for one in everyone),
+        contestants=tuple(contestant.name for contestant in everyone),
         blocks=BLOCKS,
         warmup_s=WARMUP_S,
         duration_s=DURATION_S,
@@ -89,8 +89,8 @@ def undisturbed(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def test_one_start_of_three_is_faulty(run: Run, folder: Path) -> None:
-    found = {name: len(with_the_fault(run, folder, name)) for name in faulty.FAULTS}
-    assert found == {faulty.HEALTHY: 0} | dict.fromkeys(FAULTY, BLOCKS // 3)
+    faulty_trials = {name: len(with_the_fault(run, folder, name)) for name in faulty.FAULTS}
+    assert faulty_trials == {faulty.HEALTHY: 0} | dict.fromkeys(FAULTY, BLOCKS // 3)
 
 
 def test_without_the_fault_all_answers_are_true(run: Run, folder: Path) -> None:
@@ -142,12 +142,12 @@ def neighbours_faults(run: Run, contestant: str) -> set[str]:
 
 
 def test_nobody_with_a_fault_is_ranked_above_the_healthy_twin(run: Run) -> None:
-    found = standings(run)
-    assert found.keys() == faulty.FAULTS.keys()
-    if found[faulty.HEALTHY].faults and neighbours_faults(run, faulty.HEALTHY):
+    by_name = standings(run)
+    assert by_name.keys() == faulty.FAULTS.keys()
+    if by_name[faulty.HEALTHY].faults and neighbours_faults(run, faulty.HEALTHY):
         pytest.skip("a neighbour made the healthy one stand still")
-    assert next(iter(found)) == faulty.HEALTHY
-    assert [standing.apart for standing in found.values()] == [False, True, True, True]
+    assert next(iter(by_name)) == faulty.HEALTHY
+    assert [standing.apart for standing in by_name.values()] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(

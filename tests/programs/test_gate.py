@@ -21,8 +21,8 @@ METRICS = ("throughput", "cpu")
 
 
 def command(service_us: int) -> str:
-    found: str = gate_runs.command(build_dir() / "servers" / "epoll-reactor", service_us)
-    return found
+    script: str = gate_runs.command(build_dir() / "servers" / "epoll-reactor", service_us)
+    return script
 
 
 def gate(folder: Path, margin: int, *servers: str) -> int:
@@ -32,8 +32,8 @@ def gate(folder: Path, margin: int, *servers: str) -> int:
     toml.write_text(gate_runs.EXPERIMENT.replace('"200ms"', '"100ms"').replace('"50ms"', '"20ms"'))
     margins = [word for metric in METRICS for word in ("--margin", f"{metric}={margin}")]
     files = ["--markdown", str(folder / "gate.md"), "--junit", str(folder / "gate.xml")]
-    asked = ["--workload", "rpc", "--time-budget", "4m", "--results", str(folder / "results")]
-    return main(["gate", str(toml), *servers, *margins, *files, *asked])
+    options = ["--workload", "rpc", "--time-budget", "4m", "--results", str(folder / "results")]
+    return main(["gate", str(toml), *servers, *margins, *files, *options])
 
 
 def outcomes(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -42,7 +42,7 @@ def outcomes(folder: Path) -> dict[str, tuple[str, ...]]:
     cases = suite.findall("testcase")
     assert int(suite.get("tests", "")) == len(cases)
     assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure"))
-    return {case.get("name", ""): tuple(one.tag for one in case if one.tag != "system-out") for case in cases}
+    return {case.get("name", ""): tuple(child.tag for child in case if child.tag != "system-out") for case in cases}
 
 
 def test_the_same_work_is_within_a_wide_margin_and_passes(tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ def test_a_commit_that_works_three_times_as_long_fails_against_its_base_as_every
         subprocess.run([*who, "add", "."], check=True)
         subprocess.run([*who, "commit", "--quiet", "-m", f"{service_us} us"], check=True)
     server = "sh {tree}/built 'tcp://{address}:{port}'"
-    asked = ["--base", "main~1", "--repository", str(home), "--build", "cp server.sh built", "--server", server]
-    assert gate(tmp_path, 5, *asked) == 1
-    said = capsys.readouterr().out
-    found = outcomes(tmp_path)
-    assert set(found) == set(METRICS)
-    failed = [name for name, what in found.items() if what == ("failure",)]
+    options = ["--base", "main~1", "--repository", str(home), "--build", "cp server.sh built", "--server", server]
+    assert gate(tmp_path, 5, *options) == 1
+    printed = capsys.readouterr().out
+    by_metric = outcomes(tmp_path)
+    assert set(by_metric) == set(METRICS)
+    failed = [name for name, what in by_metric.items() if what == ("failure",)]
     assert failed
     page = (tmp_path / "gate.md").read_text()
     decision, _, table = page.partition("\n\n")
-    assert decision.strip("*") in said
+    assert decision.strip("*") in printed
     assert table.count("**worse**") == len(failed)

@@ -72,8 +72,8 @@ def test_the_package_would_have_encoded_the_same_counts(recorder: Recorder, valu
         reference.record_value(value)
     theirs = decoded_by_the_package(recorder.record(values)["encoded"])
     assert theirs.counts_len == reference.counts_len
-    assert [theirs.get_count_at_index(i) for i in range(theirs.counts_len)] == [
-        reference.get_count_at_index(i) for i in range(reference.counts_len)
+    assert [theirs.get_count_at_index(index) for index in range(theirs.counts_len)] == [
+        reference.get_count_at_index(index) for index in range(reference.counts_len)
     ]
 
 

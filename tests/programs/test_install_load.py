@@ -123,15 +123,15 @@ GLIBC = """  NEEDED               libm.so.6
 
 
 @pytest.mark.parametrize(
-    ("said", "here", "platform"),
+    ("needed", "here", "platform"),
     [
         (GLIBC, "linux_x86_64", "manylinux_2_34_x86_64"),
         (f"{GLIBC}  NEEDED  libssl.so.3\n", "linux_x86_64", "linux_x86_64"),
         ("  NEEDED  libc.musl-x86_64.so.1\n", "linux_x86_64", "linux_x86_64"),
     ],
 )
-def test_the_wheel_says_where_its_program_runs(wheel: ModuleType, said: str, here: str, platform: str) -> None:
-    assert wheel.platform_of(said, here) == platform
+def test_the_wheel_says_where_its_program_runs(wheel: ModuleType, needed: str, here: str, platform: str) -> None:
+    assert wheel.platform_of(needed, here) == platform
 
 
 def test_its_program_is_a_file_that_can_be_executed_and_its_record_has_all(wheel: ModuleType, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_the_preset_load_asks_for_nothing_that_only_servers_need(tmp_path: Path)
     assert "netdyno-load without the workload rpc: Protobuf not found" in done.stdout
     assert "netdyno-load without the transport zmq+tcp: " in done.stdout
     assert "netdyno-load without TLS: " in done.stdout
-    compiled = [Path(one["file"]) for one in json.loads((tmp_path / "compile_commands.json").read_text())]
+    compiled = [Path(entry["file"]) for entry in json.loads((tmp_path / "compile_commands.json").read_text())]
     assert ROOT / "loadgen/main.cpp" in compiled
     assert {path.relative_to(ROOT).parts[0] for path in compiled} == {"lib", "loadgen"}
     headers = ("work.pb.h", "<zmq", "<openssl/")
