@@ -194,7 +194,7 @@ def test_kill_9_of_the_harness_leaves_nothing_behind(rights: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "said", "reason"),
+    ("tool", "complaint", "reason"),
     [
         ("ip", "Error: Unknown device type.", "ip: Error: Unknown device type. (the kernel needs veth: CONFIG_VETH"),
         (
@@ -206,7 +206,7 @@ def test_kill_9_of_the_harness_leaves_nothing_behind(rights: str) -> None:
 )
 def test_what_the_kernel_lacks_is_a_stated_skip_of_the_trial(
     tool: str,
-    said: str,
+    complaint: str,
     reason: str,
     contestant: Contestant,
     bench: Bench,
@@ -216,7 +216,7 @@ def test_what_the_kernel_lacks_is_a_stated_skip_of_the_trial(
     with joined():
         pass  # namespaces can be had
     refusing = tmp_path / tool
-    refusing.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 2\n")
+    refusing.write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 2\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     trial = over_lan(contestant, bench, rate="1gbit")
@@ -268,15 +268,15 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     assert trial.load.plan.url.startswith(f"{transport}://{SERVER_ADDRESS}:")
     here = str(Path("/proc/self/ns/net").readlink())
     seen = [set(path.read_text().split()) for path in (at_server, at_load)]
-    assert [len(one) for one in seen] == [1, 1]  # the load and the closing check are at the same end
+    assert [len(places) for places in seen] == [1, 1]  # the load and the closing check are at the same end
     assert len(seen[0] | seen[1] | {here}) == 3
 
 
 def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
-    wanted = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
+    chosen = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with network_for(TRANSPORTS["udp"], wanted, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
+    with network_for(TRANSPORTS["udp"], chosen, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]

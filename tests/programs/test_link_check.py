@@ -33,7 +33,7 @@ def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "fault"),
+    ("measurement", "fault"),
     [
         (measured(trip_s=0.0399), "a round trip should take 40.0 ms and it took 39.9 ms"),
         (measured(trip_s=0.0441), "a round trip should take 40.0 ms and it took 44.1 ms"),
@@ -42,8 +42,8 @@ def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
         (measured(lost_back=0.0), "it should lose 1% and lost 0% on the way back"),
     ],
 )
-def test_each_way_to_be_wrong_is_told_with_its_figures(found: Measured, fault: str) -> None:
-    assert faults(FAR, found) == [fault]
+def test_each_way_to_be_wrong_is_told_with_its_figures(measurement: Measured, fault: str) -> None:
+    assert faults(FAR, measurement) == [fault]
 
 
 def test_where_nothing_is_to_be_lost_little_may_be() -> None:
@@ -56,12 +56,12 @@ def test_where_nothing_is_to_be_lost_little_may_be() -> None:
 
 @given(st.floats(0, 10), st.one_of(st.none(), st.integers(1000, 10**10)))
 def test_a_link_is_asked_no_faster_than_it_and_its_ends_can_take(delay_s: float, limit_hz: int | None) -> None:
-    asked = Terms(delay_s=delay_s, rate_hz=limit_hz)
-    assert 0 < rate_hz(asked) <= 8000
-    assert rate_hz(asked) * 2 * delay_s <= 400.001
+    terms = Terms(delay_s=delay_s, rate_hz=limit_hz)
+    assert 0 < rate_hz(terms) <= 8000
+    assert rate_hz(terms) * 2 * delay_s <= 400.001
     if limit_hz:
-        assert rate_hz(asked) * 54 * 8 <= limit_hz
-        assert round_trip_s(asked) > 2 * delay_s
+        assert rate_hz(terms) * 54 * 8 <= limit_hz
+        assert round_trip_s(terms) > 2 * delay_s
 
 
 def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,14 +70,14 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
     line, fault = judge("wan", FAR, lambda: next(attempts))
     assert fault == ""
     assert "measured 40.2 ms round trip (99% within 40.2 ms), 1% lost there and 1.01% back, of 4000" in line
-    asked: list[int] = []
+    tries: list[int] = []
 
     def slow() -> Measured:
-        asked.append(1)
+        tries.append(1)
         return measured(trip_s=0.09)
 
     line, fault = judge("wan with 20ms each way, 1% lost", FAR, slow)
-    assert len(asked) == ATTEMPTS
+    assert len(tries) == ATTEMPTS
     assert fault.startswith(
         "the link wan with 20ms each way, 1% lost is not as requested, in 3 attempts: a round trip should take 40.0 ms "
         "and it took 90.0 ms; measured 90.0 ms round trip"
@@ -120,25 +120,25 @@ def test_without_a_wan_nothing_is_measured(experiment: Experiment, tmp_path: Pat
 def test_each_different_wan_is_measured_once(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Terms] = []
+    probed: list[Terms] = []
 
     def probe(terms: Terms, *_: object) -> Measured:
-        asked.append(terms)
+        probed.append(terms)
         return measured(trip_s=2 * terms.delay_s, lost_there=terms.loss, lost_back=terms.loss)
 
     monkeypatch.setattr(link_check, "probe", probe)
     monkeypatch.setattr(wan, "way", lambda: Way("netem"))
     factors = {"link": ("loopback", "wan"), "link-delay": ("20ms", "5ms"), "connections": (1, 2)}
-    found = link_check.check(experiment.with_each(factors=factors, link_loss=0.01), UNPINNED, tmp_path)
-    assert [(one.delay_s, one.loss) for one in asked] == [(0.02, 0.01), (0.005, 0.01)]
-    assert found.bad == {}
-    lines = found.environment["link.wan"]
+    checked = link_check.check(experiment.with_each(factors=factors, link_loss=0.01), UNPINNED, tmp_path)
+    assert [(terms.delay_s, terms.loss) for terms in probed] == [(0.02, 0.01), (0.005, 0.01)]
+    assert checked.bad == {}
+    lines = checked.environment["link.wan"]
     assert isinstance(lines, list)
     assert [line.partition(", by netem: measured ")[0] for line in lines] == [
         "wan with 20ms each way, 1% lost",
         "wan with 5ms each way, 1% lost",
     ]
-    assert found.environment["pinning.relay"] == "not pinned"
+    assert checked.environment["pinning.relay"] == "not pinned"
 
 
 @pytest.mark.calm
@@ -149,10 +149,10 @@ def test_a_real_link_is_measured_and_its_log_kept(experiment: Experiment, tmp_pa
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))
-    found = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
-    if "/dev/net/tun" in json.dumps(found.bad):
-        pytest.skip(json.dumps(found.bad))
-    (line,) = json.loads(json.dumps(found.environment["link.wan"]))
+    checked = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
+    if "/dev/net/tun" in json.dumps(checked.bad):
+        pytest.skip(json.dumps(checked.bad))
+    (line,) = json.loads(json.dumps(checked.environment["link.wan"]))
     # On a busy machine it may be slower than it should; that is then said.
     assert line.startswith("wan with 5ms each way, by ")
     assert " ms round trip " in line

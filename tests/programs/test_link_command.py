@@ -49,10 +49,10 @@ def lines(made: subprocess.Popen[str], count: int) -> list[str]:
     """The first of what it prints; a skip where the device of the relay cannot be opened."""
     assert made.stdout is not None
     assert made.stderr is not None
-    said = [made.stdout.readline() for _ in range(count)]
-    if not said[0] and "cannot open /dev/net/tun" in (why := made.stderr.read()):
+    printed = [made.stdout.readline() for _ in range(count)]
+    if not printed[0] and "cannot open /dev/net/tun" in (why := made.stderr.read()):
         pytest.skip(why)
-    return said
+    return printed
 
 
 def entering(line: str) -> list[str]:
@@ -89,9 +89,9 @@ def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(nu
             assert f"inet {address}/30" in shown.stdout
         with somebody_there(serve) as left:
             made.send_signal(number)
-            said, _ = made.communicate(timeout=SOON_S)
+            printed, _ = made.communicate(timeout=SOON_S)
             assert made.returncode == 0
-            assert "netem" in measured or said.startswith("carried ")
+            assert "netem" in measured or printed.startswith("carried ")
             assert left.wait(SOON_S) == -signal.SIGKILL  # who is still there ends with it
 
 
@@ -112,7 +112,7 @@ def test_without_delay_and_loss_it_is_a_lan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "complaint"),
     [
         (["--delay", "20"], "netdyno: --delay: '20' is not a duration: write a number and a unit"),
         (["--delay", "11s"], "netdyno: --delay: 11s is above 10 s"),
@@ -121,9 +121,9 @@ def test_without_delay_and_loss_it_is_a_lan() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_one_line(
-    options: Sequence[str], said: str, capsys: pytest.CaptureFixture[str]
+    options: Sequence[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["link", *options]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(said)
+    assert error.startswith(complaint)
     assert error.count("\n") == 1

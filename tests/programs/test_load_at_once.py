@@ -60,19 +60,19 @@ class Room:
                         selector.register(client, selectors.EVENT_READ)
                         continue
                     speaker = next(client for client in clients if client is key.fileobj)
-                    said = b""
+                    data = b""
                     with suppress(ConnectionError):
-                        said = speaker.recv(1 << 16)
-                    if not said:
+                        data = speaker.recv(1 << 16)
+                    if not data:
                         selector.unregister(speaker)
                         clients.remove(speaker)
                         speaker.close()
                         continue
-                    self.happened.append(len(said) // FRAME)
+                    self.happened.append(len(data) // FRAME)
                     for client in clients:
                         if client is not speaker:
                             with suppress(ConnectionError):
-                                client.sendall(said)
+                                client.sendall(data)
 
     def said_before(self, accepted: int) -> int:
         """Messages that had come when so many connections had not yet been accepted."""

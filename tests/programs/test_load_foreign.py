@@ -313,8 +313,8 @@ PIECE = 9
 def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
-            for at in range(0, len(answer), PIECE) if pieces else (0,):
-                connection.sendall(answer[at : at + PIECE] if pieces else answer)
+            for begin in range(0, len(answer), PIECE) if pieces else (0,):
+                connection.sendall(answer[begin : begin + PIECE] if pieces else answer)
                 if pieces:
                     time.sleep(0.0005)
 
@@ -365,9 +365,9 @@ def test_the_request_is_what_was_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "said"), [("POST", b"Content-Length: 0\r\n"), ("PUT", b"Content-Length: 0\r\n"), ("DELETE", b"")]
+    ("method", "length_line"), [("POST", b"Content-Length: 0\r\n"), ("PUT", b"Content-Length: 0\r\n"), ("DELETE", b"")]
 )
-def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, said: bytes) -> None:
+def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, length_line: bytes) -> None:
     seen: set[bytes] = set()
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -377,7 +377,7 @@ def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, s
 
     with http(serve) as url:
         expect_all_right(result_of(url, "-X", method, "-H", "Host: x", *QUICK))
-    assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + said + b"\r\n"}
+    assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + length_line + b"\r\n"}
 
 
 def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
@@ -465,20 +465,20 @@ def test_over_a_socket_in_the_file_system(tmp_path: Path) -> None:
 def test_a_socket_in_the_file_system_whose_queue_is_full_is_waited_for(tmp_path: Path) -> None:
     """The queue has room for one. A blocking connect waits for its place, and another is told to try again later
     (connect(2), EAGAIN)."""
-    file, told = str(tmp_path / "socket"), tmp_path / "result.json"
+    file, output = str(tmp_path / "socket"), tmp_path / "result.json"
     command = [str(generator_path(build_dir())), "http://localhost/", "--unix-socket", file, "-c", "3", *MANY]
     with socket.socket(socket.AF_UNIX) as listens, socket.socket(socket.AF_UNIX) as first:
         listens.bind(file)
         listens.listen(0)
         first.connect(file)
         with subprocess.Popen(
-            [*command, "--json", str(told)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*command, "--json", str(output)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as generator:
 
             def waits() -> bool:
                 descriptors = Path(f"/proc/{generator.pid}/task").glob("*/fd/*")  # each thread has its own
                 with suppress(FileNotFoundError):
-                    return sum(str(one.readlink()).startswith("socket:") for one in descriptors) >= 3
+                    return sum(str(descriptor.readlink()).startswith("socket:") for descriptor in descriptors) >= 3
                 return False
 
             eventually(lambda: generator.poll() is not None or waits(), "all want to connect")
@@ -496,7 +496,7 @@ def test_a_socket_in_the_file_system_whose_queue_is_full_is_waited_for(tmp_path:
             _, stderr = generator.communicate(timeout=PATIENCE_S)
             listens.shutdown(socket.SHUT_RDWR)
     assert generator.returncode in MEASURED, stderr
-    result = msgspec.json.decode(told.read_bytes(), type=LoadResult)
+    result = msgspec.json.decode(output.read_bytes(), type=LoadResult)
     expect_all_right(result)
     assert result.connections.attempted == result.connections.established == 3
 
@@ -575,9 +575,9 @@ def test_it_says_what_was_wrong(name: str) -> None:
         done = load(url, "-c", "2", *MANY)
     assert done.returncode == 1, done
     (line,) = done.stderr.splitlines()
-    told = re.fullmatch(rf"netdyno-load: no reply was right: {re.escape(words)} to (\d+) of (\d+)", line)
-    assert told, line
-    assert int(told[1]) == int(told[2]) == 40, "it goes on: the next message gets its chance"
+    match = re.fullmatch(rf"netdyno-load: no reply was right: {re.escape(words)} to (\d+) of (\d+)", line)
+    assert match, line
+    assert int(match[1]) == int(match[2]) == 40, "it goes on: the next message gets its chance"
     assert re.search(rf"^wrong +{re.escape(words)} to ", done.stdout, re.MULTILINE)
 
 
@@ -690,7 +690,7 @@ def test_what_is_expected_can_be_said(status: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "other", "fault"),
+    ("check", "second_reply", "fault"),
     [
         ("status", OK.replace(b"ok", b"ko"), ""),
         ("length", OK.replace(b"ok", b"ko"), ""),
@@ -698,10 +698,10 @@ def test_what_is_expected_can_be_said(status: str, expected: bool) -> None:
         ("hash", OK.replace(b"ok", b"ko"), "a body unlike the first one"),
     ],
 )
-def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str) -> None:
+def test_bodies_are_held_against_the_first(check: str, second_reply: bytes, fault: str) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for count, _ in enumerate(requests(connection)):
-            connection.sendall(other if count % 2 else OK)
+            connection.sendall(second_reply if count % 2 else OK)
 
     with http(serve) as url:
         result = result_of(url, "--verify", check, *MANY)
@@ -712,20 +712,20 @@ def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str)
 def test_the_first_body_is_that_of_all_threads(check: str) -> None:
     """Each thread has a connection, and each connection a body of its own. How many of the count each of them takes is
     theirs: who is late takes fewer."""
-    asked: list[int] = [0, 0]
+    answered: list[int] = [0, 0]
 
     def serve(connection: socket.socket, number: int) -> None:
         body = b"other" if number else b"one"
         for _ in requests(connection):
-            asked[number] += 1
+            answered[number] += 1
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     with http(serve) as url:
         options = ("-c", "2", "--threads", "2", "--rate", "100")
         result = result_of(url, "--verify", check, *options, *MANY, ends={3})
-    assert sorted([replies_of(result).unexpected, result.messages.received]) == sorted(asked)
-    assert min(asked) > 0, "a thread asked nothing, so nothing was held against the other's"
-    assert sum(asked) == 40
+    assert sorted([replies_of(result).unexpected, result.messages.received]) == sorted(answered)
+    assert min(answered) > 0, "a thread asked nothing, so nothing was held against the other's"
+    assert sum(answered) == 40
 
 
 def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
@@ -782,10 +782,10 @@ def test_a_count_ends_where_the_server_has_left(threads: str) -> None:
 
         def serve() -> None:
             connections = [listens.accept()[0] for _ in range(2)]
-            asked = [requests(connection) for connection in connections]
+            arriving = [requests(connection) for connection in connections]
             listens.close()
-            for of, connection in zip(asked, connections, strict=True):
-                next(of)
+            for incoming, connection in zip(arriving, connections, strict=True):
+                next(incoming)
                 connection.sendall(OK)
             for connection in connections:
                 connection.close()
@@ -808,16 +808,16 @@ def test_whatever_a_server_answers_it_ends_in_time_and_says_so(seed: int) -> Non
     def damaged(random: Random) -> bytes:
         reply = bytearray(random.choice(good))
         for _ in range(random.choice((0, 0, 1, 3))):
-            at = random.randrange(len(reply) + 1)
+            position = random.randrange(len(reply) + 1)
             damage = random.randrange(4)
-            if damage == 0 and at < len(reply):
-                reply[at] = random.randrange(256)
+            if damage == 0 and position < len(reply):
+                reply[position] = random.randrange(256)
             elif damage == 1:
-                del reply[at : at + random.randrange(20)]
+                del reply[position : position + random.randrange(20)]
             elif damage == 2:
-                reply[at:at] = reply[: random.randrange(len(reply) + 1)]
+                reply[position:position] = reply[: random.randrange(len(reply) + 1)]
             else:
-                reply[at:at] = random.choice(
+                reply[position:position] = random.choice(
                     (b"9" * 30, b"\r\n", b"\r\n\r\n", b"\0", b"HTTP/1.1 200 OK\r\n", b"x" * 70_000)
                 )
         return bytes(reply)
@@ -921,9 +921,9 @@ def test_bytes_with_places_and_replies_up_to_a_mark() -> None:
     with tcp(serve) as url:
         result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *QUICK)
     expect_all_right(result)
-    told = [re.fullmatch(rb'\{"n":(\d+),"c":([01]),"r":\d,"\{other\}"\}\tA\r\n', line) for line in seen]
-    assert all(told)
-    assert {int(one[1]) for one in told if one} == set(range(max(int(one[1]) for one in told if one) + 1))
+    hits = [re.fullmatch(rb'\{"n":(\d+),"c":([01]),"r":\d,"\{other\}"\}\tA\r\n', line) for line in seen]
+    assert all(hits)
+    assert {int(hit[1]) for hit in hits if hit} == set(range(max(int(hit[1]) for hit in hits if hit) + 1))
 
 
 def test_replies_of_a_size(tmp_path: Path) -> None:
@@ -1017,9 +1017,9 @@ def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ..
     with http(always(OK)) as url:
         done = load(url, *QUICK, *(word for text in assertions for word in ("--assert", text)))
     assert done.returncode in {code, 3}, done  # 3: a busy machine comes before a threshold
-    told = re.findall(r"^assert +.*, (holds|MISSED)$", done.stdout, re.MULTILINE)
-    assert len(told) == len(assertions)
-    assert ("MISSED" in told) == (code == 4)
+    verdicts = re.findall(r"^assert +.*, (holds|MISSED)$", done.stdout, re.MULTILINE)
+    assert len(verdicts) == len(assertions)
+    assert ("MISSED" in verdicts) == (code == 4)
 
 
 def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
@@ -1042,11 +1042,11 @@ def has_taken(process: subprocess.Popen[str]) -> bool:
 def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress", times: int = 1) -> str:
     """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
     beginning of its window."""
-    told, telling = os.pipe()
-    with http(serve) as url, os.fdopen(told) as events:
-        command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(telling)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[telling]) as generator:
-            os.close(telling)
+    reader, writer = os.pipe()
+    with http(serve) as url, os.fdopen(reader) as events:
+        command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(writer)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[writer]) as generator:
+            os.close(writer)
             next(line for line in events if json.loads(line)["event"] == at)
             began = time.monotonic()
             for _ in range(times):
@@ -1121,7 +1121,7 @@ def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Pat
     assert plan.rate_hz == pytest.approx(10 + plan.duration_s * 590 / 30 / 2), "and not 305"
     assert f"{plan.rate_hz:.0f}/s asked" in text
     window = table.read_text().splitlines()[1].split(",")
-    assert [float(one) for one in window[3:5]] == pytest.approx([plan.rate_hz] * 2)
+    assert [float(field) for field in window[3:5]] == pytest.approx([plan.rate_hz] * 2)
     step = table.read_text().splitlines()[2].split(",")
     assert step[0] == "step"
     assert float(step[2]) == pytest.approx(plan.duration_s)

@@ -73,10 +73,10 @@ def test_one_place_of_a_server_that_listens_at_several_is_loaded(tmp_path: Path)
 
 def test_where_no_address_leads_to_a_server_the_best_one_says_why(tmp_path: Path) -> None:
     """To the second there is no way at all."""
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
+    with socket.socket() as unserved:
+        unserved.bind(("127.0.0.1", 0))
         before = naming(tmp_path, "127.0.0.1 here\n192.0.2.1 here\n::1 here\n")
-        done = load(f"http://here:{nobody.getsockname()[1]}/", "-c", "3", "--connect-timeout", "2s", before=before)
+        done = load(f"http://here:{unserved.getsockname()[1]}/", "-c", "3", "--connect-timeout", "2s", before=before)
     assert done.returncode == 1
     assert "got none: refused 3, timed out 0, reset 0, other 0" in done.stderr
 

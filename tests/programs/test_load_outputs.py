@@ -93,7 +93,7 @@ def samples(text: str) -> dict[str, float]:
     """Of Prometheus' text format 0.0.4: each sample under a type that stands before it, each once."""
     assert text.endswith("\n")
     types: dict[str, str] = {}
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("# HELP "):
             continue
@@ -107,23 +107,23 @@ def samples(text: str) -> dict[str, float]:
         assert base == list(types)[-1], line
         assert base == sample[1] or types[base] == "summary"
         key = line.rpartition(" ")[0]
-        assert key not in found
-        found[key] = float(sample[3])
-    return found
+        assert key not in values
+        values[key] = float(sample[3])
+    return values
 
 
 def test_prometheus_reads_the_figures(written: tuple[LoadResult, Path]) -> None:
     result, folder = written
-    found = samples((folder / "prometheus").read_text())
+    values = samples((folder / "prometheus").read_text())
     response = result.latency.response_ns
-    assert found['netdyno_load_response_seconds{quantile="0.99"}'] == pytest.approx(response.p99 / 1e9)
-    assert found["netdyno_load_response_seconds_count"] == response.count == 120
-    assert found["netdyno_load_response_seconds_sum"] == pytest.approx(response.mean * response.count / 1e9)
-    assert found["netdyno_load_completed_per_second"] == pytest.approx(result.requests.per_second)
-    assert found['netdyno_load_messages{what="sent"}'] == result.messages.sent
-    assert found['netdyno_load_connections{what="established"}'] == 3
+    assert values['netdyno_load_response_seconds{quantile="0.99"}'] == pytest.approx(response.p99 / 1e9)
+    assert values["netdyno_load_response_seconds_count"] == response.count == 120
+    assert values["netdyno_load_response_seconds_sum"] == pytest.approx(response.mean * response.count / 1e9)
+    assert values["netdyno_load_completed_per_second"] == pytest.approx(result.requests.per_second)
+    assert values['netdyno_load_messages{what="sent"}'] == result.messages.sent
+    assert values['netdyno_load_connections{what="established"}'] == 3
     for audit in result.audits:
-        assert found[f'netdyno_load_audit_passed{{audit="{audit.name}"}}'] == audit.passed
+        assert values[f'netdyno_load_audit_passed{{audit="{audit.name}"}}'] == audit.passed
 
 
 def test_the_percentiles_are_those_of_the_histogram(written: tuple[LoadResult, Path]) -> None:
@@ -134,7 +134,7 @@ def test_the_percentiles_are_those_of_the_histogram(written: tuple[LoadResult, P
     rows = [[float(word) for word in line.split()] for line in lines if not line.startswith("#")]
     assert len(rows) > 20
     assert rows == sorted(rows)
-    counts = [(one.value_iterated_to, one.total_count_to_this_value) for one in histogram.get_recorded_iterator()]
+    counts = [(step.value_iterated_to, step.total_count_to_this_value) for step in histogram.get_recorded_iterator()]
     for value, share, count, *_ in rows:
         assert count == max(upto for highest, upto in counts if highest <= round(value * 1e3)), "as HdrHistogram counts"
         assert value == pytest.approx(histogram.get_value_at_percentile(100 * share) / 1e3, abs=0.001, rel=0.002)
@@ -160,9 +160,9 @@ def test_errors_stand_in_every_output(tmp_path: Path) -> None:
     assert int(rows[0]["errors"]) == failed + sum(result.errors.values())
     assert sum(step.errors for step in result.steps) == sum(result.timeseries.errors) > 0
     assert sum(float(row["seconds"]) for row in rows if row["part"] == "interval") == pytest.approx(0.206)
-    found = samples((tmp_path / "prometheus").read_text())
-    assert found['netdyno_load_messages{what="unexpected"}'] == failed
-    assert found["netdyno_load_cpu_seconds"] == pytest.approx(
+    values = samples((tmp_path / "prometheus").read_text())
+    assert values['netdyno_load_messages{what="unexpected"}'] == failed
+    assert values["netdyno_load_cpu_seconds"] == pytest.approx(
         result.generator.cpu_user_s + result.generator.cpu_system_s, rel=1e-4
     )
 
@@ -185,17 +185,17 @@ def test_what_nobody_was_answered_has_no_times_in_any_output(tmp_path: Path) -> 
     series = result.timeseries
     assert series.completed.count(0) > 5
     for times in (series.p50_ns, series.p99_ns):
-        assert [one is None for one in times] == [count == 0 for count in series.completed]
+        assert [time_ns is None for time_ns in times] == [count == 0 for count in series.completed]
     rows: Rows = list(csv.DictReader((tmp_path / "csv").read_text().splitlines()))
     intervals = [row for row in rows if row["part"] == "interval"]
     assert [row["p50_ns"] == row["p99_ns"] == "" for row in intervals] == [count == 0 for count in series.completed]
     assert re.search("^response +none$", never.stdout, re.MULTILINE), never.stdout
     (window, *_) = csv.DictReader((tmp_path / "never.csv").read_text().splitlines())
     assert {window[f"{name}_ns"] for name in ("mean", "p50", "p90", "p99", "p999", "max")} == {""}
-    found = samples((tmp_path / "never.prometheus").read_text())
-    assert found["netdyno_load_response_seconds_count"] == 0
-    assert math.isnan(found['netdyno_load_response_seconds{quantile="0.99"}'])
-    assert math.isnan(found['netdyno_load_receive_lag_seconds{quantile="0.5"}'])
+    values = samples((tmp_path / "never.prometheus").read_text())
+    assert values["netdyno_load_response_seconds_count"] == 0
+    assert math.isnan(values['netdyno_load_response_seconds{quantile="0.99"}'])
+    assert math.isnan(values['netdyno_load_receive_lag_seconds{quantile="0.5"}'])
 
 
 def test_the_live_view_has_no_time_where_nobody_was_answered() -> None:

@@ -265,8 +265,8 @@ def test_slow_readers_say_nothing_and_only_the_others_are_measured() -> None:
     assert result.messages.expected == 4 * result.messages.sent == result.messages.received
     assert result.connection_mean_ns is not None
     assert result.connection_mean_ns.count <= 4
-    told = [audit for audit in result.audits if audit.name in ("verification", "bytes", "connections")]
-    assert [audit.detail for audit in told if not audit.passed] == []
+    judged = [audit for audit in result.audits if audit.name in ("verification", "bytes", "connections")]
+    assert [audit.detail for audit in judged if not audit.passed] == []
 
 
 @pytest.mark.calm
@@ -415,7 +415,7 @@ def test_keys_keep_their_order(server: str) -> None:
     first, second = (json.loads(load(server, "--json", "-", *QUICK).stdout) for _ in range(2))
 
     def keys(value: object) -> object:
-        return [(k, keys(v)) for k, v in value.items()] if isinstance(value, dict) else None
+        return [(key, keys(field)) for key, field in value.items()] if isinstance(value, dict) else None
 
     assert keys(first) == keys(second)
     assert (first["messages"]["late"], first["generator"]["socket_drops"]) == (0, 0)
@@ -427,9 +427,9 @@ def test_every_thread_says_what_it_used(server: str) -> None:
         load(server, "-c", "4", "--threads", "2", "--json", "-", *QUICK).stdout, type=LoadResult
     )
     assert len(result.generator.threads) == 2
-    assert result.generator.cpu_user_s == pytest.approx(sum(t.cpu_user_s for t in result.generator.threads))
+    assert result.generator.cpu_user_s == pytest.approx(sum(thread.cpu_user_s for thread in result.generator.threads))
     assert result.generator.cores == len(os.sched_getaffinity(0))
-    busiest = max(t.cpu_user_s + t.cpu_system_s - t.spun_s for t in result.generator.threads)
+    busiest = max(thread.cpu_user_s + thread.cpu_system_s - thread.spun_s for thread in result.generator.threads)
     assert result.generator.busiest == pytest.approx(busiest / result.plan.duration_s)
 
 
@@ -457,15 +457,15 @@ def test_the_hdr_log_is_read_by_the_package(server: str, tmp_path: Path) -> None
     while histogram := reader.get_next_interval_histogram():
         seen[histogram.get_tag()] = histogram
     reader.close()
-    for tag, wanted in (
+    for tag, expected in (
         ("response_ns", result.latency.response_ns),
         ("service_ns", result.latency.service_ns),
         ("send_lag_ns", result.send_lag_ns),
         ("receive_lag_ns", result.receive_lag_ns),
     ):
-        assert wanted is not None
-        assert seen[tag].get_total_count() == wanted.count
-        assert seen[tag].get_value_at_percentile(99) == wanted.p99
+        assert expected is not None
+        assert seen[tag].get_total_count() == expected.count
+        assert seen[tag].get_value_at_percentile(99) == expected.p99
 
 
 def test_the_summary_fits_a_screen_and_is_clean_on_a_pipe(server: str) -> None:
@@ -483,9 +483,9 @@ def test_the_summary_fits_a_screen_and_is_clean_on_a_pipe(server: str) -> None:
 
 
 def test_the_summary_says_that_the_kernel_ended_the_times(server: str) -> None:
-    told = load(server, "-c", "3", "--rate", "500", *QUICK).stdout
-    assert "receive lag   none: times end when the kernel had the answers\n" in told
-    assert "the send lag is the error bar" in told
+    summary = load(server, "-c", "3", "--rate", "500", *QUICK).stdout
+    assert "receive lag   none: times end when the kernel had the answers\n" in summary
+    assert "the send lag is the error bar" in summary
 
 
 def test_a_terminal_gets_a_live_line(server: str) -> None:
@@ -584,16 +584,16 @@ def part(number: int, server: str, result: Path, *more: str) -> subprocess.Popen
     return started
 
 
-def tell(one: subprocess.Popen[str], line: str) -> None:
-    assert one.stdin is not None
-    one.stdin.write(f"{line}\n")
-    one.stdin.flush()
+def tell(load_part: subprocess.Popen[str], line: str) -> None:
+    assert load_part.stdin is not None
+    load_part.stdin.write(f"{line}\n")
+    load_part.stdin.flush()
 
 
-def sent_by(one: subprocess.Popen[str]) -> int:
+def sent_by(load_part: subprocess.Popen[str]) -> int:
     """Messages, once it will send no more."""
-    assert one.stdout is not None
-    return next(int(event["messages"]) for line in one.stdout if (event := json.loads(line))["event"] == "sent")
+    assert load_part.stdout is not None
+    return next(int(event["messages"]) for line in load_part.stdout if (event := json.loads(line))["event"] == "sent")
 
 
 @pytest.mark.parametrize(
@@ -612,20 +612,20 @@ def test_each_part_of_a_chat_hears_all_that_all_have_said(
         part(1, serves.endpoint, results[0], *more) as first,
         part(2, serves.endpoint, results[1], *more) as second,
     ):
-        at = time.monotonic_ns() + SOON_NS
-        for one in (first, second):
-            tell(one, f"go {at}")
-        said = [sent_by(one) for one in (first, second)]
-        for one in (first, second):
-            tell(one, f"sent {sum(said) + too_many}")
-        for one in (first, second):
-            one.communicate(timeout=PATIENCE_S)
-            assert one.returncode in MEASURED
+        start_ns = time.monotonic_ns() + SOON_NS
+        for load_part in (first, second):
+            tell(load_part, f"go {start_ns}")
+        sent = [sent_by(load_part) for load_part in (first, second)]
+        for load_part in (first, second):
+            tell(load_part, f"sent {sum(sent) + too_many}")
+        for load_part in (first, second):
+            load_part.communicate(timeout=PATIENCE_S)
+            assert load_part.returncode in MEASURED
     loads = [json.loads(result.read_text()) for result in results]
-    for load, own, listeners in zip(loads, said, (3 - slow, 2), strict=True):
+    for load, own, listeners in zip(loads, sent, (3 - slow, 2), strict=True):
         messages = load["messages"]
         assert messages["sent"] == own > 0
-        heard = listeners * sum(said) - (own if audience == "others" else 0)
+        heard = listeners * sum(sent) - (own if audience == "others" else 0)
         assert messages["received"] - messages["duplicated"] == heard
         assert messages["expected"] == heard + listeners * too_many
         assert messages["lost"] == listeners * too_many
@@ -637,13 +637,13 @@ def test_each_part_of_a_chat_hears_all_that_all_have_said(
 def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: str, tmp_path: Path) -> None:
     results = [tmp_path / "1", tmp_path / "2"]
     with part(1, server, results[0]) as first, part(2, server, results[1]) as second:
-        at = time.monotonic_ns() + SOON_NS
-        for one in (first, second):
-            tell(one, f"go {at}")
-        for one in (first, second):
-            one.communicate(timeout=PATIENCE_S)
-            assert one.returncode in MEASURED
-    assert time.monotonic_ns() - at >= 220_000_000  # warm-up and window
+        start_ns = time.monotonic_ns() + SOON_NS
+        for load_part in (first, second):
+            tell(load_part, f"go {start_ns}")
+        for load_part in (first, second):
+            load_part.communicate(timeout=PATIENCE_S)
+            assert load_part.returncode in MEASURED
+    assert time.monotonic_ns() - start_ns >= 220_000_000  # warm-up and window
     plans = [json.loads(result.read_text())["plan"] for result in results]
     assert [(plan["connections"], plan["rate_hz"]) for plan in plans] == [(3, 600), (2, 400)]
     times = json.loads(results[0].read_text())["timeseries"]
@@ -651,7 +651,7 @@ def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: s
 
 
 @pytest.mark.parametrize(
-    ("told", "complaint"),
+    ("line", "complaint"),
     [
         ("", "no start time came on stdin"),
         ("now\n", "no start time came on stdin"),
@@ -659,8 +659,8 @@ def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: s
         ("go 1\n", "the start time was already [0-9]+ us ago"),
     ],
 )
-def test_who_is_told_no_moment_to_come_measures_nothing(told: str, complaint: str, server: str, tmp_path: Path) -> None:
-    with part(1, server, tmp_path / "result") as one:
-        assert re.search(complaint, one.communicate(told, timeout=PATIENCE_S)[1])
-        assert one.returncode == 1
+def test_who_is_told_no_moment_to_come_measures_nothing(line: str, complaint: str, server: str, tmp_path: Path) -> None:
+    with part(1, server, tmp_path / "result") as load_part:
+        assert re.search(complaint, load_part.communicate(line, timeout=PATIENCE_S)[1])
+        assert load_part.returncode == 1
     assert not (tmp_path / "result").exists()

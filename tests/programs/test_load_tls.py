@@ -294,10 +294,10 @@ def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told_by_its_alert
 def test_a_certificate_that_the_server_does_not_trust_is_told_by_its_alert(
     authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, tmp_path: Path
 ) -> None:
-    other = make_authority(tmp_path)
-    assert other is not None
+    stranger = make_authority(tmp_path)
+    assert stranger is not None
     with https(always(OK), demanding(authority, version)) as url:
-        done = load(url, *trusted, *own_certificate(other, "stranger").options, *MANY)
+        done = load(url, *trusted, *own_certificate(stranger, "stranger").options, *MANY)
     assert done.returncode == 1
     words = r"the server refuses the connection, TLS alert \d+: .*; it had asked for the certificate of --cert"
     assert re.search(words, done.stderr), done.stderr
@@ -324,7 +324,7 @@ def test_openssls_server_that_asks_for_a_certificate_gets_it(authority: Authorit
 
 
 def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Authority, tmp_path: Path) -> None:
-    own, other = own_certificate(authority, "client"), own_certificate(authority, "another")
+    own, another = own_certificate(authority, "client"), own_certificate(authority, "another")
     locked = tmp_path / "locked"
     command = ("openssl", "pkey", "-in", own.key, "-aes256", "-passout", "pass:secret", "-out", locked)
     subprocess.run(command, check=True)
@@ -335,7 +335,7 @@ def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Autho
         ((der, own.key), f"--cert: '{der}' holds no certificate in PEM"),
         ((own.certificate, tmp_path / "nowhere"), f"--key: '{tmp_path}/nowhere' holds no private key in PEM"),
         ((own.certificate, own.certificate), f"--key: '{own.certificate}' holds no private key in PEM"),
-        ((own.certificate, other.key), f"--key: the key in '{other.key}' is not that of the certificate in"),
+        ((own.certificate, another.key), f"--key: the key in '{another.key}' is not that of the certificate in"),
         ((own.certificate, locked), f"--key: the key in '{locked}' is encrypted"),
         ((own.certificate, None), f"--cert: '{own.certificate}' holds no private key in PEM"),
     ]
@@ -362,8 +362,8 @@ def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Autho
 def test_a_wrong_certificate_is_one_sentence(
     authority: Authority, trusted: tuple[str, ...], wrong: str, words: str
 ) -> None:
-    others = {"name": "subjectAltName=DNS:example.org", "address": "subjectAltName=DNS:example.org,IP:127.0.0.2"}
-    context = authority.sign(wrong, others.get(wrong, NAMES), days=-1 if wrong == "expired" else 2)
+    wrong_names = {"name": "subjectAltName=DNS:example.org", "address": "subjectAltName=DNS:example.org,IP:127.0.0.2"}
+    context = authority.sign(wrong, wrong_names.get(wrong, NAMES), days=-1 if wrong == "expired" else 2)
     with https(always(OK), context, "localhost" if wrong == "name" else "127.0.0.1") as url:
         done = load(url, *(() if wrong == "authority" else trusted), "-c", "3", *QUICK)
         assert done.returncode == 1, done
@@ -506,13 +506,13 @@ def test_whatever_a_server_does_it_ends_in_time_and_says_so(
     def damaged(random: Random, data: bytes) -> bytes:
         changed = bytearray(data)
         for _ in range(random.choice((0, 0, 0, 1, 2))):
-            at = random.randrange(len(changed) + 1)
+            position = random.randrange(len(changed) + 1)
             if random.random() < 0.5:
-                changed[at : at + 1] = random.randbytes(1)
+                changed[position : position + 1] = random.randbytes(1)
             elif random.random() < 0.5:
-                del changed[at : at + random.randrange(20)]
+                del changed[position : position + random.randrange(20)]
             else:
-                changed[at:at] = random.choice(
+                changed[position:position] = random.choice(
                     (random.randbytes(40), ALERT, b"\x16\x03\x03\x40\x00", b"\x17\x03\x03\xff\xff")
                 )
         return bytes(changed)

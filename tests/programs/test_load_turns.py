@@ -108,11 +108,11 @@ def test_programs_with_the_same_seed_have_the_same_arrivals(tmp_path: Path) -> N
                 result = generator.end()
                 assert result.messages.sent == sum(sent.values())
                 made.append(sent)
-    one, other = made
-    assert 2 not in other
-    both = set(one) & set(other)
-    assert len({one[turn] for turn in both}) > 2
-    assert [one[turn] for turn in both] == [other[turn] for turn in both]
+    whole, with_a_miss = made
+    assert 2 not in with_a_miss
+    both = set(whole) & set(with_a_miss)
+    assert len({whole[turn] for turn in both}) > 2
+    assert [whole[turn] for turn in both] == [with_a_miss[turn] for turn in both]
 
 
 def test_between_slices_it_rests(tmp_path: Path) -> None:
@@ -161,13 +161,13 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) 
     with (
         server_of("threads-global-lock") as server,
         turns(server.endpoint, tmp_path / "result", "-c", "2", "--witness", str(core)) as generator,
-        subprocess.Popen([sys.executable, "-c", TAKES_A_CORE, str(core)], stdin=subprocess.PIPE, text=True) as other,
+        subprocess.Popen([sys.executable, "-c", TAKES_A_CORE, str(core)], stdin=subprocess.PIPE, text=True) as taker,
     ):
-        assert other.stdin is not None
-        take_core = partial(print, file=other.stdin, flush=True)
+        assert taker.stdin is not None
+        take_core = partial(print, file=taker.stdin, flush=True)
         # The machine has pauses of its own, so the shortest of each is looked at.
         free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(5)), strict=True)
-        other.stdin.close()
+        taker.stdin.close()
         generator.end()
     assert min(free_s) < 0.5 * PAUSED_S
     assert min(taken_s) > 0.7 * PAUSED_S

@@ -40,10 +40,10 @@ def test_a_slice_of_a_chat_that_a_listener_does_not_hear_is_the_last(tmp_path: P
 
     def serve(connection: socket.socket, _number: int) -> None:
         listeners.append(connection)
-        while said := connection.recv(1 << 16):
+        while data := connection.recv(1 << 16):
             with talks:
                 for listener in [connection] if deaf.is_set() else listeners:
-                    listener.sendall(said)
+                    listener.sendall(data)
 
     asks = (*CHAT, "all", "--rate", "200", "--timeout", "400ms")
     with (
@@ -128,9 +128,9 @@ def test_a_line_that_is_none_is_told_and_ends_it(line: str, tmp_path: Path) -> N
         generator.say(line)
         assert generator.process.wait(PATIENCE_S) == 1
         assert generator.process.stderr is not None
-        told = generator.process.stderr.read()
-    assert told.count("\n") == 1
-    assert f"'{line}' is none of 'go N', 'drop', 'end'" in told
+        complaint = generator.process.stderr.read()
+    assert complaint.count("\n") == 1
+    assert f"'{line}' is none of 'go N', 'drop', 'end'" in complaint
 
 
 @pytest.mark.parametrize(
