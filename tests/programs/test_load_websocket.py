@@ -45,7 +45,9 @@ def expect_all_right(result: LoadResult) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--rate", "200"), ("--depth", "4"), ("--requests-per-connection", "3")], ids=lambda o: " ".join(o)
+    "options",
+    [(), ("--rate", "200"), ("--depth", "4"), ("--requests-per-connection", "3")],
+    ids=lambda words: " ".join(words),
 )
 def test_an_echo(options: tuple[str, ...]) -> None:
     with websocket(echo) as url:
@@ -65,27 +67,27 @@ def test_messages_of_each_kind_of_length(size: int) -> None:
 def test_what_is_said(tmp_path: Path) -> None:
     heads: list[bytes] = []
     masks: list[bytes] = []
-    said: list[tuple[int, bytes]] = []
+    received: list[tuple[int, bytes]] = []
 
     def serve(connection: socket.socket, _number: int) -> None:
         heads.append(agree(connection))
         for opcode, payload in frames(connection, masks):
-            said.append((opcode, payload))
+            received.append((opcode, payload))
             connection.sendall(frame(payload, opcode))
 
     file = str(tmp_path / "socket")
     with listening(serve, socket.AF_UNIX, file):
         expect_all_right(result_of("ws://localhost/a?b=c", "--unix-socket", file, "-H", "Origin: x", "-c", "2", *MANY))
-    asked = re.compile(
+    head_pattern = re.compile(
         rb"GET /a\?b=c HTTP/1\.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         rb"Sec-WebSocket-Version: 13\r\nOrigin: x\r\nSec-WebSocket-Key: ([A-Za-z0-9+/]{22}==)\r\n\r\n"
     )
-    keys = [asked.fullmatch(head) for head in heads]
+    keys = [head_pattern.fullmatch(head) for head in heads]
     assert all(keys)
     assert len({key[1] for key in keys if key}) == 2, "another for each connection"
     assert len(set(masks)) > 0.9 * len(masks) > 5, "another for each frame"
-    assert all(len(payload) == 31 and payload.endswith(b"\n") for opcode, payload in said if opcode == TEXT)
-    assert [payload for opcode, payload in said if opcode != TEXT] == [b"\x03\xe8"] * 2, "a close, 1000, at the end"
+    assert all(len(payload) == 31 and payload.endswith(b"\n") for opcode, payload in received if opcode == TEXT)
+    assert [payload for opcode, payload in received if opcode != TEXT] == [b"\x03\xe8"] * 2, "a close, 1000, at the end"
 
 
 def test_a_host_that_is_given_takes_the_place_of_that_of_the_url() -> None:
@@ -157,19 +159,19 @@ def test_frames_in_parts_and_between_them_pings_which_are_answered() -> None:
             count += 1
             parts = frame(payload[:7], TEXT, last=False) + frame(b"%d" % count, PING) + frame(b"", 0, last=False)
             parts += frame(payload[7:], 0) + frame(b"nobody asked", PONG)
-            for at in range(0, len(parts), 11):
-                connection.sendall(parts[at : at + 11])
+            for begin in range(0, len(parts), 11):
+                connection.sendall(parts[begin : begin + 11])
                 time.sleep(0.0002)
 
     with websocket(serve) as url:
         result = result_of(url, *QUICK)
     expect_all_right(result)
-    assert pongs == [b"%d" % (at + 1) for at in range(result.messages.sent)]
+    assert pongs == [b"%d" % (number + 1) for number in range(result.messages.sent)]
 
 
 def test_a_ping_in_the_middle_of_a_message_is_answered_after_it() -> None:
     """The server does not read at first, and the message has no room in the buffers of the sockets."""
-    said: list[tuple[int, int]] = []
+    received: list[tuple[int, int]] = []
 
     def serve(connection: socket.socket, _number: int) -> None:
         agree(connection)
@@ -177,12 +179,12 @@ def test_a_ping_in_the_middle_of_a_message_is_answered_after_it() -> None:
         connection.sendall(frame(b"now", PING))
         time.sleep(0.1)
         for opcode, payload in frames(connection):
-            said.append((opcode, len(payload)))
+            received.append((opcode, len(payload)))
             connection.sendall(frame(payload, opcode))
 
     with websocket(serve) as url:
         expect_all_right(result_of(url, "--size", "1MiB", "--send-buffer", "8KiB", *QUICK[:-2]))
-    assert said[:2] == [(TEXT, 1 << 20), (PONG, 3)]
+    assert received[:2] == [(TEXT, 1 << 20), (PONG, 3)]
 
 
 def test_over_tls_and_ipv6(tmp_path: Path) -> None:
@@ -370,16 +372,16 @@ def test_whatever_a_server_answers_it_ends_in_time_and_says_so(seed: int) -> Non
     def damaged(random: Random, good: bytes) -> bytes:
         answer = bytearray(good)
         for _ in range(random.choice((0, 0, 0, 1, 3))):
-            at = random.randrange(len(answer) + 1)
+            position = random.randrange(len(answer) + 1)
             damage = random.randrange(4)
-            if damage == 0 and at < len(answer):
-                answer[at] = random.randrange(256)
+            if damage == 0 and position < len(answer):
+                answer[position] = random.randrange(256)
             elif damage == 1:
-                del answer[at : at + random.randrange(20)]
+                del answer[position : position + random.randrange(20)]
             elif damage == 2:
-                answer[at:at] = answer[: random.randrange(len(answer) + 1)]
+                answer[position:position] = answer[: random.randrange(len(answer) + 1)]
             else:
-                answer[at:at] = random.choice(
+                answer[position:position] = random.choice(
                     (frame(b"p", PING), frame(b"", CLOSE), b"\x82\x7f\x7f" + b"\xff" * 7, b"\0")
                 )
         return bytes(answer)

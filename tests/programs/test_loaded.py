@@ -35,14 +35,14 @@ pytestmark = [
 
 def opened(trace: Path) -> set[Path]:
     """The files that may change what the program does."""
-    found = set()
+    files = set()
     for name, how in OPENED.findall(trace.read_text(errors="replace")):
         path = Path(name).resolve()
         if path.suffix == ".pyc":  # what Python keeps of a module that it has compiled
             path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
         if path.is_file() and "O_WRONLY" not in how and path.suffix != ".jsa":
-            found.add(path)
-    return found
+            files.add(path)
+    return files
 
 
 def is_code(path: Path) -> bool:
@@ -57,7 +57,9 @@ def expect_all_known(contestant: Contestant, trace: Path) -> None:
     assert sorted(loads.difference(loaded.files(contestant))) == []
 
 
-@pytest.mark.parametrize("name", [one.name for one in discover() if "tcp" in one.manifest.transports])
+@pytest.mark.parametrize(
+    "name", [contestant.name for contestant in discover() if "tcp" in contestant.manifest.transports]
+)
 def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
     contestant = startable(by_name(discover(), name), "server")
     trace = tmp_path / "trace"
@@ -70,7 +72,9 @@ def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
     expect_all_known(contestant, trace)
 
 
-@pytest.mark.parametrize("name", [one.name for one in discover(kind="client") if not one.manifest.instrument])
+@pytest.mark.parametrize(
+    "name", [contestant.name for contestant in discover(kind="client") if not contestant.manifest.instrument]
+)
 def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
     contestant = startable(by_name(discover(kind="client"), name, "client"), "client")
     trace = tmp_path / "trace"
@@ -92,7 +96,7 @@ def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
     expect_all_known(contestant, trace)
 
 
-@pytest.mark.parametrize("contestant", [*discover(), *discover(kind="client")], ids=lambda one: one.name)
+@pytest.mark.parametrize("contestant", [*discover(), *discover(kind="client")], ids=lambda contestant: contestant.name)
 def test_every_pattern_of_a_manifest_names_files(contestant: Contestant) -> None:
     if not contestant.available:
         pytest.skip(contestant.why_not)

@@ -75,22 +75,22 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(
     printed = io.StringIO()
     outcome = runner.execute(
         experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS, blocks=2),
-        [one for one in contestants.discover() if one.name in CONTESTANTS],
+        [contestant for contestant in contestants.discover() if contestant.name in CONTESTANTS],
         results=tmp_path,
         build=build_dir(),
         argv=["netdyno", "run", "smoke"],
         display=PlainDisplay(printed),
     )
     run = outcomes.judged(read.load(outcome.folder / schema.FILE_NAME))
-    tries = sorted(run.all_trials, key=lambda one: one.started_at)
-    known_from = next(index for index, one in enumerate(tries) if one.beside is not None)
+    tries = sorted(run.all_trials, key=lambda trial: trial.started_at)
+    known_from = next(index for index, trial in enumerate(tries) if trial.beside is not None)
     assert all(map(is_lost, tries[known_from - TRIES : known_from])), "a row of them tells a neighbour from a burst"
-    lost = [one for one in tries[known_from:] if is_lost(one)]
+    lost = [trial for trial in tries[known_from:] if is_lost(trial)]
     assert all(map(neighbour.is_crowded, lost)), "what the neighbour takes strikes nothing out any more"
     first = tries[known_from].beside
     assert first is not None
-    assert NAME in {one.name for one in first.programs}
-    assert sum(one.cores for one in first.programs if one.name == NAME) > 0
+    assert NAME in {program.name for program in first.programs}
+    assert sum(program.cores for program in first.programs if program.name == NAME) > 0
     assert "tries in a row were lost" in printed.getvalue()
     for findings in analyse(run).scenarios:
         assert findings.standings

@@ -50,7 +50,7 @@ def run(results: Path, *how: str) -> Run:
 
 
 def run_of(servers: Sequence[Contestant], results: Path, trace: Trace = "never") -> Run:
-    how = tuple(one.name for one in servers)
+    how = tuple(server.name for server in servers)
     scenario = Scenario(name="web", workload="http", contestants=how, blocks=1, connections=4, duration_s=0.2)
     outcome = runner.execute(
         Experiment(name="own", question="Whose?", scenarios=(scenario,)),
@@ -67,7 +67,7 @@ def run_of(servers: Sequence[Contestant], results: Path, trace: Trace = "never")
 
 def undisturbed(servers: Sequence[Contestant], results: Path) -> Trial:
     """The trial of the only one, made again while the machine keeps the harness from reading it in time."""
-    (name,) = (one.name for one in servers)
+    (name,) = (server.name for server in servers)
     trial = only(run_of(servers, results), name)
     for _ in range(7):
         if trial.status == "valid":
@@ -78,7 +78,7 @@ def undisturbed(servers: Sequence[Contestant], results: Path) -> Trial:
 
 def only(run: Run, name: str) -> Trial:
     """The last trial of a server: earlier ones were invalid, and retried."""
-    (*_, trial) = [one for one in run.trials if one.contestant == name]
+    (*_, trial) = [trial for trial in run.trials if trial.contestant == name]
     return trial
 
 
@@ -98,9 +98,9 @@ def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return one run of servers that behave in each of these ways, after which none of them is left."""
     with pytest.MonkeyPatch.context() as patch:
         use_steady_canary(patch)
-        found = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
+        whole = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
     assert running() == []
-    return found
+    return whole
 
 
 def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
@@ -128,8 +128,8 @@ def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
 def test_one_of_several_processes_is_not_traced_as_if_it_were_the_first(tmp_path: Path) -> None:
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}} forks"
     forks = own.named([Own(command=line, workload="http")], ["forks"], [])
-    (found,) = run_of(forks, tmp_path, trace="always").traced
-    assert found.reason == "it has several processes, of which strace would follow the first only"
+    (traced,) = run_of(forks, tmp_path, trace="always").traced
+    assert traced.reason == "it has several processes, of which strace would follow the first only"
     assert running() == []
 
 
@@ -139,16 +139,16 @@ def test_one_of_several_processes_is_not_traced_as_if_it_were_the_first(tmp_path
 )
 def test_one_that_does_not_serve_says_why(run_of_all: Run, how: str, reason: str) -> None:
     trial = only(run_of_all, how)
-    said = f"{trial.reason} {[audit.detail for audit in trial.audits if not audit.passed]}"
-    assert reason in said
+    reported = f"{trial.reason} {[audit.detail for audit in trial.audits if not audit.passed]}"
+    assert reason in reported
 
 
 def test_one_that_never_listens_is_not_waited_for_without_end(run_of_all: Run) -> None:
     trial = only(run_of_all, "sleeps")
     assert trial.status == "failed"
     places = r"tcp://127\.0\.0\.1:(\d+) or tcp://\[::1\]:\1"
-    said = rf"the server did not accept connections within 10 s: it accepts no connection at {places}"
-    assert re.fullmatch(said, trial.reason)
+    expected = rf"the server did not accept connections within 10 s: it accepts no connection at {places}"
+    assert re.fullmatch(expected, trial.reason)
 
 
 def test_one_that_listens_at_the_other_address_of_localhost_is_loaded_there(run_of_all: Run) -> None:
@@ -165,8 +165,8 @@ def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Pa
             "import sys; from netdyno.contestants import own; print(own.at(*sys.argv[1:3], may_be_loaded=0).address)"
         )
         command = [*naming(tmp_path), sys.executable, "-c", script, f"TCP://localhost:{port}", "http"]
-        found = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert found.stdout == f"tcp://127.0.0.1:{port}\n"
+        printed = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert printed.stdout == f"tcp://127.0.0.1:{port}\n"
 
 
 def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM trial")
         connection.execute("UPDATE run SET finished_at = NULL")
-    (command,) = (one.own.command for one in whole.about if one.own)
+    (command,) = (contestant.own.command for contestant in whole.about if contestant.own)
     permit = partial(permission.ask, given=Given((command,)), again=())
     resume(path, build=build_dir(), display=PlainDisplay(io.StringIO()), anyway=True, permit=permit)
     assert only(read.load(path), "serves").load is not None

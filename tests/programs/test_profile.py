@@ -38,8 +38,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(path: str) -> dict[Stack, int]:
     """Without those who were only preempted: what they are in is not what they wait for."""
     lines = (line.rpartition(" ") for line in Path(path).read_text().splitlines())
-    found = {tuple(stack.split(";")): int(amount) for stack, _, amount in lines}
-    return {stack: amount for stack, amount in found.items() if stack[-1] != PREEMPTED}
+    amounts = {tuple(stack.split(";")): int(amount) for stack, _, amount in lines}
+    return {stack: amount for stack, amount in amounts.items() if stack[-1] != PREEMPTED}
 
 
 def in_function(stacks: dict[Stack, int], name: str) -> int:
@@ -50,28 +50,28 @@ def in_function(stacks: dict[Stack, int], name: str) -> int:
 def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
+    levels = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
     commands = (f"{program} {{port}}", f"{program} {{port}} planted")
-    wishes = profile.Wishes((), commands, ("plain", "planted"), asked, tmp_path, as_json=True)
+    wishes = profile.Wishes((), commands, ("plain", "planted"), levels, tmp_path, as_json=True)
     assert profile.run(wishes) == 0
-    told = json.loads(capsys.readouterr().out)
-    found = {(one["server"], one["sort"]): read(one["folded"]) for one in told["profiles"]}
+    report = json.loads(capsys.readouterr().out)
+    stacks = {(shown["server"], shown["sort"]): read(shown["folded"]) for shown in report["profiles"]}
 
-    computes = found["planted", "on-cpu"]
+    computes = stacks["planted", "on-cpu"]
     copies, works = (in_function(computes, name) for name in ("planted_copy", "planted_work"))
     assert works > 0
     assert copies / (copies + works) == pytest.approx(0.5, abs=0.25)
     assert in_function(computes, "planted_sleep") < 0.4 * copies  # to set a timer costs a virtual machine some
-    waits = found["planted", "off-cpu"]
+    waits = stacks["planted", "off-cpu"]
     assert in_function(waits, "planted_sleep") > 0.4 * sum(waits.values())
     assert in_function(waits, "planted_copy") < 0.05 * sum(waits.values())
     for sort in ("on-cpu", "off-cpu"):
-        assert in_function(found["plain", sort], "planted_copy") == 0
-        assert in_function(found["plain", sort], "planted_sleep") == 0
+        assert in_function(stacks["plain", sort], "planted_copy") == 0
+        assert in_function(stacks["plain", sort], "planted_sleep") == 0
 
-    page = Path(told["report"]).read_text()
+    page = Path(report["report"]).read_text()
     assert '"planted_copy"' in page
     assert '"planted_sleep"' in page
     assert str(program.parent) not in page
-    left = {path.name for path in Path(told["report"]).parent.rglob("*") if path.suffix in {".data", ".script"}}
+    left = {path.name for path in Path(report["report"]).parent.rglob("*") if path.suffix in {".data", ".script"}}
     assert left == set()

@@ -57,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def failures(run: Run, audit: str) -> Counter[str]:
     """How many trials of each contestant fail it."""
     return Counter(
-        trial.contestant for trial in run.trials for one in trial.audits if one.name == audit if not one.passed
+        trial.contestant for trial in run.trials for entry in trial.audits if entry.name == audit if not entry.passed
     )
 
 

@@ -88,6 +88,6 @@ def test_contestants_take_turns_on_shared_cores(tmp_path: Path) -> None:
     for trial in trials:
         assert trial.load is not None, trial.reason
         assert trial.load.requests.completed > 0
-        assert any(one.kept for one in trial.slices)
+        assert any(part.kept for part in trial.slices)
         assert trial.pinning is not None
         assert frozenset(trial.pinning.server) == frozenset(trial.pinning.generator) == ALL

@@ -33,7 +33,7 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
     command = by_name(discover(), name).command
     options = ("--workload", "chat", "--max-frame", str(MORE_THAN_A_CONNECTION_HOLDS), "--deliveries", deliveries)
     with serving(command, *options) as server, ExitStack() as stack:
-        reader, loud, *others = (stack.enter_context(joined(server, "chat")) for _ in range(5))
+        reader, loud, *speakers = (stack.enter_context(joined(server, "chat")) for _ in range(5))
         number = loud.next_number()
         loud.send(message("chat", loud.identity, number))
         while wire.read_stamp(reader.frame()) != (loud.identity, number):
@@ -43,13 +43,13 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
 
         def converse() -> None:
             large = wire.frame(bytes(MORE_THAN_A_CONNECTION_HOLDS))
-            small = [message("chat", other.identity, other.next_number()) for other in others]
+            small = [message("chat", speaker.identity, speaker.next_number()) for speaker in speakers]
             loud.send(large)
             wait_until_all_wait(server, loud)
-            for other, said in zip(others, small, strict=True):
-                other.send(said)
-            wait_until_all_wait(server, *others)
-            take_all(reader, len(large) + sum(map(len, small)), others)
+            for speaker, data in zip(speakers, small, strict=True):
+                speaker.send(data)
+            wait_until_all_wait(server, *speakers)
+            take_all(reader, len(large) + sum(map(len, small)), speakers)
 
         assert count_sending_calls(strace_program, server.pid, descriptors, converse, tmp_path) == calls
 
@@ -60,15 +60,15 @@ def wait_until_all_wait(server: Server, *speakers: Client) -> None:
     eventually(lambda: all_threads_sleep(server.pid), "not all threads wait for the reader")
 
 
-def take_all(reader: Client, size: int, others: list[Client]) -> None:
+def take_all(reader: Client, size: int, speakers: list[Client]) -> None:
     """Read so many bytes, and meanwhile whatever comes to the others: they are no slow readers."""
-    sockets = [client.socket for client in (reader, *others)]
+    sockets = [client.socket for client in (reader, *speakers)]
     while size > 0:
         readable, _, _ = select.select(sockets, [], [], PATIENCE_S)
         assert readable, f"{size} bytes never came"
-        for one in readable:
-            taken = len(one.recv(1 << 20))
-            size -= taken if one is reader.socket else 0
+        for ready in readable:
+            taken = len(ready.recv(1 << 20))
+            size -= taken if ready is reader.socket else 0
 
 
 def all_threads_sleep(pid: int) -> bool:

@@ -61,7 +61,7 @@ def test_the_page_names_tests_and_files_that_exist() -> None:
     named = re.findall(r"`((?:tests|docs|servers|experiments|python|common)/[\w./-]+?)(?:::(\w+))?`", PAGE)
     assert len(named) >= 10
     for path, test in named:
-        found = ROOT / path
-        assert found.exists(), path
+        file = ROOT / path
+        assert file.exists(), path
         if test:
-            assert f"def {test}(" in found.read_text(), f"{path} has no {test}"
+            assert f"def {test}(" in file.read_text(), f"{path} has no {test}"

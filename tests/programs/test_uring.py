@@ -48,9 +48,10 @@ def test_a_turn_of_the_loop_is_one_system_call(uring: Contestant, strace_program
             expect_reply("echo", client, number)
         during = trace.read_text().splitlines()[before:]
         server.stop()
-    found = [match for line in during if (match := CALL.match(line))]
-    turning = {match["thread"] for match in found if match["call"] == "io_uring_enter"}
-    calls = [match["call"] for match in found if match["thread"] in turning]  # the main one may only now begin to wait
+    traced = [match for line in during if (match := CALL.match(line))]
+    turning = {match["thread"] for match in traced if match["call"] == "io_uring_enter"}
+    # The main thread may only now begin to wait.
+    calls = [match["call"] for match in traced if match["thread"] in turning]
     assert set(calls) == {"io_uring_enter"}, during
     assert messages <= len(calls) <= 2 * messages + 2, len(calls)
 

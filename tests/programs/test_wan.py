@@ -100,8 +100,8 @@ def ends(pidfd: int) -> bool:
     return bool(ready)
 
 
-def accounted(one: Relayed) -> int:
-    return one.frames_out + one.lost + one.queue_full + one.overflowed + one.refused + one.under_way
+def accounted(way: Relayed) -> int:
+    return way.frames_out + way.lost + way.queue_full + way.overflowed + way.refused + way.under_way
 
 
 # --- what it gives --------------------------------------------------------------------------------------------------
@@ -110,22 +110,22 @@ def accounted(one: Relayed) -> int:
 @pytest.mark.calm
 @pytest.mark.needs_build
 def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog) -> None:
-    asked = Terms(delay_s=0.02, loss=0.1)
-    with joined(asked, log) as made:
+    terms = Terms(delay_s=0.02, loss=0.1)
+    with joined(terms, log) as made:
         assert [end.other_users for end in (made.server, made.load)] == [rights == "anybody"] * 2
-        found = link_check.measure(made, asked)
-        assert found.round_trip_p50_s is not None
-        assert 0.04 <= found.round_trip_p50_s < 0.08
-        assert 0.05 < found.lost_there < 0.15
-        assert 0.05 < found.lost_back < 0.15
+        measured = link_check.measure(made, terms)
+        assert measured.round_trip_p50_s is not None
+        assert 0.04 <= measured.round_trip_p50_s < 0.08
+        assert 0.05 < measured.lost_there < 0.15
+        assert 0.05 < measured.lost_back < 0.15
         assert made.relay is not None
         totals = made.relay.end()
     to_load, to_server = totals.a_to_b, totals.b_to_a
-    assert [accounted(one) for one in (to_load, to_server)] == [to_load.frames_in, to_server.frames_in]
+    assert [accounted(direction) for direction in (to_load, to_server)] == [to_load.frames_in, to_server.frames_in]
     # Nothing crossed it but the datagrams.
-    assert (to_server.frames_in, to_server.frames_out) == (found.sent, found.arrived)
-    assert (to_load.frames_in, to_load.frames_out) == (found.arrived, found.returned)
-    assert (to_server.lost, to_load.lost) == (found.sent - found.arrived, found.arrived - found.returned)
+    assert (to_server.frames_in, to_server.frames_out) == (measured.sent, measured.arrived)
+    assert (to_load.frames_in, to_load.frames_out) == (measured.arrived, measured.returned)
+    assert (to_server.lost, to_load.lost) == (measured.sent - measured.arrived, measured.arrived - measured.returned)
     assert totals.late_ns.p50 < 20_000_000
     assert totals.cpu_user_s + totals.cpu_system_s > 0
 
@@ -133,19 +133,19 @@ def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog
 @pytest.mark.calm
 @pytest.mark.needs_build
 def test_without_loss_nothing_is_lost(log: TrialLog) -> None:
-    asked = Terms(delay_s=0.003)
-    with joined(asked, log) as made:
-        found = link_check.measure(made, asked)
-    assert (found.arrived, found.returned) == (found.sent, found.sent)
-    assert found.round_trip_p50_s is not None
-    assert found.round_trip_p50_s >= 0.006
+    terms = Terms(delay_s=0.003)
+    with joined(terms, log) as made:
+        measured = link_check.measure(made, terms)
+    assert (measured.arrived, measured.returned) == (measured.sent, measured.sent)
+    assert measured.round_trip_p50_s is not None
+    assert measured.round_trip_p50_s >= 0.006
 
 
 @pytest.mark.needs_build
 def test_a_stream_arrives_whole_and_not_faster_than_the_rate(log: TrialLog) -> None:
-    size, asked = 250_000, Terms(delay_s=0.001, loss=0.01, rate_hz=10_000_000)
+    size, terms = 250_000, Terms(delay_s=0.001, loss=0.01, rate_hz=10_000_000)
     data = os.urandom(size)
-    with joined(asked, log) as made, conversation(made) as (client, served):
+    with joined(terms, log) as made, conversation(made) as (client, served):
         began = time.monotonic()
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
@@ -200,9 +200,9 @@ def test_a_rate_drops_what_does_not_fit_into_its_queue_and_says_so(log: TrialLog
 @pytest.mark.needs_build
 def test_both_ends_know_each_other_and_nothing_crosses_before_the_load(log: TrialLog) -> None:
     with joined(Terms(delay_s=0.001), log) as made:
-        for end, other in ((made.server, LOAD_ADDRESS), (made.load, SERVER_ADDRESS)):
+        for end, far_address in ((made.server, LOAD_ADDRESS), (made.load, SERVER_ADDRESS)):
             (neighbour,) = end.run("ip", "neigh", "show").splitlines()
-            assert neighbour.startswith(f"{other} dev {INTERFACE} lladdr 02:")
+            assert neighbour.startswith(f"{far_address} dev {INTERFACE} lladdr 02:")
             assert neighbour.endswith("PERMANENT ")
             assert end.run("ip", "route", "show", "table", "main").startswith(f"10.77.0.0/30 dev {INTERFACE} ")
         assert made.relay is not None
@@ -288,16 +288,16 @@ def test_the_kernel_is_asked_whether_it_has_netem(
     ask_again: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        found = wan.way()
+        way = wan.way()
     except NotAllowedError as error:
         pytest.skip(str(error))
-    assert found == Way("netem") or (found.by == "relay" and "qdisc" in found.why), found
+    assert way == Way("netem") or (way.by == "relay" and "qdisc" in way.why), way
     fake_tool(tmp_path, "tc", 'echo "$*" > "$(dirname "$0")/asked"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     wan.way.cache_clear()
     assert wan.way() == Way("netem")
-    asked = (tmp_path / "asked").read_text()
-    assert asked == "qdisc add dev lo root netem delay 1000us loss random 1% limit 16384\n"
+    arguments = (tmp_path / "asked").read_text()
+    assert arguments == "qdisc add dev lo root netem delay 1000us loss random 1% limit 16384\n"
 
 
 def test_without_tc_it_is_the_relay(ask_again: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,11 +314,11 @@ def test_with_netem_the_kernel_is_the_link(
     replaced = f'echo "$*" >> {calls}; case "$*" in *netem*) set -- qdisc replace dev "$4" root pfifo ;; esac'
     fake_tool(tmp_path, "tc", f'{replaced}; case "$*" in *tbf*) exit 0 ;; esac; exec {lan.tool("tc")} "$@"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    asked = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000)
-    with wan.joined(asked, log) as made:
+    terms = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000)
+    with wan.joined(terms, log) as made:
         assert made.relay is None
-        found = link_check.measure(made, Terms())
-        assert found.returned == found.sent
+        measured = link_check.measure(made, Terms())
+        assert measured.returned == measured.sent
         with conversation(made) as (client, served):
             client.sendall(bytes(200_000))
             left = 200_000
@@ -326,11 +326,11 @@ def test_with_netem_the_kernel_is_the_link(
                 left -= len(served.recv(65536))
         assert mean_frame_bytes(made.server) <= lan.MTU_FRAME  # so it would lose frames, and not batches of them
     bucket = " ".join(lan.token_bucket(10_000_000))
-    each = [
+    commands = [
         "qdisc add dev lan root handle 1: netem delay 20000us loss random 1% limit 16384",
         f"qdisc add dev lan parent 1: tbf {bucket}",
     ]
-    assert calls.read_text().splitlines()[1:] == each * 2
+    assert calls.read_text().splitlines()[1:] == commands * 2
 
 
 def mean_frame_bytes(end: Namespace) -> float:
@@ -397,9 +397,9 @@ def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, bench: Bench
 
 
 def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Contestant, bench: Bench) -> None:
-    asked = settings(SCENARIO, {}).link_words
-    assert asked == "wan with 5ms each way"
-    trial = run_trial(CELL, SCENARIO, contestant, bench._replace(bad_links={asked: "it takes 9 ms"}))
+    link_words = settings(SCENARIO, {}).link_words
+    assert link_words == "wan with 5ms each way"
+    trial = run_trial(CELL, SCENARIO, contestant, bench._replace(bad_links={link_words: "it takes 9 ms"}))
     assert (trial.status, trial.reason, trial.load) == ("skipped", "it takes 9 ms", None)
 
 
@@ -479,11 +479,11 @@ def test_the_relay_says_how_a_user_gets_to_the_device() -> None:
     device = Path("/dev/net/tun")
     if not device.exists() or device.stat().st_mode & stat.S_IROTH:
         pytest.skip("anybody may open the device here, or it is not there")
-    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    unprivileged = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     alone = ["unshare", "--user", "--map-root-user", "--net"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        command = [*nobody, *alone, shutil.copy(relay_path(build_dir()), folder), *["/proc/self/ns/net"] * 2]
+        command = [*unprivileged, *alone, shutil.copy(relay_path(build_dir()), folder), *["/proc/self/ns/net"] * 2]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SOON_S)
     if "unshare" in done.stderr:
         pytest.skip(done.stderr)
@@ -505,8 +505,8 @@ def test_the_relay_takes_nothing_for_a_network_that_is_none() -> None:
 
 def test_the_command_of_the_relay() -> None:
     ends_of = Lan(Namespace(7, ("in", "7")), Namespace(8, ("in", "8")))
-    asked = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000, seed=5)
-    command = wan.relay_command(Path("/b/relay"), ends_of, asked)
+    terms = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000, seed=5)
+    command = wan.relay_command(Path("/b/relay"), ends_of, terms)
     assert " ".join(command) == (
         "in 7 /b/relay /proc/7/ns/net /proc/8/ns/net --interface lan --delay 20ms --loss 0.01 "
         "--rate 10000000bit --queue 1514000 --limit 16384 --seed 5"
