@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     head, _, rpc = smoke.split("[[scenario]]\n")
     (folder / "rpc.toml").write_text(f"{head}[[scenario]]\n{rpc}")
     with pytest.MonkeyPatch.context() as patch:
-        # A trial that is ended early, for somebody took its cores, has no figures to look at.
+        # A trial that is ended early because another program took its cores has no figures to look at.
         patch.setenv("NETDYNO_FOREIGN_LOAD", "count")
         patch.setattr(schedule, "MADE_AGAIN_PER_CELL", 0)
         draw_nothing(patch)
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def cannot_run_here() -> set[str]:
-    """Those that are not built, and those that need a private network where the system forbids one."""
+    """The names of contestants that are not built, or that need a private network where the system forbids one."""
     everyone = contestants.discover()
     lacking = {contestant.name for contestant in everyone if not contestant.available}
     try:
@@ -71,7 +71,7 @@ def test_every_answer_is_true_and_every_count_agrees(run: Run) -> None:
 
 
 def test_what_the_server_cost_was_seen(run: Run) -> None:
-    """Of those that had a moment of the window for themselves: a starved one costs nothing."""
+    """Only valid trials are judged: a starved server costs nothing."""
     valid = [trial for trial in run.trials if trial.status == "valid"]
     assert valid
     for trial in valid:
@@ -83,7 +83,7 @@ def test_what_the_server_cost_was_seen(run: Run) -> None:
 
 
 def test_no_contestant_was_forgotten_by_the_build() -> None:
-    """Built, or skipped with a stated reason: a folder that is neither was forgotten (a program: Path.is_file)."""
+    """Each is built, or skipped with a stated reason: any other folder was forgotten (a program: Path.is_file)."""
     kinds: tuple[contestants.Kind, ...] = ("server", "client")
     for kind, entry in [(sort, entry) for sort in kinds for entry in contestants.discover(kind=sort)]:
         stated = contestants.skip_file(build_dir(), entry.name, kind).is_file()

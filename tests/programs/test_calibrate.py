@@ -103,7 +103,7 @@ class Stalled:
         return (self.end_ns if self.begin_ns <= sent < self.end_ns else sent) + self.usual_ns
 
     def open_loop(self) -> list[int]:
-        """From the intended send time."""
+        """Response times from the intended send time."""
         gap = SECOND // self.rate_hz
         return [self._answer(due) - due for due in range(0, self.window_ns, gap)]
 
@@ -271,13 +271,13 @@ def pauses(core: str) -> tuple[Pause, ...]:
 
 
 def after_pause(due_ns: int) -> int:
-    """When what is due then can happen."""
+    """The moment at which what is due then can happen."""
     into = due_ns % EVERY
     return due_ns - into + LONG if into < LONG else due_ns
 
 
 def read_on_that_machine(delay: int) -> list[int]:
-    """What a right generator reads over 4 s on a core with those pauses: it sends late, and reads late."""
+    """The times that a right generator reads over 4 s on a core with those pauses: it sends late, and reads late."""
     return [after_pause(after_pause(due) + delay) + 100_000 - due for due in range(0, 4 * SECOND, MS)]
 
 
@@ -299,7 +299,7 @@ def test_a_pause_may_have_begun_right_after_the_look_before_it() -> None:
 
 
 def test_a_pause_of_the_machine_is_in_the_truth() -> None:
-    """Without it a right generator would be 2.5% off at p99.9, which is what the calibration once failed by."""
+    """Without the pause, a right generator would be 2.5% off at p99.9: the calibration once failed by that."""
     load = loaded(read_on_that_machine(200 * MS), warmup_s=0.0)
     assert not verdicts(cases.response_percentiles(load, constant_delay()))["p99.9"]
     scores = cases.response_percentiles(load, constant_delay(*pauses("generator")))
@@ -609,7 +609,7 @@ Transfer/sec:    119.23KB
 
 
 def test_wrk_fails_the_stall_at_p90() -> None:
-    """What wrk 4.1.0 printed over the stall of the card: it puts in what its closed loop left out, and not enough."""
+    """The output of wrk 4.1.0 over the stall of the card: it adds some of the times that its closed loop left out."""
     figures = others.parse(WRK, "FILE")
     assert figures.window_s == pytest.approx(WRK_WINDOW_S)
     assert figures.rate_hz == 162591.93
@@ -633,7 +633,7 @@ def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
 
 
 def test_wrk2_is_read_as_it_prints() -> None:
-    """Really run, as docs/calibration.md says (of the spectrum only the lines below it are kept)."""
+    """Recorded as docs/calibration.md says (of the spectrum, only the lines below it are kept)."""
     figures = others.parse((SAID / "wrk2.txt").read_text(), "FILE")
     assert figures.window_s == pytest.approx(4.0, rel=2e-3)
     assert figures.mean_ns == pytest.approx(128 * MS)
@@ -645,7 +645,7 @@ def test_wrk2_is_read_as_it_prints() -> None:
 
 
 def test_wrk2_is_scored_over_what_it_kept_and_by_its_corrected_times() -> None:
-    """Really run for 14 s with -U, and the stall at 11 s: it has forgotten its first 10 s. Over all 14 s the truth at
+    """Recorded over 14 s with -U, and the stall at 11 s: wrk2 has forgotten its first 10 s. Over all 14 s the truth at
     p90 would be nothing, and uncorrected the p90 is 77 us."""
     figures = others.parse((SAID / "wrk2-uncorrected.txt").read_text(), "FILE")
     assert figures.window_s == pytest.approx(13.981 * 3950 / 13981, rel=2e-3)
@@ -655,7 +655,7 @@ def test_wrk2_is_scored_over_what_it_kept_and_by_its_corrected_times() -> None:
 
 
 def test_wrk2_that_forgot_all_is_refused() -> None:
-    """As it prints where the run ends when its own calibration does."""
+    """wrk2 prints this where the run ends together with its own calibration."""
     nothing = (SAID / "wrk2.txt").read_text().replace("        3980]", "           0]").replace("128.00ms", "  -nanus")
     with pytest.raises(UserError, match="percentiles are of no request"):
         others.parse(nothing, "FILE")
@@ -692,7 +692,7 @@ def test_a_percentile_that_the_stall_does_not_reach_has_no_score() -> None:
 
 
 def test_wrk_fails_a_stall_that_is_longer_than_its_timeout() -> None:
-    """Really run over a stall of 5 s: what took longer than 2 s is in no percentile, and nothing else tells of it."""
+    """Recorded over a stall of 5 s: what took longer than 2 s is in no percentile, and nothing else shows it."""
     scored = others.read(f"wrk={SAID / 'wrk-timeouts.txt'},stall=5s")
     assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": False}
     assert scored.scores[0].measured == pytest.approx(0.104 * MS)

@@ -36,7 +36,7 @@ def ask(client: Client, count: int) -> list[bytes]:
 
 
 def programmed(*options: str, count: int) -> Done:
-    """What the server tells of that many answers under a programme."""
+    """The summary of the server after that many answers under a programme."""
     with serving(COMMAND, "--workload", "lines", *options) as server:
         with Client(server.address) as client:
             assert len(ask(client, count)) == count
@@ -44,7 +44,7 @@ def programmed(*options: str, count: int) -> Done:
 
 
 def histogram(text: str) -> Counter[int]:
-    """How often each delay was programmed, in whole milliseconds."""
+    """The number of times that each delay was programmed, in whole milliseconds."""
     decoded = hdr.decode(text)
     pairs = zip(decoded.highest, decoded.counts, strict=True)
     return Counter({round(int(value) / MS): int(count) for value, count in pairs})
@@ -111,7 +111,7 @@ def test_the_delays_of_a_file_come_in_its_order_over_and_over(tmp_path: Path) ->
 
 
 def test_a_seed_gives_the_same_delays_again() -> None:
-    """From many connections, each with one answer, so that none is held back by another."""
+    """There are many connections, each with one answer, so that none is held back by another."""
 
     def drawn(*options: str) -> str:
         with serving(COMMAND, "--workload", "lines", "--delay", "exponential:2ms", *options) as server:
@@ -232,7 +232,7 @@ def test_it_tells_when_requests_came() -> None:
 
 @pytest.mark.calm
 def test_a_witness_sees_when_nothing_runs() -> None:
-    """As when the machine lets nothing run: the whole process is stopped."""
+    """The whole process is stopped, as when the machine lets nothing run."""
     core = min(os.sched_getaffinity(0))
     with (
         serving(COMMAND, "--workload", "lines", "--witness", f"generator={core}") as server,
@@ -265,7 +265,7 @@ def has_looked(pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """All of its threads (proc_pid_stat(5))."""
+    """Whether all of its threads are stopped (proc_pid_stat(5))."""
     stats = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
     return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 

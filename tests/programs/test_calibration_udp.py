@@ -64,7 +64,7 @@ def test_an_answer_that_is_due_sooner_overtakes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workload", ["echo", "rpc"])
 def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
-    """What makes a client known has no fate."""
+    """The datagram that makes a client known gets no fault."""
     say, expected = spoken(workload)
     with serving(COMMAND, "--workload", workload, *FAULTS) as server:
         with known(server) as client:

@@ -1,4 +1,4 @@
-"""The canary beside trials: what is run, when a reading is taken anew, and what becomes of one that cannot be had."""
+"""The canary beside trials: what is run, when a reading is repeated, and what becomes of one that cannot be had."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fake(program: Path, tmp_path: Path) -> Canary:
 
 
 def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *factors: float) -> Path:
-    """What the fake canary says, call by call."""
+    """Set the speeds that the fake canary reports, call by call."""
     file = tmp_path / "speeds"
     file.write_text(" ".join(map(str, factors)))
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{file}")
@@ -64,7 +64,7 @@ def readings(finished: Trial) -> CanaryReadings:
 
 
 def round_trips(finished: Trial) -> list[float]:
-    """Before and after, as shares of what the fake canary says of a machine of speed 1."""
+    """Round trips before and after, as shares of what the fake canary reports for a machine of speed 1."""
     pair = readings(finished)
     assert pair.before is not None
     assert pair.after is not None
@@ -240,7 +240,7 @@ def test_by_hand_it_prints_one_line() -> None:
 @pytest.mark.quiet
 @pytest.mark.needs_build
 def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
-    """Two run beside each trial: where init reaps nobody, as in many a container, they would fill up the machine."""
+    """Two run beside each trial: where init reaps no orphans, as in many a container, they would pile up."""
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1) == 0  # its orphans come to this process
     try:
@@ -253,7 +253,7 @@ def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
 
 
 def children() -> list[str]:
-    """The names of this process's own."""
+    """The names of this process's children."""
     return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in proc.children(os.getpid())]
 
 

@@ -29,12 +29,12 @@ pytestmark = pytest.mark.needs_build
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "python"), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
 MODEL = "threads-snapshot"
-"""What the server is made of does not concern the program."""
+"""The model of the server does not concern the program."""
 Done = subprocess.CompletedProcess[bytes]
 
 
 class Room:
-    """A chat server with a witness in it, who is heard by everybody who comes later and hears them."""
+    """A chat server with a witness, heard by all who come later, and hearing them."""
 
     def __init__(self, server: Server, witness: Client) -> None:
         self.server = server
@@ -51,7 +51,7 @@ class Room:
 
     @contextmanager
     def person(self, name: str) -> Iterator[Terminal]:
-        """Somebody at a terminal, who is in the room as far as the server is concerned."""
+        """A person at a terminal, who is in the room as far as the server is concerned."""
         with in_terminal(command(self.url, "--name", name), ENVIRONMENT) as terminal:
             terminal.wait_for_line(">")
             terminal.type("here\r")
@@ -95,7 +95,7 @@ def lasting_room() -> Iterator[Room]:
 
 @pytest.fixture(scope="module")
 def ada(lasting_room: Room) -> Iterator[Terminal]:
-    """Somebody in that room, who stays with an empty prompt."""
+    """A person in that room, who stays with an empty prompt."""
     with lasting_room.person("ada") as ada:
         yield ada
 

@@ -36,7 +36,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """A URL where nobody listens: the port is bound and stays bound."""
+    """A URL where no server listens: the port is bound and stays bound."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"tcp://127.0.0.1:{taken.getsockname()[1]}"

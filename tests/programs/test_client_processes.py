@@ -48,7 +48,7 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
 
 
 def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Contestant) -> None:
-    """What it counts is in the sum, and its audit names it."""
+    """Its counts are in the sum, and its audit names it."""
 
     def serve(peer: Peer, request: wire.WorkRequest) -> bool:
         return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False

@@ -29,7 +29,7 @@ Packet rate estimate: 24998.0↓, 24998.0↑ (1↓, 1↑ TCP MSS/op)
 Message latency at percentiles: 0.0/2.4/3.0/9.9 ms (10/50/90/100%)
 Test duration: 2.00012 s.
 """
-"""As src/tcpkali_engine.c prints it, version 1.2."""
+"""The output of tcpkali 1.2 (src/tcpkali_engine.c)."""
 FAKE = """\
 #!{python}
 import signal, sys

@@ -33,18 +33,17 @@ from tests.support.patience import PATIENCE_S, eventually
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]
 GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
-"""What others do beside a test is no fault of it."""
+"""Load by other programs beside a test is no fault of it."""
 HELD_UP = re.compile(
     "was lost: (it said nothing for a second|it closed the connection|Timed out)|not answer|the start time was already|"
     "has left|did not finish"
 )
-"""Why there is no trial where a host, or who asks it and has to say each second that it is there, had no core for too
-long."""
+"""The reasons for no trial where a host, or its controller, had no core for too long to report each second."""
 TRIES = 5
 
 
 def ignore(_: subprocess.Popen[str]) -> None:
-    """A run that nobody watches."""
+    """Leave a run alone."""
 
 
 class Cluster(NamedTuple):
@@ -66,7 +65,7 @@ class Cluster(NamedTuple):
         return self.control.start(*words, program=BRIEF)
 
     def status(self) -> list[described.Host]:
-        """What a person is shown, as JSON."""
+        """The status that a person sees, as JSON."""
         code, printed = ended(self.control.start("cluster", "status", "--json", "--cluster", str(self.folder)))
         assert code == 0, printed
         return msgspec.json.decode(printed, type=list[described.Host])
@@ -76,7 +75,7 @@ class Cluster(NamedTuple):
         return joined(self.hosts, role, self.folder)
 
     def measured(self, folder: Path, *words: str, watch: Callable[[subprocess.Popen[str]], None] = ignore) -> Run:
-        """A run all of whose trials have a load; another, where a host was held up in one. `watch` has it meanwhile."""
+        """A run whose trials all have a load, retried where a host was held up. `watch` gets its process meanwhile."""
         complete: list[Run] = []
 
         def run(results: Path) -> str:
@@ -96,14 +95,13 @@ class Cluster(NamedTuple):
 
 
 def written(toml: Path, text: str) -> tuple[str, ...]:
-    """The words of a run of it."""
+    """Write the experiment, and return the words of its run."""
     toml.write_text(text)
     return "run", str(toml), "--foreign-load", "count"
 
 
 def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
-    """One of TRIES has to be right: `look` says what is wrong in one, empty where nothing is, and has a folder for it
-    that is not there yet."""
+    """One of TRIES has to be right. `look` gets a new folder for each, and returns what is wrong, or nothing."""
     wrong: list[str] = []
     while len(wrong) < TRIES:
         if not (fault := look(folder / f"try-{len(wrong) + 1}")):
@@ -142,7 +140,7 @@ def stored(results: Path) -> Run:
 
 
 def address(cluster: Cluster, name: str) -> str:
-    """Of the worker of that host."""
+    """The address of the worker of that host."""
     return f"tls://{cluster.hosts[name].address}:8787"
 
 
@@ -332,15 +330,15 @@ def test_a_client_runs_on_the_host_of_the_load(cluster: Cluster, shared: Shared)
 
 
 STANDING = 300
-"""Segments: what makes connections and tells of it are a few, and a part of SHARED sends hundreds a second."""
+"""Segments: to connect and to report takes a few, and a part of SHARED sends hundreds a second."""
 STALLED = 400
-"""What the other part sends in more than half a second."""
+"""Segments that the other part sends in more than half a second."""
 LONGEST_S = 2.0
 """After that the other part has stood still, too, or its window is over."""
 
 
 def sent(pid: int) -> int:
-    """Segments of TCP that its host has sent."""
+    """The segments of TCP that its host has sent."""
     return server_proc.parse_counters(server_proc.take_kernel(Path(f"/proc/{pid}/net")))["OutSegs"]
 
 
@@ -384,14 +382,14 @@ LINK_HZ = 20_000_000
 SLOW_HZ = 4_000_000
 """A message takes 3 ms of it, and those of all connections less than TCP waits before it sends again."""
 ONE_FRAME = "2kb"
-"""What may leave at once: as few messages as are answered must not be answered out of what was saved up."""
+"""The burst that may leave at once: few messages are in flight, and saved-up tokens must not answer them."""
 MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
-"""Of a full segment over Ethernet, with the time stamps of TCP: what a message is, and what carries it."""
+"""Bytes of a full segment over Ethernet, with the time stamps of TCP: the message, and the frame around it."""
 
 
 @contextmanager
 def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
-    """So many bits a second leave it, and no more. Skips the test where the kernel cannot."""
+    """Limit what leaves a host to so many bits a second. Skips the test where the kernel cannot."""
     link = [*host.enter, "tc", "qdisc"]
     limit = ["root", "tbf", "rate", str(rate_hz), "burst", burst, "limit", "1mb"]
     if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
@@ -405,7 +403,7 @@ def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
 def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
     cluster: Cluster, shared: Shared, tmp_path: Path
 ) -> None:
-    """Each way for itself: what one host sends goes through a bucket, and what it hears does not."""
+    """Each direction counts alone: what one host sends goes through a bucket, and what it hears does not."""
     client = address(cluster, "client")
     second = address(cluster, "second")
 
@@ -481,7 +479,7 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     cluster.client.kill()
     code, printed = ended(run)
     assert code == 4, printed
-    # Who asks before the scheduler has missed it gets no answer.
+    # A request gets no answer before the scheduler has missed the host.
     assert re.search(
         r"The run ends here: the host tls://10\.88\.0\.3:8787 (has left the cluster|does not answer)\.", printed
     )

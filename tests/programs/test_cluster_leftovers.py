@@ -1,4 +1,4 @@
-"""What kill -9 of a cluster leaves in the temporary folder goes with the next start, and nothing of a living one."""
+"""The next start of a cluster removes the temporary files that kill -9 of one left, and nothing of a living one."""
 
 from __future__ import annotations
 

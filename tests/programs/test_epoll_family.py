@@ -1,5 +1,5 @@
-"""What docs/adr/one-work-function.md promises: callbacks and coroutines over one loop ask the kernel for the same. And
-what only the system calls of the pool show: which thread serves which client."""
+"""The promise of docs/adr/one-work-function.md: callbacks and coroutines over one loop ask the kernel for the same. The
+system calls of the pool show which thread serves which client."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rpc(clients: list[Client]) -> None:
 
 
 def chat(clients: list[Client]) -> None:
-    """Everybody hears everybody, then one leaves."""
+    """Every member hears every member, then one leaves."""
     sent = message("chat", 1, 1)
     for speaker in clients:
         speaker.send(sent * 3)
@@ -111,7 +111,6 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
     ready = next(index for index, call in enumerate(calls) if call.startswith("write ="))
     begin = calls.index("close = 0", ready)
     totals = next(index for index in range(begin, len(calls)) if calls[index].startswith("write ="))
-    # How often a connection is reported before it is read is chance, also of one that is made on the way.
     # How often a connection is reported before it is read is chance, also of one that is made on the way.
     return [call for before, call in pairwise(calls[begin:totals]) if not before == call == "epoll_wait = 1"]
 
@@ -188,13 +187,13 @@ def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_s
 
 
 def connections_per_thread(server: Server) -> list[int]:
-    """Of the line of totals."""
+    """The counts in the line of totals."""
     counts: list[int] = json.loads(server.lines[-1])["connections_per_thread"]
     return counts
 
 
 def _calls_by_thread(name: str, result: int, trace: list[str]) -> list[int]:
-    """How many such calls each thread made, of those that made any."""
+    """The number of such calls that each thread made, of those that made any."""
     return sorted(Counter(line.split()[0] for line in trace if _is_call(line, name, result)).values())
 
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 BLOCKS = 3
 WARMUP_S, DURATION_S, STALL_S = 0.1, 0.6, 0.3
 FAULT_AFTER_S = WARMUP_S + (DURATION_S - STALL_S) / 2
-"""After the first request, so that a stall lies in the middle of the window."""
+"""Seconds after the first request, so that a stall lies in the middle of the window."""
 ANSWERS = {"verification", "bytes", "connections", "server_alive", "server_totals"}
 """The audits of a server that a busy machine cannot fail."""
 FAULTY = tuple(name for name in faulty.FAULTS if name != faulty.HEALTHY)
@@ -35,7 +35,7 @@ FAULTY = tuple(name for name in faulty.FAULTS if name != faulty.HEALTHY)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the run, when it is done."""
+    """The folder of the run, when it is done."""
     starts = tmp_path_factory.mktemp("starts")
     everyone = faulty.contestants(starts, FAULT_AFTER_S)
     scenario = Scenario(
@@ -68,7 +68,7 @@ def run(folder: Path) -> Run:
 
 
 def with_the_fault(run: Run, folder: Path, contestant: str) -> list[Trial]:
-    """Those of its trials in which the fault came, as the server's own words say."""
+    """The trials in which the fault came, as the server's own words say."""
     trials = [trial for trial in run.trials if trial.contestant == contestant]
     return [trial for trial in trials if "now comes the fault" in (folder / trial.log).read_text(encoding="utf-8")]
 
@@ -78,8 +78,7 @@ def failed_audits(trial: Trial) -> set[str]:
 
 
 def undisturbed(trials: Sequence[Trial]) -> list[Trial]:
-    """Those in which time was what the server made of it: a neighbour can starve a server, and move the fault out of
-    the window."""
+    """The trials whose timing was the server's: a neighbour can starve one, and move the fault out of the window."""
     return [
         trial for trial in trials if all(audit.passed for audit in of_trial.foreign_load(trial.machine, "strike-out"))
     ]
@@ -131,12 +130,12 @@ def test_a_stall_leaves_intervals_without_an_answer(run: Run, folder: Path) -> N
 
 
 def standings(run: Run) -> dict[str, Standing]:
-    """By contestant, in the order of the ranking."""
+    """The standings by contestant, in the order of the ranking."""
     return {standing.contestant: standing for standing in analyse(run).scenarios[0].standings}
 
 
 def neighbours_faults(run: Run, contestant: str) -> set[str]:
-    """What may be the fault of one whose trials count here: a server without a core stands still."""
+    """The faults that a neighbour may cause where trials count here: a server without a core stands still."""
     trials = [trial for trial in run.trials if trial.contestant == contestant]
     return {"stalled"} if undisturbed(trials) != trials else set()
 

@@ -26,8 +26,8 @@ def command(service_us: int) -> str:
 
 
 def gate(folder: Path, margin: int, *servers: str) -> int:
-    """Of minutes, so that a busy machine has time for blocks enough; a free one decides in seconds. What is looked for
-    is large, so that windows may be short."""
+    """Run a gate with minutes of budget, so that a busy machine has time for blocks enough; a free one decides in
+    seconds. The difference is large, so that windows may be short."""
     toml = folder / "work.toml"
     toml.write_text(gate_runs.EXPERIMENT.replace('"200ms"', '"100ms"').replace('"50ms"', '"20ms"'))
     margins = [word for metric in METRICS for word in ("--margin", f"{metric}={margin}")]
@@ -37,7 +37,7 @@ def gate(folder: Path, margin: int, *servers: str) -> int:
 
 
 def outcomes(folder: Path) -> dict[str, tuple[str, ...]]:
-    """What the JUnit file says beside its output, by metric."""
+    """The results in the JUnit file, without its output, by metric."""
     suite = ElementTree.parse(folder / "gate.xml").getroot()
     cases = suite.findall("testcase")
     assert int(suite.get("tests", "")) == len(cases)

@@ -41,7 +41,7 @@ def install_load(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def loads(program: Path) -> None:
-    """It measures an echo server, where there is nothing but it."""
+    """Measure an echo server with the program, where there is nothing but it."""
     command = [str(build_dir() / "servers/threads-global-lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -190,7 +190,7 @@ def test_the_wheel_is_small_with_all_that_its_program_holds(wheel: ModuleType, t
 
 
 def test_the_installed_program_asks_for_openssl_and_that_of_the_wheel_holds_it(tmp_path: Path) -> None:
-    """Held in the file, it alone is more than 4 MB."""
+    """OpenSSL alone, held in the file, is more than 4 MB."""
     done = run(["cmake", "--preset", "load", "-B", str(tmp_path)])
     assert done.returncode == 0, done.stderr
     linked = {}
@@ -204,7 +204,7 @@ def test_the_installed_program_asks_for_openssl_and_that_of_the_wheel_holds_it(t
 
 
 def test_the_preset_load_asks_for_nothing_that_only_servers_need(tmp_path: Path) -> None:
-    """Without Protobuf, and without what finds ZeroMQ and libuv: what is left to compile needs none of them."""
+    """Protobuf is off, and so is the search for ZeroMQ and libuv: what is left to compile needs none of them."""
     absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Protobuf", "PkgConfig", "Qt6", "GTest")]
     done = run(["cmake", "--preset", "load", "-B", str(tmp_path), *absent])
     assert done.returncode == 0, done.stderr

@@ -64,7 +64,7 @@ def joined(rate_hz: int | None = None) -> Iterator[Lan]:
         with lan.joined(rate_hz) as made:
             yield made
     except NotAllowedError as error:
-        # Who could make the namespaces is root in them: to be refused something there would be a fault of ours.
+        # The process that made the namespaces is root in them: a refusal there would be a fault of ours.
         if str(error).startswith(("ip: ", "tc: ")) and "not permitted" in str(error):
             pytest.fail(str(error))
         pytest.skip(f"no such link here: {error}")
@@ -115,7 +115,7 @@ def received(end: Namespace) -> dict[str, int]:
 
 
 def ends(pidfd: int) -> bool:
-    """Whether that process comes to an end."""
+    """Whether that process ends."""
     ready, _, _ = select.select([pidfd], [], [], SOON_S)
     os.close(pidfd)
     return bool(ready)
@@ -146,11 +146,11 @@ def test_nothing_leaves_the_pair(made: Lan) -> None:
             sockets.socket(socket.AF_INET, socket.SOCK_DGRAM) as outwards,
             pytest.raises(OSError, match=os.strerror(ENETUNREACH)),
         ):
-            outwards.sendto(b"anybody?", ("192.0.2.1", 9))  # for documentation (RFC 5737): nobody has it
+            outwards.sendto(b"anybody?", ("192.0.2.1", 9))  # for documentation (RFC 5737): no host has it
 
 
 def test_before_the_load_nothing_crosses_it(made: Lan) -> None:
-    """No neighbour of IPv6 is looked for, no router asked: what is counted is the load's."""
+    """IPv6 looks for no neighbour and asks no router: all counted packets are the load's."""
     assert [received(end)[lan.INTERFACE] for end in made] == [0, 0]
 
 
@@ -163,7 +163,7 @@ def test_a_rate_is_a_token_bucket_at_both_ends(rights: str) -> None:
 
 
 def test_its_networks_have_the_machines_settings(rights: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those that a namespace has of its own; another value than the kernel's default stands for the machine's."""
+    """One setting of those that a namespace has for itself stands for all: a value unlike the default is kept."""
     somaxconn = "/proc/sys/net/core/somaxconn"
     assert f"{somaxconn}={Path(somaxconn).read_text().strip()}" in lan._settings()
     monkeypatch.setattr(lan, "_settings", lambda: ["/proc/sys/net/core/no_such_setting=1", f"{somaxconn}=77"])
@@ -174,7 +174,7 @@ def test_its_networks_have_the_machines_settings(rights: str, monkeypatch: pytes
 def test_who_is_at_either_end_ends_with_it() -> None:
     with joined() as link:
         keepers = [os.pidfd_open(end.pid) for end in link]
-        # nobody waits for them, they hold no pipe, and each leads a session of its own
+        # no process waits for them, they hold no pipe, and each leads a session of its own
         script = "setsid sleep 1000 <&- >&- 2>&- & echo $!"
         orphans = [os.pidfd_open(int(end.run("sh", "-c", script))) for end in link]
     assert [ends(pidfd) for pidfd in (*keepers, *orphans)] == [True] * 4

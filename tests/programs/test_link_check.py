@@ -1,4 +1,4 @@
-"""What is measured of a link is held against what was asked of it, and a run says both."""
+"""The measurements of a link are compared with what was requested, and a run prints both."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
 
 def hear_interrupts() -> None:
-    """As from a terminal: what a script starts in the background ignores SIGINT, and so does all that it starts."""
+    """Take SIGINT as from a terminal: what a script starts in the background ignores it, with all that it starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -46,7 +46,7 @@ def link(options: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines(made: subprocess.Popen[str], count: int) -> list[str]:
-    """The first of what it prints; a skip where the device of the relay cannot be opened."""
+    """Its first lines; skips the test where the device of the relay cannot be opened."""
     assert made.stdout is not None
     assert made.stderr is not None
     printed = [made.stdout.readline() for _ in range(count)]
@@ -56,7 +56,7 @@ def lines(made: subprocess.Popen[str], count: int) -> list[str]:
 
 
 def entering(line: str) -> list[str]:
-    """What stands before the command of the example."""
+    """The words that stand before the command of the example."""
     words = shlex.split(line)
     return words[: words.index("./netdyno")]
 
@@ -92,7 +92,7 @@ def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(nu
             printed, _ = made.communicate(timeout=SOON_S)
             assert made.returncode == 0
             assert "netem" in measured or printed.startswith("carried ")
-            assert left.wait(SOON_S) == -signal.SIGKILL  # who is still there ends with it
+            assert left.wait(SOON_S) == -signal.SIGKILL  # a process that is still there ends with it
 
 
 @pytest.mark.needs_build

@@ -28,7 +28,7 @@ CONNECTIONS = 5
 DEPTH = 3
 CHAT = ("--workload", "chat", "--size", str(SIZE))
 SLOWLY = ("--connect-rate", "20")
-"""Connections a second, so that those that stand have time to speak."""
+"""Connections a second: slow enough that connected clients have time to speak."""
 SHORT = ("--warmup", "20ms", "--duration", "200ms", "--json", "-")
 
 
@@ -44,7 +44,7 @@ class Room:
         return f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
 
     def serve(self) -> None:
-        """Until the listener is closed. Small messages come whole."""
+        """Serve until the listener is closed. Small messages come whole."""
         clients: list[socket.socket] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self.listener, selectors.EVENT_READ)
@@ -75,7 +75,7 @@ class Room:
                                 client.sendall(data)
 
     def said_before(self, accepted: int) -> int:
-        """Messages that had come when so many connections had not yet been accepted."""
+        """Messages that came while so many connections were not yet accepted."""
         places = [place for place, what in enumerate(self.happened) if what == "accepted"]
         return sum(what for what in self.happened[: places[accepted]] if isinstance(what, int))
 
@@ -145,7 +145,7 @@ def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
 
 ROOM_OF, BACKLOG, ROUNDS = 400, 10, 3
 BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "300ms", "--json", "-")
-"""What follows the burst is not looked at."""
+"""Messages after the burst are not looked at."""
 
 
 def share_connected(server: str) -> float:
@@ -161,7 +161,7 @@ def share_connected(server: str) -> float:
 
 @pytest.mark.quiet
 def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> None:
-    """Whoever accepts waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
+    """The accepting thread waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
     servers = ("threads-global-lock", "threads-snapshot")
     rounds = [[share_connected(server) for server in servers] for _ in range(ROUNDS)]
     lock, snapshot = (sum(shares) / ROUNDS for shares in zip(*rounds, strict=True))

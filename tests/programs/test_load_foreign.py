@@ -99,7 +99,7 @@ def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
 
 
 def test_a_reset_with_a_request_in_flight_is_an_error_though_the_request_is_sent_again() -> None:
-    """At every second request of a connection: no end of a connection that is kept alive, which sends no reset."""
+    """The reset comes at every second request of a connection: the end of a kept-alive connection sends no reset."""
 
     def serve(connection: socket.socket, _number: int) -> None:
         for count, _ in enumerate(requests(connection)):
@@ -118,8 +118,7 @@ def test_a_reset_with_a_request_in_flight_is_an_error_though_the_request_is_sent
 
 
 def test_what_was_on_its_way_when_the_server_ended_a_connection_is_sent_again_without_an_error() -> None:
-    """As where a connection was kept alive for as long as the server has patience, which then ends it; the reset comes
-    because a request did meanwhile."""
+    """A server closes an idle connection when its patience ends; a request that came meanwhile makes it a reset."""
 
     def serve(connection: socket.socket, number: int) -> None:
         for count, _ in enumerate(requests(connection)):
@@ -217,8 +216,7 @@ def test_of_bytes_nobody_knows_what_they_do(repeatable: tuple[str, ...], sending
 
 
 def test_of_what_was_due_nothing_is_left_out() -> None:
-    """One request a second is answered, of 400 that are due in one; the rest waits for its turn until nobody waits any
-    more."""
+    """One request a second is answered, of 400 that are due in one; the rest waits until its time is over."""
 
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
@@ -267,7 +265,7 @@ def test_where_there_was_no_load_no_time_has_passed(tmp_path: Path) -> None:
 
 
 def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
-    """For 0.3 s of 0.6 s nobody is answered; connections are closed meanwhile, and none is accepted."""
+    """For 0.3 s of 0.6 s no request is answered; connections are closed meanwhile, and none is accepted."""
     away = threading.Event()
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -420,7 +418,7 @@ def test_the_zone_of_an_address_is_not_told_to_the_server() -> None:
 def test_after_a_request_that_asks_to_close_its_connection_none_is_sent_there(
     header: str, rate: tuple[str, ...]
 ) -> None:
-    """Though the server keeps it open (RFC 9112, 9.6)."""
+    """The server keeps the connection open all the same (RFC 9112, 9.6)."""
     on_each: Counter[int] = Counter()
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -436,7 +434,7 @@ def test_after_a_request_that_asks_to_close_its_connection_none_is_sent_there(
 
 @pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
 def test_a_status_line_without_the_blank_after_its_code_is_taken(pieces: bool) -> None:
-    """As all clients take it, though RFC 9112, 4 asks the server for that blank."""
+    """All clients take it, though RFC 9112, 4 asks the server for that blank."""
     answer = OK.replace(b" OK\r\n", b"\r\n")
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -463,7 +461,7 @@ def test_over_a_socket_in_the_file_system(tmp_path: Path) -> None:
 
 
 def test_a_socket_in_the_file_system_whose_queue_is_full_is_waited_for(tmp_path: Path) -> None:
-    """The queue has room for one. A blocking connect waits for its place, and another is told to try again later
+    """The queue has room for one. A blocking connect waits for its place, and another fails, to be retried later
     (connect(2), EAGAIN)."""
     file, output = str(tmp_path / "socket"), tmp_path / "result.json"
     command = [str(generator_path(build_dir())), "http://localhost/", "--unix-socket", file, "-c", "3", *MANY]
@@ -610,7 +608,7 @@ def test_a_message_without_an_answer_costs_its_connection_and_no_other_message()
 
 
 def test_what_a_server_says_instead_of_a_reply_is_told() -> None:
-    """As memcached does where it has too many connections: no reply to a `get` ends like this."""
+    """memcached does this where it has too many connections: no reply to a `get` ends like this."""
 
     def serve(connection: socket.socket, _number: int) -> None:
         connection.sendall(b"ERROR Too many open connections\r\n")
@@ -632,7 +630,7 @@ def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -
 
 
 def test_a_request_that_the_system_of_the_server_does_not_take_is_told_from_one_that_is_not_answered() -> None:
-    """As when the accept queue was full, and the server's system has forgotten the connection."""
+    """The accept queue was full, and the server's system has forgotten the connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         most = 60  # bytes of a TCP header without any data
         filtered = struct.pack("=HBBI", 0x80, 0, 0, 0)  # A = length of the packet; linux/filter.h
@@ -710,8 +708,8 @@ def test_bodies_are_held_against_the_first(check: str, second_reply: bytes, faul
 
 @pytest.mark.parametrize("check", ["length", "hash"])
 def test_the_first_body_is_that_of_all_threads(check: str) -> None:
-    """Each thread has a connection, and each connection a body of its own. How many of the count each of them takes is
-    theirs: who is late takes fewer."""
+    """Each thread has a connection with a body of its own. How many replies each thread takes is its own affair: a late
+    one takes fewer."""
     answered: list[int] = [0, 0]
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -777,7 +775,7 @@ def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_count_ends_where_the_server_has_left(threads: str) -> None:
-    """A closed loop takes its next message when the one before has its answer or is given up, and nobody is there."""
+    """A closed loop takes its next message when the one before is answered or given up, and the server is gone."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
 
         def serve() -> None:
@@ -867,7 +865,7 @@ http {{
 
 @pytest.fixture(scope="module")
 def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """What says where it listens."""
+    """The options that lead to a real nginx."""
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         pytest.skip("nginx is not installed")
@@ -1039,15 +1037,15 @@ def has_taken(process: subprocess.Popen[str]) -> bool:
     return not any(int(mask, 16) & 1 << (signal.SIGINT - 1) for mask in pending)
 
 
-def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress", times: int = 1) -> str:
-    """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
+def interrupted(*options: str, serve: Serve = ALL_RIGHT, event: str = "progress", times: int = 1) -> str:
+    """The output of a load that is interrupted at its first event of a kind: `progress` comes half a second after the
     beginning of its window."""
     reader, writer = os.pipe()
     with http(serve) as url, os.fdopen(reader) as events:
         command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(writer)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[writer]) as generator:
             os.close(writer)
-            next(line for line in events if json.loads(line)["event"] == at)
+            next(line for line in events if json.loads(line)["event"] == event)
             began = time.monotonic()
             for _ in range(times):
                 generator.send_signal(signal.SIGINT)
@@ -1082,7 +1080,7 @@ def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> N
                 connection.sendall(OK)
 
     options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
-    text = interrupted(*options, serve=serve, at="window_end")
+    text = interrupted(*options, serve=serve, event="window_end")
     assert re.search("^replies +as expected 2, others 0, without an answer 2, of 4 due;", text, re.MULTILINE), text
     assert re.search("^wrong +no answer in time to 1 of 4$", text, re.MULTILINE), text
     assert re.search("^wrong +never sent, as the answers before it took too long to 1 of 4$", text, re.MULTILINE), text
@@ -1105,8 +1103,8 @@ def test_an_interrupt_wakes_a_load_that_waits_and_bounds_the_wait_for_the_last_a
 
 
 def test_a_second_interrupt_leaves_the_whole_summary(tmp_path: Path) -> None:
-    """It ends the wait for the last answers; where that is over by then, nothing. Each is taken before the next, as
-    signals that wait are one (signal(7))."""
+    """The second interrupt ends the wait for the last answers, and does nothing where that is over. Each is taken
+    before the next, as waiting signals are merged (signal(7))."""
     file = tmp_path / "result.json"
     text = interrupted(*WITHOUT_END, "--json", str(file), serve=first_alone, times=2)
     assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
@@ -1189,7 +1187,7 @@ def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
 
 
 def test_the_keys_of_a_trial_are_as_they_were() -> None:
-    """What a server of ours answers has no `replies`."""
+    """The result of our own servers has no `replies`."""
 
     def serve(connection: socket.socket, _number: int) -> None:
         for line in lines_of(connection):

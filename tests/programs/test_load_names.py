@@ -25,7 +25,7 @@ ADDRESSES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 def test_a_server_is_found_at_whichever_address_it_listens(
     family: socket.AddressFamily, address: str, tmp_path: Path
 ) -> None:
-    """And counts no connect to another one as a failure."""
+    """A failed connect to another address is not counted as a failure."""
     with listening(always(REPLY), family) as where:
         url = f"http://localhost:{where[1]}/"
         options = ("-c", "5", "--threads", "2", "--requests-per-connection", "2")
@@ -72,7 +72,7 @@ def test_one_place_of_a_server_that_listens_at_several_is_loaded(tmp_path: Path)
 
 
 def test_where_no_address_leads_to_a_server_the_best_one_says_why(tmp_path: Path) -> None:
-    """To the second there is no way at all."""
+    """The second address has no route at all."""
     with socket.socket() as unserved:
         unserved.bind(("127.0.0.1", 0))
         before = naming(tmp_path, "127.0.0.1 here\n192.0.2.1 here\n::1 here\n")

@@ -1,5 +1,5 @@
-"""What netdyno-load writes for other programs, read back by them or by what is as strict; its version, completion and
-live view."""
+"""The files that netdyno-load writes for other programs, read back by these or by equally strict readers; its version,
+completion and live view."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ NAME, LABELS = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"\{((?:[a-zA-Z_]\w*=\"(?:[^\"\\\n]|
 
 
 def samples(text: str) -> dict[str, float]:
-    """Of Prometheus' text format 0.0.4: each sample under a type that stands before it, each once."""
+    """Read Prometheus' text format 0.0.4: each sample follows the type that declares it, and stands once."""
     assert text.endswith("\n")
     types: dict[str, str] = {}
     values: dict[str, float] = {}
@@ -227,7 +227,7 @@ def test_what_is_no_regular_file_is_written_and_stays_what_it_is(
 
 
 def test_a_descriptor_goes_on_where_it_stands(server: str, tmp_path: Path) -> None:
-    """What a shell makes of `--json >(cat > FILE) --csv /dev/stdout >> OUTPUT`."""
+    """The redirections that a shell makes of `--json >(cat > FILE) --csv /dev/stdout >> OUTPUT`."""
     command = [str(generator_path(build_dir())), server, "-n", "5", "--csv", "/dev/stdout"]
     script = f'echo before; "$@" --json >(cat > {tmp_path}/json); code=$?; wait; exit $code'
     with (tmp_path / "output").open("wb") as output:
@@ -253,7 +253,7 @@ def test_it_says_its_version() -> None:
 
 
 def completed(*words: str) -> list[str]:
-    """What bash offers for the last of these words, once it has read the script."""
+    """The completions that bash offers for the last of these words, once it has read the script."""
     script = load("--completion", "bash")
     assert script.returncode == 0
     line = " ".join(f"'{word}'" for word in words)
@@ -286,7 +286,7 @@ def test_another_shell_is_refused() -> None:
 
 
 def on_a_terminal(*arguments: str) -> str:
-    """What a load draws while it runs, on a terminal of 30 columns."""
+    """The text that a load draws while it runs, on a terminal of 30 columns."""
     ours, theirs = pty.openpty()
     ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
     command = [str(generator_path(build_dir())), *arguments]

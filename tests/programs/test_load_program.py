@@ -35,7 +35,7 @@ pytestmark = pytest.mark.needs_build
 PATIENCE_S = 20
 QUICK = ("--warmup", "20ms", "--duration", "200ms")
 SOON_NS = 1_000_000_000
-"""From where programs are told to begin together to where they do."""
+"""Nanoseconds from the `go` message until the programs begin together."""
 Done = subprocess.CompletedProcess[str]
 
 
@@ -61,7 +61,7 @@ def room() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """A URL where nobody listens: the port is bound and stays bound."""
+    """A URL where no server listens: the port is bound and stays bound."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"tcp://127.0.0.1:{bound.getsockname()[1]}"
@@ -227,7 +227,7 @@ def test_each_connection_has_its_mean(server: str) -> None:
 
 
 def echo(connection: socket.socket, held_after_s: float) -> None:
-    """Each message after 2 ms, and the first one after that time 400 ms later."""
+    """Echo each message after 2 ms, and the first one after that time 400 ms later."""
     held_at = time.monotonic() + held_after_s
     with connection:
         while data := connection.recv(1 << 16):
@@ -358,7 +358,7 @@ def test_datagrams_are_joined_into_one_call(strace_program: str, tmp_path: Path)
 
 
 def test_a_schedule_that_no_machine_keeps_ends_with_its_time(server: str) -> None:
-    """When the window and the timeout are over, the rest of it is not made up for: it is said to be missing."""
+    """After the window and the timeout the rest is not sent late: it is reported as missing."""
     options = ("--rate", "1e7", "--warmup", "0", "--duration", "200ms", "--timeout", "50ms", "--json", "-")
     result = msgspec.json.decode(load(server, "-c", "2", *options).stdout, type=LoadResult)
     (audit,) = [audit for audit in result.audits if audit.name == "achieved_rate"]
@@ -591,7 +591,7 @@ def tell(load_part: subprocess.Popen[str], line: str) -> None:
 
 
 def sent_by(load_part: subprocess.Popen[str]) -> int:
-    """Messages, once it will send no more."""
+    """The messages that it sent, once it will send no more."""
     assert load_part.stdout is not None
     return next(int(event["messages"]) for line in load_part.stdout if (event := json.loads(line))["event"] == "sent")
 
@@ -602,7 +602,7 @@ def sent_by(load_part: subprocess.Popen[str]) -> int:
 def test_each_part_of_a_chat_hears_all_that_all_have_said(
     audience: str, slow: int, too_many: int, tmp_path: Path
 ) -> None:
-    """And says how much it did not hear of what it is told that was said."""
+    """Each part reports the messages that it missed, of those that it learns were sent."""
     results = [tmp_path / "1", tmp_path / "2"]
     of_room = ("--workload", "chat", "--audience", audience)
     command = (str(build_dir() / "servers" / "epoll-reactor"), *of_room)

@@ -112,7 +112,7 @@ def test_a_first_connect_that_fails_is_tried_again(context: ssl.SSLContext, trus
 def test_what_is_due_on_a_connection_that_never_stands_is_without_an_answer(
     context: ssl.SSLContext, trusted: tuple[str, ...]
 ) -> None:
-    """And ends the count. Where none stands, there is nothing to wait for."""
+    """It ends the count. Where no connection stands, there is nothing to wait for."""
 
     def serve(connection: socket.socket, number: int) -> None:
         if number == 1:
@@ -239,7 +239,7 @@ def own_certificate(authority: Authority, name: str) -> Own:
 
 
 def demanding(authority: Authority, version: ssl.TLSVersion) -> ssl.SSLContext:
-    """A server that serves nobody without a certificate of this authority."""
+    """A server that refuses clients without a certificate of this authority."""
     context = authority.sign("demanding")
     context.maximum_version = version
     context.verify_mode = ssl.CERT_REQUIRED

@@ -93,7 +93,7 @@ def test_nothing_counts_where_all_was_dropped_and_where_nothing_was_asked_for(tm
 
 
 def test_programs_with_the_same_seed_have_the_same_arrivals(tmp_path: Path) -> None:
-    """Slice by slice, and one that one of them missed shifts nothing."""
+    """The arrivals agree slice by slice, and a slice that one program missed shifts nothing."""
     asks = ("-c", "3", "--rate", "5000", "--arrivals", "poisson", "--seed", "7")
     made: list[dict[int, int]] = []
     with server_of("threads-global-lock") as server:
@@ -142,7 +142,7 @@ def test_an_answer_that_comes_later_than_the_slice_is_of_it(tmp_path: Path) -> N
 
 
 PAUSED_S = 0.02
-"""How long nothing else runs on the core, from 10 ms after a slice's beginning on."""
+"""Seconds for which nothing else runs on the core, from 10 ms after a slice's beginning."""
 TAKES_A_CORE = f"""
 import os, sys, time
 os.sched_setaffinity(0, [int(sys.argv[1])])

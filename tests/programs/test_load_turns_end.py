@@ -33,7 +33,7 @@ def test_a_slice_with_a_message_that_nobody_answers_is_the_last(tmp_path: Path) 
 
 
 def test_a_slice_of_a_chat_that_a_listener_does_not_hear_is_the_last(tmp_path: Path) -> None:
-    """Though every message came back to who said it."""
+    """Every message came back to its sender all the same."""
     listeners: list[socket.socket] = []
     deaf = threading.Event()
     talks = threading.Lock()

@@ -350,7 +350,7 @@ def test_what_is_no_echo_is_told() -> None:
 
 
 def test_pings_without_end_take_no_memory() -> None:
-    """The server never reads what is answered."""
+    """The server never reads the answers."""
 
     def serve(connection: socket.socket, _number: int) -> None:
         agree(connection)

@@ -1,5 +1,5 @@
-"""The files that a contestant opens when it runs are those that its digest is made of: strace(1) is asked, so that a
-module that nobody names in a manifest is found here."""
+"""A contestant opens only files that its digest is made of: strace(1) is asked, so that a module missing from the
+manifest is found here."""
 
 from __future__ import annotations
 

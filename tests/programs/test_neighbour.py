@@ -1,4 +1,4 @@
-"""A run beside a program that never rests ends with an answer, and says beside whom it was measured."""
+"""A run beside a program that never rests ends with an answer, and names that program."""
 
 from __future__ import annotations
 

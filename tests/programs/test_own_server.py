@@ -43,7 +43,7 @@ HTTP = FAKES / "own_http.py"
 
 
 def run(results: Path, *how: str) -> Run:
-    """One trial of each, by the name of how it behaves."""
+    """Run one trial of each, named for how it behaves."""
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}}"
     servers = own.named([Own(command=f"{line} {word}", workload="http") for word in how], how, [])
     return run_of(servers, results)
@@ -66,7 +66,7 @@ def run_of(servers: Sequence[Contestant], results: Path, trace: Trace = "never")
 
 
 def undisturbed(servers: Sequence[Contestant], results: Path) -> Trial:
-    """The trial of the only one, made again while the machine keeps the harness from reading it in time."""
+    """The trial of the only server, retried while the machine keeps the harness from reading it in time."""
     (name,) = (server.name for server in servers)
     trial = only(run_of(servers, results), name)
     for _ in range(7):
@@ -183,7 +183,7 @@ def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
 
 @contextmanager
 def standing(*how: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """The same server, started by somebody else, and its URL."""
+    """The same server, started by another program, and its URL."""
     port = stand_in.free_port("127.0.0.1")
     command = [sys.executable, "-I", "-S", str(HTTP), str(port), *how]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
@@ -211,7 +211,7 @@ def test_one_that_stands_already_is_loaded_observed_and_left_as_it_was(tmp_path:
     assert trial.pinning is not None
     assert trial.pinning.server == ()
     assert trial.machine is not None
-    assert trial.machine.own_s > trial.server.cpu_s  # it is nobody's child here, and no foreign load
+    assert trial.machine.own_s > trial.server.cpu_s  # it is no child of this process, and no foreign load
 
 
 def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: str) -> dict[Stack, int]:
-    """Without those who were only preempted: what they are in is not what they wait for."""
+    """Read the stacks without those of preempted threads: what they are in is not what they wait for."""
     lines = (line.rpartition(" ") for line in Path(path).read_text().splitlines())
     amounts = {tuple(stack.split(";")): int(amount) for stack, _, amount in lines}
     return {stack: amount for stack, amount in amounts.items() if stack[-1] != PREEMPTED}

@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         size=29,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "MOST_TRIES", 1)  # what the generator cannot ask is not asked better again
+        patch.setattr(schedule, "MOST_TRIES", 1)  # retries would not lift the limit of the generator
         outcome = runner.execute(
             Experiment(name="saturated", question="Who is faster than can be asked?", scenarios=(scenario,)),
             (fast, slow),
@@ -55,14 +55,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def failures(run: Run, audit: str) -> Counter[str]:
-    """How many trials of each contestant fail it."""
+    """Count the trials of each contestant that fail it."""
     return Counter(
         trial.contestant for trial in run.trials for entry in trial.audits if entry.name == audit if not entry.passed
     )
 
 
 def test_the_generator_is_the_limit_of_the_fast_server_alone(run: Run) -> None:
-    """In how many trials is the machine's affair: all but one beside compilers, fewer where both cores are taken."""
+    """The number of trials depends on the machine: all but one beside compilers, fewer where both cores are taken."""
     saturated = failures(run, "generator")
     assert saturated[FAST] > 0
     assert saturated[SLOW] == 0

@@ -38,7 +38,7 @@ def bench(folder: Path) -> Bench:
     )
 
 
-def asked(placement: Placement) -> Scenario:
+def make_scenario(placement: Placement) -> Scenario:
     return Scenario(name="s", workload="echo", connections=4, warmup_s=0.1, duration_s=0.7, placement=placement)
 
 
@@ -56,7 +56,7 @@ def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, Seen]]
             seen[name] = (frozenset(os.sched_getaffinity(pid)), os.sched_getscheduler(pid))
 
     server = by_name(discover(), SERVERS[0])
-    trial = run_trial(cell(server.name), asked(placement), server, bench(folder)._replace(progress=look))
+    trial = run_trial(cell(server.name), make_scenario(placement), server, bench(folder)._replace(progress=look))
     assert trial.load is not None, trial.reason
     return trial, seen
 
@@ -84,7 +84,7 @@ def test_on_cores_apart_none_is_of_both(tmp_path: Path) -> None:
 def test_contestants_take_turns_on_shared_cores(tmp_path: Path) -> None:
     everyone = discover()
     group = [(cell(name, position), by_name(everyone, name)) for position, name in enumerate(SERVERS)]
-    trials = run_in_turns(group, asked("shared"), bench(tmp_path))
+    trials = run_in_turns(group, make_scenario("shared"), bench(tmp_path))
     for trial in trials:
         assert trial.load is not None, trial.reason
         assert trial.load.requests.completed > 0

@@ -1,5 +1,5 @@
-"""A thread that finds a recipient's socket taken leaves its message to whoever gets the socket: what all of them left
-goes out in one system call (docs/adr/deliveries.md)."""
+"""A thread that finds a recipient's socket taken leaves its message to the thread that holds it: all messages left so
+go out in one system call (docs/adr/deliveries.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.sending_calls import count_sending_calls
 from tests.support.server import Server, serving
 
 MORE_THAN_A_CONNECTION_HOLDS = 16 << 20
-"""Bytes: tcp_wmem and tcp_rmem are 4 and 6 MiB at most, where nobody has raised them."""
+"""Bytes: tcp_wmem and tcp_rmem are 4 and 6 MiB at most by default."""
 
 
 @pytest.mark.needs_build
@@ -55,13 +55,13 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
 
 
 def wait_until_all_wait(server: Server, *speakers: Client) -> None:
-    """Until the threads of those who spoke have read it all and wait: for the reader, or behind who does."""
+    """Wait until the speakers' threads have read everything and wait for the reader, or behind the thread that does."""
     server.wait_read(*(client.address for client in speakers))
     eventually(lambda: all_threads_sleep(server.pid), "not all threads wait for the reader")
 
 
 def take_all(reader: Client, size: int, speakers: list[Client]) -> None:
-    """Read so many bytes, and meanwhile whatever comes to the others: they are no slow readers."""
+    """Read so many bytes, and meanwhile all that comes to the speakers: they are no slow readers."""
     sockets = [client.socket for client in (reader, *speakers)]
     while size > 0:
         readable, _, _ = select.select(sockets, [], [], PATIENCE_S)

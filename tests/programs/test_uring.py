@@ -1,5 +1,5 @@
-"""What the contract does not show of the servers over io_uring: that a turn of the loop is one system call, and what
-becomes of more than there are buffers for, or than one send takes, and of a server that may not have a ring."""
+"""The servers over io_uring beyond the contract: a turn of the loop is one system call, more arrives than there are
+buffers for, more is sent than one send takes, and a server may not have a ring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALL = re.compile(r"^(?P<thread>\d+) +(?:<\.\.\. )?(?P<call>\w+)")
 
 @pytest.fixture(params=["uring-reactor", "uring-per-core"])
 def uring(request: pytest.FixtureRequest) -> Contestant:
-    """Each of them."""
+    """Each server over io_uring."""
     return startable(by_name(discover(), request.param), "server")
 
 
@@ -57,7 +57,7 @@ def test_a_turn_of_the_loop_is_one_system_call(uring: Contestant, strace_program
 
 
 def test_more_arrives_at_once_than_there_are_buffers(uring: Contestant) -> None:
-    """Of a megabyte there are 16 (receive_buffers.cpp): the kernel ends the receiving of who finds none (ENOBUFS)."""
+    """There are 16 of a megabyte (receive_buffers.cpp): where none is free, the kernel ends the receiving (ENOBUFS)."""
     with serving(uring.command, "--read-buffer", "1MiB") as server, ExitStack() as stack:
         crowd = [stack.enter_context(Client(server.address)) for _ in range(100)]
         for number in range(3):

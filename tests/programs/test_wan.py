@@ -62,7 +62,7 @@ def log(tmp_path: Path) -> TrialLog:
 
 @pytest.fixture
 def ask_again() -> Iterator[None]:
-    """What the system was found to have is forgotten before the test and after it."""
+    """Forget the result about this system before the test and after it."""
     wan.way.cache_clear()
     yield
     wan.way.cache_clear()
@@ -70,7 +70,7 @@ def ask_again() -> Iterator[None]:
 
 @contextmanager
 def joined(terms: Terms, log: TrialLog) -> Iterator[Wan]:
-    """One by the relay, with the program that was built."""
+    """A link by the relay, with the program that was built."""
     assert relay_path(build_dir()).is_file(), f"not built: {relay_path(build_dir())}"
     can_be_had()
     try:
@@ -80,7 +80,7 @@ def joined(terms: Terms, log: TrialLog) -> Iterator[Wan]:
             yield made
     except NotAllowedError as error:
         if "cannot open /dev/net/tun" not in str(error):
-            raise  # who could make the networks is root in them: a fault of ours
+            raise  # the process that made the networks is root in them: a fault of ours
         pytest.skip(str(error))
 
 
@@ -94,7 +94,7 @@ def can_be_had() -> None:
 
 
 def ends(pidfd: int) -> bool:
-    """Whether that process comes to an end."""
+    """Whether that process ends."""
     ready, _, _ = select.select([pidfd], [], [], SOON_S)
     os.close(pidfd)
     return bool(ready)
@@ -334,7 +334,7 @@ def test_with_netem_the_kernel_is_the_link(
 
 
 def mean_frame_bytes(end: Namespace) -> float:
-    """Of what came in at one end."""
+    """The mean size of the frames that came in at one end."""
     return counts(end)[0] / counts(end)[1]
 
 

@@ -15,7 +15,7 @@ from tests.support.patience import eventually
 from tests.support.server import serving
 
 MOST_JOBS = 16 + 256
-"""With --threads 1: 16 workers, and 16 requests that wait for each of them."""
+"""Jobs with --threads 1: 16 workers, and 16 waiting requests for each of them."""
 TOO_MANY = 9
 
 
