@@ -45,15 +45,15 @@ from tests.support.undrawn import page_without_panels
 def test_twins_are_run_stored_and_read_apart(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
-    one = replace(experiment.scenarios[0], factors={}, connections=1, duration_s=0.1, blocks=5)
-    said = io.StringIO()
+    scenario = replace(experiment.scenarios[0], factors={}, connections=1, duration_s=0.1, blocks=5)
+    output = io.StringIO()
     outcome = runner.execute(
-        replace(experiment, scenarios=(one,), aa_share=0.5),
+        replace(experiment, scenarios=(scenario,), aa_share=0.5),
         [contestant],
         results=tmp_path,
         build=fake_build,
         argv=[],
-        display=PlainDisplay(said),
+        display=PlainDisplay(output),
         foreign_load="count",
     )
     path = outcome.folder / schema.FILE_NAME
@@ -64,11 +64,11 @@ def test_twins_are_run_stored_and_read_apart(
     assert [trial.position for trial in run.all_trials] == [0, 1] * 5
     assert sum(cell.twin for cell in read.load_cells(path)) == 5
     assert outcomes.counts(run)["valid"] == 10
-    assert "5 blocks of 1 trials (1 contestant), 1 of them twice for the A/A control" in said.getvalue()
-    assert said.getvalue().count("fake (A/A twin): ") == 5
-    found = analyse(run).control
-    assert len(found.comparisons) == 1
-    assert (found.comparisons[0].comparison.pairs, found.single.of) == (5, 1)
+    assert "5 blocks of 1 trials (1 contestant), 1 of them twice for the A/A control" in output.getvalue()
+    assert output.getvalue().count("fake (A/A twin): ") == 5
+    control = analyse(run).control
+    assert len(control.comparisons) == 1
+    assert (control.comparisons[0].comparison.pairs, control.single.of) == (5, 1)
 
 
 def with_twins(run: Run, factor: float) -> Run:
@@ -84,7 +84,7 @@ def with_twins(run: Run, factor: float) -> Run:
 
 
 OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "canary", "pinning", "control", "trials"}
-"""What is told of twins, too: what became of each trial, and of the machine beside it."""
+"""Counts twins, too: what became of each trial, and of the machine beside it."""
 
 
 @pytest.mark.parametrize("made", [made_run, paired_run, claims_run, partial(charts_run, 2)])
@@ -101,10 +101,10 @@ def test_a_twin_that_was_struck_out_is_told_and_named_as_one() -> None:
     run = with_twins(made_run(), 1.0)
     bad = replace(run.twins[0], status="struck_out", reason="generator: late")
     run = replace(run, twins=(bad, *run.twins[1:]))
-    found = analyse(run)
-    (note,) = [one for one in found.set_aside if one.reason == "generator: late"]
+    analysis = analyse(run)
+    (note,) = [note for note in analysis.set_aside if note.reason == "generator: late"]
     assert note.contestant == f"{bad.contestant} (A/A twin)"
-    assert found.counts.struck_out == 1
+    assert analysis.counts.struck_out == 1
 
 
 def test_a_trial_that_is_a_twin_is_no_trial_of_a_figure_wherever_it_stands() -> None:
@@ -115,7 +115,7 @@ def test_a_trial_that_is_a_twin_is_no_trial_of_a_figure_wherever_it_stands() -> 
     assert len(list(valid(astray, scenario))) == len(list(valid(run, scenario))) - 1
 
 
-# --- how often is it told from itself? ---------------------------------------------------------------------------
+# --- how often does it differ from itself? -----------------------------------------------------------------------
 
 SEEDS = range(1, 16)
 
@@ -124,34 +124,39 @@ SEEDS = range(1, 16)
 def fair() -> list[Control]:
     """600 A/A comparisons of nine blocks, on a machine that drifts, each among its ranking's ten others."""
     asked_for = [made_twins.experiment(seed) for seed in SEEDS]
-    return [made_twins.judged(made_twins.measured(one, made_twins.everything_twice(one))) for one in asked_for]
+    return [
+        made_twins.judged(made_twins.measured(experiment, made_twins.everything_twice(experiment)))
+        for experiment in asked_for
+    ]
 
 
-def together(found: list[Rate]) -> Rate:
-    return Rate(sum(one.count for one in found), sum(one.of for one in found))
+def together(rates: list[Rate]) -> Rate:
+    return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
 
 def test_under_noise_like_ours_the_rate_of_false_differences_is_what_it_says(fair: list[Control]) -> None:
-    assert all(len(one.comparisons) == 40 for one in fair)
-    single = together([one.single for one in fair])
+    assert all(len(control.comparisons) == 40 for control in fair)
+    single = together([control.single for control in fair])
     assert single.of == 600
     # Proven above its bound is a fault, and proven below 2% a test that finds nothing.
     assert single.chance_of_more(0.05) > ALARM
     assert single.interval().high > 0.02
-    assert together([one.different for one in fair]).share <= 0.05
-    assert sum(one.fails for one in fair) <= 2
+    assert together([control.different for control in fair]).share <= 0.05
+    assert sum(control.fails for control in fair) <= 2
 
 
 def test_a_harness_that_makes_one_name_slower_is_caught() -> None:
-    one = made_twins.experiment(1)
-    run = made_twins.measured(one, made_twins.everything_twice(one), lambda cell: 0.9 if cell.twin else 1.0)
-    found = made_twins.judged(run)
-    assert found.single.count >= 38
-    assert found.different.count >= 20
-    assert found.fails
-    assert found.largest is not None
-    assert found.largest.comparison.ratio > 1.1
-    assert "THAT IS TOO OFTEN" in aa.sentence(found)
+    experiment = made_twins.experiment(1)
+    run = made_twins.measured(
+        experiment, made_twins.everything_twice(experiment), lambda cell: 0.9 if cell.twin else 1.0
+    )
+    control = made_twins.judged(run)
+    assert control.single.count >= 38
+    assert control.different.count >= 20
+    assert control.fails
+    assert control.largest is not None
+    assert control.largest.comparison.ratio > 1.1
+    assert "THAT IS TOO OFTEN" in aa.sentence(control)
 
 
 def slower_with_time(cell: Cell) -> float:
@@ -160,44 +165,46 @@ def slower_with_time(cell: Cell) -> float:
 
 
 def test_order_by_chance_takes_out_what_grows_within_a_block() -> None:
-    one = made_twins.experiment(2)
-    assert not made_twins.judged(made_twins.measured(one, made_twins.everything_twice(one), slower_with_time)).fails
+    experiment = made_twins.experiment(2)
+    assert not made_twins.judged(
+        made_twins.measured(experiment, made_twins.everything_twice(experiment), slower_with_time)
+    ).fails
 
 
 def test_an_order_that_is_not_by_chance_is_caught() -> None:
     """Each twin after its first, as a naive harness has it: the same drift as above is then a false difference."""
-    one = made_twins.experiment(2)
+    experiment = made_twins.experiment(2)
     cells = []
-    for block in range(1, one.blocks + 1):
-        firsts = [cell for cell in plan(one) if cell.block == block]
+    for block in range(1, experiment.blocks + 1):
+        firsts = [cell for cell in plan(experiment) if cell.block == block]
         pairs = [(cell, replace(cell, twin=True)) for cell in firsts]
         for position, cell in enumerate(cell for pair in pairs for cell in pair):
             cells.append(replace(cell, position=position))
-    found = made_twins.judged(made_twins.measured(one, cells, slower_with_time))
-    assert found.fails
+    control = made_twins.judged(made_twins.measured(experiment, cells, slower_with_time))
+    assert control.fails
 
 
 def test_a_comparison_without_blocks_enough_is_in_no_rate() -> None:
-    one = made_twins.experiment(1)
-    run = made_twins.measured(one, made_twins.everything_twice(one))
+    experiment = made_twins.experiment(1)
+    run = made_twins.measured(experiment, made_twins.everything_twice(experiment))
     few = tuple(trial for trial in run.twins if trial.scenario != "load 0" or trial.block <= 4)
-    none = tuple(trial for trial in run.trials if trial.scenario != "load 1")
-    found = made_twins.judged(replace(run, trials=none, twins=few))
-    assert len(found.comparisons) == 40
-    assert found.single.of == 30
-    assert {one.comparison.pairs for one in found.comparisons} == {0, 4, 9}
+    remaining = tuple(trial for trial in run.trials if trial.scenario != "load 1")
+    control = made_twins.judged(replace(run, trials=remaining, twins=few))
+    assert len(control.comparisons) == 40
+    assert control.single.of == 30
+    assert {comparison.comparison.pairs for comparison in control.comparisons} == {0, 4, 9}
 
 
 # --- rates -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("count", "of", "low", "high"),
+    ("count", "total", "low", "high"),
     [(0, 40, 0.0, 0.0881), (5, 40, 0.0419, 0.2680), (40, 40, 0.9119, 1.0), (1, 10, 0.0025, 0.4450)],
 )
-def test_the_interval_of_a_rate_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
-    found = Rate(count, of).interval()
-    assert (round(found.low, 4), round(found.high, 4)) == (low, high)
+def test_the_interval_of_a_rate_is_that_of_clopper_and_pearson(count: int, total: int, low: float, high: float) -> None:
+    interval = Rate(count, total).interval()
+    assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
 
 
 def test_how_likely_a_rate_is_by_chance() -> None:
@@ -222,15 +229,17 @@ def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
     assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 different"
 
 
-@pytest.mark.parametrize(("different", "of", "fails"), [(1, 1, False), (2, 2, True), (5, 40, False), (7, 40, True)])
-def test_the_alarm_is_for_what_chance_brings_in_a_hundredth_of_the_runs(different: int, of: int, fails: bool) -> None:
-    assert made_control(different, of).fails == fails
+@pytest.mark.parametrize(("different", "total", "fails"), [(1, 1, False), (2, 2, True), (5, 40, False), (7, 40, True)])
+def test_the_alarm_is_for_what_chance_brings_in_a_hundredth_of_the_runs(
+    different: int, total: int, fails: bool
+) -> None:
+    assert made_control(different, total).fails == fails
 
 
 def test_too_few_blocks_are_no_rate_of_zero() -> None:
-    found = made_control(0, 3, pairs=4)
-    assert "none had enough blocks to be judged" in aa.sentence(found)
-    assert aa.short(found) == "No A/A comparison could be judged"
+    control = made_control(0, 3, pairs=4)
+    assert "none had enough blocks to be judged" in aa.sentence(control)
+    assert aa.short(control) == "No A/A comparison could be judged"
 
 
 @pytest.mark.parametrize(
@@ -243,14 +252,14 @@ def test_too_few_blocks_are_no_rate_of_zero() -> None:
     ],
 )
 def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int, finished: bool, why: str) -> None:
-    one = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
-    run = replace(made_twins.measured(one, ()), finished_at="2026-01-01" if finished else None)
+    experiment = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
+    run = replace(made_twins.measured(experiment, ()), finished_at="2026-01-01" if finished else None)
     assert aa.sentence(made_twins.judged(run)) == f"No A/A control: {why}."
 
 
 @pytest.mark.parametrize(("rates", "different"), [(1, 0), (1.25, 1)])
 def test_a_capacity_and_that_of_its_twin_are_one_comparison(rates: float, different: int) -> None:
-    """Where the second meets the promise as the first does at a rate a quarter higher, it is told apart."""
+    """Where the second meets the promise as the first does at a rate a quarter higher, they differ."""
     run = made_capacity.experiment_run()
     first = [trial for trial in run.trials if trial.contestant == "middle"]
 
@@ -258,16 +267,19 @@ def test_a_capacity_and_that_of_its_twin_are_one_comparison(rates: float, differ
         assert trial.load is not None
         rate = float(trial.levels["rate"]) / rates
         random = np.random.default_rng(1000 * trial.block + trial.position)
-        made = made_capacity.load("middle", rate, 1.0, random)
-        plan = replace(made.plan, rate_hz=trial.load.plan.rate_hz)
-        requests = replace(made.requests, per_second=made.requests.per_second * rates)
-        return replace(trial, twin=True, load=replace(made, plan=plan, requests=requests))
+        load = made_capacity.load("middle", rate, 1.0, random)
+        plan = replace(load.plan, rate_hz=trial.load.plan.rate_hz)
+        requests = replace(load.requests, per_second=load.requests.per_second * rates)
+        return replace(trial, twin=True, load=replace(load, plan=plan, requests=requests))
 
-    found = analyse(replace(run, twins=tuple(twin(trial) for trial in first))).control
-    (one,) = found.comparisons
-    assert (one.contestant, one.level) == ("middle", f"{run.experiment.scenarios[0].connections} connections")
-    assert one.comparison.blocks == one.comparison.pairs == run.experiment.blocks
-    assert found.different.count == different
+    control = analyse(replace(run, twins=tuple(twin(trial) for trial in first))).control
+    (comparison,) = control.comparisons
+    assert (comparison.contestant, comparison.level) == (
+        "middle",
+        f"{run.experiment.scenarios[0].connections} connections",
+    )
+    assert comparison.comparison.blocks == comparison.comparison.pairs == run.experiment.blocks
+    assert control.different.count == different
 
 
 def as_text(analysis: Analysis) -> str:
@@ -279,11 +291,11 @@ def as_text(analysis: Analysis) -> str:
 
 def test_table_and_report_show_the_rate() -> None:
     run = with_twins(made_run(), 1.0)
-    found = analyse(replace(run, experiment=replace(run.experiment, aa_share=0.05)))
-    count = len(found.control.comparisons)
+    analysis = analyse(replace(run, experiment=replace(run.experiment, aa_share=0.05)))
+    count = len(analysis.control.comparisons)
     assert count > 40
-    assert f"Each server against itself: of {count} A/A comparisons, 0 came out different" in as_text(found)
-    page = page_without_panels(found)
+    assert f"Each server against itself: of {count} A/A comparisons, 0 came out different" in as_text(analysis)
+    page = page_without_panels(analysis)
     section = page[page.index('<section id="aa"') : page.index('<section id="code"')]
     assert f"of {count} A/A comparisons, 0 came out different" in section
     assert "5% of the time of all trials" in section
@@ -292,6 +304,6 @@ def test_table_and_report_show_the_rate() -> None:
 
 
 def test_a_run_without_twins_says_so_in_table_and_report() -> None:
-    found = analysed(made_run(blocks=3))
-    assert "No A/A control: this run gave it none of its time." in as_text(found)
-    assert "No A/A control: this run gave it none of its time." in page_without_panels(found)
+    analysis = analysed(made_run(blocks=3))
+    assert "No A/A control: this run gave it none of its time." in as_text(analysis)
+    assert "No A/A control: this run gave it none of its time." in page_without_panels(analysis)

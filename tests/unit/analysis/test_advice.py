@@ -1,4 +1,4 @@
-"""Whom to take: who is left out on the way, how far that may be from the best, and what an objective does to it."""
+"""The server to take: which are left out on the way, how far it may be from the best, and what an objective changes."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def goes_on(run: Run) -> tuple[str, ...]:
 
 
 def test_a_winner_is_taken_and_nobody_is_better() -> None:
-    found = advice(made({"a": 10.0, "b": 13.0, "c": 20.0}))
-    assert found.take == ("a",)
-    assert found.behind == 1
-    assert found.settled
-    first, certainty, *_ = sentences(found)
+    recommendation = advice(made({"a": 10.0, "b": 13.0, "c": 20.0}))
+    assert recommendation.take == ("a",)
+    assert recommendation.behind == 1
+    assert recommendation.settled
+    first, certainty, *_ = sentences(recommendation)
     assert first.startswith("Take a: it has the lowest server CPU per message (open loop at 5.00k/s offered")
     assert certainty.startswith("Every other server is shown to be worse in server CPU per message")
 
@@ -57,55 +57,55 @@ def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named()
         for name in ["a", "b", "loop"]
     )
     run = replace(run, about=about, trials=tuple(replace(trial, pinning=four) for trial in run.trials))
-    found = advice(run)
-    assert found.take == ("a",)
-    assert found.settled
-    assert "Not ranked with these: loop, which could use one core." in sentences(found)[0]
-    assert "loop" not in goes_on(replace(run, trials=tuple(one for one in run.trials if one.block <= FIRST)))
+    recommendation = advice(run)
+    assert recommendation.take == ("a",)
+    assert recommendation.settled
+    assert "Not ranked with these: loop, which could use one core." in sentences(recommendation)[0]
+    assert "loop" not in goes_on(replace(run, trials=tuple(trial for trial in run.trials if trial.block <= FIRST)))
 
 
 def test_a_close_tie_is_settled_and_the_bound_is_small() -> None:
-    found = advice(made({"a": 10.0, "b": 10.0}, blocks=18, spread=0.02))
-    assert set(found.take) == {"a", "b"}
-    assert found.settled
-    assert found.behind is not None
-    assert 1 < found.behind <= margin_of(SCENARIO)
+    recommendation = advice(made({"a": 10.0, "b": 10.0}, blocks=18, spread=0.02))
+    assert set(recommendation.take) == {"a", "b"}
+    assert recommendation.settled
+    assert recommendation.behind is not None
+    assert 1 < recommendation.behind <= margin_of(SCENARIO)
 
 
 def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_other_axes_say() -> None:
     """The second has the smaller memory, and may yet cost far more of what was asked about."""
     run = made({"a": 10.0, "b": 11.0}, blocks=8, spread=0.3)
     lighter = tuple(
-        replace(one, server=replace(one.server, rss_peak_bytes=one.server.rss_peak_bytes // 3))
-        for one in run.trials
-        if one.server is not None and one.contestant == "b"
+        replace(trial, server=replace(trial.server, rss_peak_bytes=trial.server.rss_peak_bytes // 3))
+        for trial in run.trials
+        if trial.server is not None and trial.contestant == "b"
     )
-    run = replace(run, trials=(*(one for one in run.trials if one.contestant == "a"), *lighter))
-    found = advice(run)
-    assert found.findings.verdict == "undecided"
-    assert found.take == found.findings.decision.front[:1] == ("a",)
-    assert not found.settled
-    text = sentences(found)[0]
+    run = replace(run, trials=(*(trial for trial in run.trials if trial.contestant == "a"), *lighter))
+    recommendation = advice(run)
+    assert recommendation.findings.verdict == "undecided"
+    assert recommendation.take == recommendation.findings.decision.front[:1] == ("a",)
+    assert not recommendation.settled
+    text = sentences(recommendation)[0]
     assert text.startswith("Take a, the best measured in server CPU per message")
     assert "; b is not proven worse" in text
     assert "Better than a: b in memory" in text
 
 
 def test_of_a_tie_only_those_are_taken_that_are_shown_to_be_close() -> None:
-    """The third scatters so much that nobody can say; that it is the lightest does not count."""
+    """The third scatters so much that nothing is proven; that it is the lightest does not count."""
     run = made({"a": 10.0, "b": 10.0}, blocks=18, spread=0.02)
-    other = made({"c": 10.0}, blocks=18, spread=0.2)
+    third = made({"c": 10.0}, blocks=18, spread=0.2)
     lighter = tuple(
-        replace(one, server=replace(one.server, rss_peak_bytes=one.server.rss_peak_bytes // 3))
-        for one in other.trials
-        if one.server is not None
+        replace(trial, server=replace(trial.server, rss_peak_bytes=trial.server.rss_peak_bytes // 3))
+        for trial in third.trials
+        if trial.server is not None
     )
-    found = advice(replace(run, trials=(*run.trials, *lighter)))
-    assert set(found.findings.decision.front) == {"a", "b", "c"}
-    assert found.findings.verdict == "undecided"
-    assert found.by_metric
-    assert found.take == found.findings.decision.front[:1]
-    assert "decides" not in sentences(found)[0]
+    recommendation = advice(replace(run, trials=(*run.trials, *lighter)))
+    assert set(recommendation.findings.decision.front) == {"a", "b", "c"}
+    assert recommendation.findings.verdict == "undecided"
+    assert recommendation.by_metric
+    assert recommendation.take == recommendation.findings.decision.front[:1]
+    assert "decides" not in sentences(recommendation)[0]
 
 
 @pytest.mark.parametrize("blocks", ADVICE_LOOKS[:2])
@@ -125,9 +125,11 @@ def test_who_was_left_out_stays_out_and_is_named() -> None:
     assert goes_on(made(costs, {"a": FIRST + 1, "b": FIRST + 1, "c": FIRST}, spread=0.15)) == ("a", "b")
     run = made(costs, {"a": second, "b": second, "c": FIRST}, spread=0.15)
     assert goes_on(run) == ("a", "b")
-    found = advice(run)
-    assert found.left_out == (LeftOut("c", FIRST),)
-    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in sentences(found)
+    recommendation = advice(run)
+    assert recommendation.left_out == (LeftOut("c", FIRST),)
+    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in sentences(
+        recommendation
+    )
 
 
 def test_who_missed_the_end_of_the_time_was_not_left_out() -> None:
@@ -147,7 +149,8 @@ def test_it_ends_when_nobody_can_be_much_better() -> None:
 def test_who_cannot_be_run_gets_no_further_block() -> None:
     run = made({"a": 10.0, "b": 10.1, "c": 10.0}, FIRST + 1, spread=0.2)
     skipped = tuple(
-        replace(one, status="skipped", load=None, server=None) if one.contestant == "c" else one for one in run.trials
+        replace(trial, status="skipped", load=None, server=None) if trial.contestant == "c" else trial
+        for trial in run.trials
     )
     assert goes_on(replace(run, trials=skipped)) == ("a", "b")
 
@@ -156,7 +159,7 @@ def test_each_look_has_its_share_of_the_level() -> None:
     assert level_of(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
     assert level_of(Advise(slo="p99<5ms")) == level_of(Advise()) / 2
     run = made({"a": 10.0, "b": 10.1, "c": 10.2}, spread=0.1)
-    wide, narrow = (analyse(one).scenarios[0].comparisons[0].interval for one in (run, _without_looks(run)))
+    wide, narrow = (analyse(variant).scenarios[0].comparisons[0].interval for variant in (run, _without_looks(run)))
     assert wide is not None
     assert narrow is not None
     assert wide.low < narrow.low < narrow.high < wide.high
@@ -169,10 +172,10 @@ def _without_looks(run: Run) -> Run:
 # --- how far from the best ------------------------------------------------------------------------------------------
 
 
-def compared(a: str, b: str, ratio: float, error: float) -> Comparison:
+def compared(first: str, second: str, ratio: float, error: float) -> Comparison:
     """With so many degrees of freedom that a one-sided interval of 95% reaches 1.645 standard errors."""
     return Comparison(
-        a, b, pairs=5, blocks=5, ratio=ratio, interval=None, p=0.5, decidable=True, error=error, freedom=1e9
+        first, second, pairs=5, blocks=5, ratio=ratio, interval=None, p=0.5, decidable=True, error=error, freedom=1e9
     )
 
 
@@ -187,7 +190,8 @@ def test_how_much_better_another_may_be_depends_on_the_direction() -> None:
 
 def test_the_bound_is_corrected_for_as_many_as_may_be_the_best() -> None:
     two, three = (
-        behind("a", names, [compared("a", b, 1.0, 0.1) for b in "bc"], "higher", 0.05) for names in ("ab", "abc")
+        behind("a", names, [compared("a", rival, 1.0, 0.1) for rival in "bc"], "higher", 0.05)
+        for names in ("ab", "abc")
     )
     assert math.log(two) == pytest.approx(0.1645, rel=1e-3)
     assert math.log(three) == pytest.approx(0.1960, rel=1e-3)
@@ -207,11 +211,11 @@ def with_objective(p99_ms: Mapping[str, float], blocks: int = 8) -> Run:
 
 
 def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() -> None:
-    found = advice(with_objective({"a": 50.0, "b": 2.0, "c": 1.0}))
-    assert found.take == ("b",)
-    assert {name: found.outcome(name) for name in "abc"} == {"a": "breaks", "b": "meets", "c": "meets"}
-    assert found.behind == 1  # the cheaper one is no rival
-    text = " ".join(sentences(found))
+    recommendation = advice(with_objective({"a": 50.0, "b": 2.0, "c": 1.0}))
+    assert recommendation.take == ("b",)
+    assert {name: recommendation.outcome(name) for name in "abc"} == {"a": "breaks", "b": "meets", "c": "meets"}
+    assert recommendation.behind == 1  # the cheaper one is no rival
+    text = " ".join(sentences(recommendation))
     assert text.startswith(
         "Of those that are shown to meet p99 < 5 ms: Take b: it has the lowest server CPU per message"
     )
@@ -221,13 +225,13 @@ def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() ->
 
 
 def test_who_may_yet_meet_it_is_a_rival() -> None:
-    found = advice(with_objective({"a": 5.0, "b": 1.0, "c": 1.0}))
-    assert found.outcome("a") == "open"
-    assert found.take == ("b",)
-    assert found.behind is not None
-    assert found.behind > 1.1
-    assert not found.settled
-    assert "Undecided: a." in " ".join(sentences(found))
+    recommendation = advice(with_objective({"a": 5.0, "b": 1.0, "c": 1.0}))
+    assert recommendation.outcome("a") == "open"
+    assert recommendation.take == ("b",)
+    assert recommendation.behind is not None
+    assert recommendation.behind > 1.1
+    assert not recommendation.settled
+    assert "Undecided: a." in " ".join(sentences(recommendation))
 
 
 def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
@@ -237,29 +241,30 @@ def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
 
 
 def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
-    found = advice(with_objective({"a": 5.0, "b": 5.0}))
-    assert found.among == "open"
-    assert "No server is shown to meet p99 < 5 ms." in " ".join(sentences(found))
+    recommendation = advice(with_objective({"a": 5.0, "b": 5.0}))
+    assert recommendation.among == "open"
+    assert "No server is shown to meet p99 < 5 ms." in " ".join(sentences(recommendation))
 
 
 def test_where_nobody_meets_it_the_nearest_is_named() -> None:
-    found = advice(with_objective({"a": 60.0, "b": 20.0}))
-    assert found.among == "breaks"
-    text = " ".join(sentences(found))
+    recommendation = advice(with_objective({"a": 60.0, "b": 20.0}))
+    assert recommendation.among == "breaks"
+    text = " ".join(sentences(recommendation))
     assert "No server meets p99 < 5 ms" in text
     assert "b: p99 20" in text
-    assert found.settled  # more blocks would not let anybody meet it
+    assert recommendation.settled  # more blocks would not let any server meet it
 
 
 def test_where_nobody_meets_it_all_are_compared_and_who_could_not_run_hides_nothing() -> None:
     run = made({"a": 10.0, "b": 10.0, "c": 10.0}, spread=0.2, slo="p99<5ms", p99_ms=dict.fromkeys("abc", 50.0))
     skipped = tuple(
-        replace(one, status="skipped", load=None, server=None) if one.contestant == "c" else one for one in run.trials
+        replace(trial, status="skipped", load=None, server=None) if trial.contestant == "c" else trial
+        for trial in run.trials
     )
-    found = advice(replace(run, trials=skipped))
-    assert (found.among, len(found.take)) == ("breaks", 1)
-    assert found.behind is not None
-    assert found.behind > 1.1
+    recommendation = advice(replace(run, trials=skipped))
+    assert (recommendation.among, len(recommendation.take)) == ("breaks", 1)
+    assert recommendation.behind is not None
+    assert recommendation.behind > 1.1
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------
@@ -279,9 +284,9 @@ def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, S
 def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
     run = made({"a": 10.0, "b": 13.0})
     for name, metric, bound in (("b", "throughput", None), ("a", "throughput", 1), ("b", "cpu", 1)):
-        found = judge.judge(*at_limit(run, name, metric))
-        assert (found.take, found.behind) == (("a",), bound)
-        assert found.settled  # the generator is not quicker in another block
+        recommendation = judge.judge(*at_limit(run, name, metric))
+        assert (recommendation.take, recommendation.behind) == (("a",), bound)
+        assert recommendation.settled  # the generator is not quicker in another block
     text = " ".join(sentences(judge.judge(*at_limit(run, "b"))))
     assert "How far a is from the best in server CPU per message is unknown, and more time would not show it: " in text
     assert "show it: the generator is at its limit with b. " in text
@@ -296,16 +301,16 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
     assert "would narrow this" not in " ".join(sentences(hidden))
     assert "A longer --time-budget would narrow this." in " ".join(sentences(advice(run)))
-    most = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
-    assert not most.settled
-    assert "would narrow this" not in " ".join(sentences(most))
+    widest = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
+    assert not widest.settled
+    assert "would narrow this" not in " ".join(sentences(widest))
 
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
-    asked, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
-    assert [one.outcome for one in judge.keeps(asked, part)] == ["open", "meets"]
+    requested, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
+    assert [kept.outcome for kept in judge.keeps(requested, part)] == ["open", "meets"]
     elsewhere = dataclasses.replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
-    assert [one.outcome for one in judge.keeps(asked, elsewhere)] == ["breaks", "meets"]
+    assert [kept.outcome for kept in judge.keeps(requested, elsewhere)] == ["breaks", "meets"]
 
 
 def test_the_objective_decides_who_gets_further_blocks() -> None:
@@ -315,7 +320,7 @@ def test_the_objective_decides_who_gets_further_blocks() -> None:
 
 
 def test_below_five_blocks_there_is_no_interval() -> None:
-    found = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
-    assert found.among == "open"
-    assert found.behind is None
-    assert "is unknown after 4 blocks" in " ".join(sentences(found))
+    recommendation = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
+    assert recommendation.among == "open"
+    assert recommendation.behind is None
+    assert "is unknown after 4 blocks" in " ".join(sentences(recommendation))

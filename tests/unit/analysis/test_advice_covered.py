@@ -62,9 +62,9 @@ def test_other_work_is_not(fields: dict[str, Any]) -> None:
 
 
 def test_one_thread_is_one_for_each_core_only_where_there_is_one_core() -> None:
-    one = {"service-time": "500us", "threads": 1}
-    assert places(cores=1, server=one)
-    assert not places(cores=2, server=one)
+    server = {"service-time": "500us", "threads": 1}
+    assert places(cores=1, server=server)
+    assert not places(cores=2, server=server)
 
 
 def test_who_is_told_no_number_of_threads_has_one_for_each_core() -> None:
@@ -77,9 +77,9 @@ def test_levels_count_as_the_cell_has_them() -> None:
 
 
 def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
-    (found,) = covered.around(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
-    assert (found.option, found.values) == ("rate", (1000, 20_000))
-    assert (found.below, found.above) == (Place("there", {"rate": 1000}), Place("there", {"rate": 20_000}))
+    (neighbours,) = covered.around(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
+    assert (neighbours.option, neighbours.values) == ("rate", (1000, 20_000))
+    assert (neighbours.below, neighbours.above) == (Place("there", {"rate": 1000}), Place("there", {"rate": 20_000}))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_cell_alone_is_ranked_as_is_asked() -> None:
     place = Place("there", {"rate": 5000})
     assert covered.trials_of(run, place) == {"a", "b", "c"}
     alone = covered.alone(run, place, WANTED, Advise(), ["a", "b"])
-    assert {one.contestant for one in alone.trials} == {"a", "b"}
+    assert {trial.contestant for trial in alone.trials} == {"a", "b"}
     assert len(alone.trials) == 16
     (single,) = alone.experiment.scenarios
     assert (single.rate, single.metric, single.factors) == (5000, "cpu", {})

@@ -39,16 +39,16 @@ from tests.support.builders.made_run import (
 
 
 @pytest.fixture(scope="module")
-def found() -> Analysis:
+def analysis() -> Analysis:
     return analysed(made_run())
 
 
 def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(one for one in analysis.scenarios if one.scenario.name == name)
+    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
-def ranks(one: ScenarioFindings) -> dict[str, int | None]:
-    return {standing.contestant: standing.rank for standing in one.standings}
+def ranks(findings: ScenarioFindings) -> dict[str, int | None]:
+    return {standing.contestant: standing.rank for standing in findings.standings}
 
 
 def with_trials(run: Run, keep: object) -> Run:
@@ -61,23 +61,30 @@ def with_trials(run: Run, keep: object) -> Run:
 
 def test_servers_are_compared_with_the_same_client_only() -> None:
     run = paired_run()
-    (one,) = analyse(run).scenarios
-    assert {level.values["client"] for level in one.levels} == {"netdyno-load", CALLBACKS, QT}
-    (epoll_lock,) = [c for c in one.comparisons if {c.a, c.b} == {EPOLL, LOCK}]
+    (findings,) = analyse(run).scenarios
+    assert {level.values["client"] for level in findings.levels} == {"netdyno-load", CALLBACKS, QT}
+    (epoll_lock,) = [comparison for comparison in findings.comparisons if {comparison.a, comparison.b} == {EPOLL, LOCK}]
     assert epoll_lock.pairs == 2  # with netdyno-load at two loads: with the other clients one of the two is missing
     halved = tuple(
-        replace(t, load=replace(t.load, requests=replace(t.load.requests, per_second=t.load.requests.per_second / 2)))
-        if t.load and t.levels["client"] == "netdyno-load"
-        else t
-        for t in run.trials
+        replace(
+            trial,
+            load=replace(
+                trial.load, requests=replace(trial.load.requests, per_second=trial.load.requests.per_second / 2)
+            ),
+        )
+        if trial.load and trial.levels["client"] == "netdyno-load"
+        else trial
+        for trial in run.trials
     )
     (slower,) = analyse(replace(run, trials=halved)).scenarios
-    ratios = {(c.a, c.b): c.ratio for c in one.comparisons}
-    assert {(c.a, c.b): c.ratio for c in slower.comparisons} == pytest.approx(ratios)
+    ratios = {(comparison.a, comparison.b): comparison.ratio for comparison in findings.comparisons}
+    assert {(comparison.a, comparison.b): comparison.ratio for comparison in slower.comparisons} == pytest.approx(
+        ratios
+    )
 
 
 def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> None:
-    pairs = {(one.contestant, one.client): one for one in analysed(paired_run()).scenarios[0].pairs}
+    pairs = {(pair.contestant, pair.client): pair for pair in analysed(paired_run()).scenarios[0].pairs}
     assert len(pairs) == 9
     assert pairs[EPOLL, CALLBACKS].valid == pairs[EPOLL, CALLBACKS].trials == 2
     half = pairs[CALLBACKS, CALLBACKS]
@@ -87,35 +94,35 @@ def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> Non
 
 
 def test_a_levels_words_say_whose_an_option_is() -> None:
-    said = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
-    assert said == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
+    printed = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
+    assert printed == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
     assert level_words("threads", 2) == "threads 2"
 
 
 # --- the answers -------------------------------------------------------------------------------------------------
 
 
-def test_the_known_winner_wins_by_the_known_margin(found: Analysis) -> None:
-    echo = scenario(found, "echo")
+def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
+    echo = scenario(analysis, "echo")
     assert echo.verdict == "winner"
     assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
-    one = answers.against(EPOLL, CALLBACKS, echo.comparisons)
-    assert one is not None
-    assert one.interval is not None
-    assert one.interval.low < 1.12 < one.interval.high
+    comparison = answers.against(EPOLL, CALLBACKS, echo.comparisons)
+    assert comparison is not None
+    assert comparison.interval is not None
+    assert comparison.interval.low < 1.12 < comparison.interval.high
 
 
-def test_contestants_that_do_not_differ_share_a_rank(found: Analysis) -> None:
-    assert ranks(scenario(found, "echo"))[CALLBACKS] == ranks(scenario(found, "echo"))[COROUTINES] == 2
-    http = scenario(found, "http")
+def test_contestants_that_do_not_differ_share_a_rank(analysis: Analysis) -> None:
+    assert ranks(scenario(analysis, "echo"))[CALLBACKS] == ranks(scenario(analysis, "echo"))[COROUTINES] == 2
+    http = scenario(analysis, "http")
     assert http.verdict == "equal"
     assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
     assert ranks(http)[COROUTINES] == 3
     assert re.search(r"are equal within [1-4]\.\d% in throughput \(closed loop\)[;,]", answer(http).sentence)
 
 
-def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
-    rpc = scenario(found, "rpc-open")
+def test_for_response_time_the_lowest_wins(analysis: Analysis) -> None:
+    rpc = scenario(analysis, "rpc-open")
     assert rpc.verdict == "winner"
     assert rpc.standings[0].contestant == EPOLL
     assert (
@@ -130,23 +137,25 @@ def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
 def test_too_few_blocks_give_no_verdict() -> None:
     chat = scenario(analysed(made_run(blocks=4)), "chat")
     assert chat.verdict == "not_enough_blocks"
-    assert not any(one.different for one in chat.comparisons)
+    assert not any(comparison.different for comparison in chat.comparisons)
     assert len(set(ranks(chat).values())) == 1
 
 
-def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another(found: Analysis) -> None:
-    for each in found.scenarios:
-        rivals = sum(not standing.apart for standing in each.standings)
-        assert len(each.comparisons) == math.comb(rivals, 2)
-        able = [one for one in each.comparisons if one.decidable]
-        assert len(able) >= len(each.comparisons) - 1
-        own, *others = (axis.comparisons for axis in each.axes)
+def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another(analysis: Analysis) -> None:
+    for findings in analysis.scenarios:
+        rivals = sum(not standing.apart for standing in findings.standings)
+        assert len(findings.comparisons) == math.comb(rivals, 2)
+        decided = [comparison for comparison in findings.comparisons if comparison.decidable]
+        assert len(decided) >= len(findings.comparisons) - 1
+        own, *others = (axis.comparisons for axis in findings.axes)
         for family in (own, tuple(itertools.chain.from_iterable(others))):
-            among = sum(one.decidable for one in family)
-            best = each.decision.taken if each.verdict == "winner" and family is own else ()
-            for one in family:
-                counted = rivals - 1 if {one.a, one.b} & {*best} else among
-                assert one.p_corrected == pytest.approx(min(1, counted * one.p) if one.decidable else 1)
+            decidable = sum(comparison.decidable for comparison in family)
+            best = findings.decision.taken if findings.verdict == "winner" and family is own else ()
+            for comparison in family:
+                counted = rivals - 1 if {comparison.a, comparison.b} & {*best} else decidable
+                assert comparison.p_corrected == pytest.approx(
+                    min(1, counted * comparison.p) if comparison.decidable else 1
+                )
 
 
 # --- transports that lose messages -------------------------------------------------------------------------------
@@ -158,20 +167,23 @@ def lossy() -> ScenarioFindings:
 
 
 def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(lossy: ScenarioFindings) -> None:
-    order = [(one.contestant, one.rank, one.apart) for one in lossy.standings]
+    order = [(standing.contestant, standing.rank, standing.apart) for standing in lossy.standings]
     assert order == [(UDP, 1, False), (EPOLL, 2, False), (ZMQ, 3, False), (LOCK, 4, False), (REUSEPORT, 5, True)]
     last = lossy.standings[-1]
     assert last.value < lossy.standings[0].value  # it has the lowest figure of all, and does not win for it
     assert last.against_leader is None
-    assert not any(REUSEPORT in (one.a, one.b) for one in lossy.comparisons)
+    assert not any(REUSEPORT in (comparison.a, comparison.b) for comparison in lossy.comparisons)
 
 
 def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
     run = messages_run()
     strict = replace(run, experiment=run.experiment.with_each(loss_bound=0.0001))
-    assert {one.contestant for one in analyse(strict).scenarios[0].standings if one.apart} == {UDP, REUSEPORT}
+    assert {standing.contestant for standing in analyse(strict).scenarios[0].standings if standing.apart} == {
+        UDP,
+        REUSEPORT,
+    }
     mild = analyse(replace(run, experiment=run.experiment.with_each(loss_bound=0.5))).scenarios[0]
-    assert not any(one.apart for one in mild.standings)
+    assert not any(standing.apart for standing in mild.standings)
     assert answer(mild).headline == f"{REUSEPORT} (12% lost)"
     assert "of those that lost" not in answer(mild).sentence
 
@@ -182,7 +194,7 @@ def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() 
         return replace(trial, load=replace(trial.load, messages=replace(messages, lost=messages.expected // 50)))
 
     once = analyse(replace(run, trials=tuple(map(spoiled, run.trials)))).scenarios[0]
-    assert {one.contestant for one in once.standings if one.apart} == {ZMQ, REUSEPORT}
+    assert {standing.contestant for standing in once.standings if standing.apart} == {ZMQ, REUSEPORT}
     cell = once.cell(ZMQ, "connections=100")
     assert cell is not None
     assert cell.loss is not None
@@ -197,15 +209,15 @@ def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings)
         for trial in messages_run().trials
         if (trial.contestant, trial.levels) == (LOCK, {"connections": 100}) and trial.load
     ]
-    total = sum(one.count for one in responses)
-    assert cell.mean_ns.value == pytest.approx(sum(one.mean * one.count for one in responses) / total)
+    total = sum(response.count for response in responses)
+    assert cell.mean_ns.value == pytest.approx(sum(response.mean * response.count for response in responses) / total)
 
 
 # --- the figures -------------------------------------------------------------------------------------------------
 
 
-def test_percentiles_are_those_of_the_merged_histogram_never_an_average(found: Analysis) -> None:
-    cell = scenario(found, "rpc-open").cell(EPOLL, "rate=20000")
+def test_percentiles_are_those_of_the_merged_histogram_never_an_average(analysis: Analysis) -> None:
+    cell = scenario(analysis, "rpc-open").cell(EPOLL, "rate=20000")
     assert cell is not None
     loads = [
         trial.load
@@ -221,9 +233,9 @@ def test_percentiles_are_those_of_the_merged_histogram_never_an_average(found: A
     assert cell.response_ns.p99.interval.low < cell.response_ns.p99.value < cell.response_ns.p99.interval.high
 
 
-def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(found: Analysis) -> None:
-    for each in found.scenarios:
-        for cell in each.cells:
+def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(analysis: Analysis) -> None:
+    for findings in analysis.scenarios:
+        for cell in findings.cells:
             percents, values = zip(*cell.curve, strict=True)
             assert list(percents) == sorted(percents)
             assert list(values) == sorted(values)
@@ -235,8 +247,8 @@ def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
     return cells.curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
 
 
-def test_cost_is_sum_over_sum(found: Analysis) -> None:
-    cell = scenario(found, "echo").cell(LOCK, "connections=1000")
+def test_cost_is_sum_over_sum(analysis: Analysis) -> None:
+    cell = scenario(analysis, "echo").cell(LOCK, "connections=1000")
     assert cell is not None
     assert cell.cost is not None
     observed = [
@@ -254,33 +266,33 @@ def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() ->
         return replace(trial, server=replace(trial.server, rss_ready_bytes=4 << 20)) if trial.server else trial
 
     run = made_run()
-    told = scenario(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
-    each = {cell.contestant: cell.cost.connection_bytes for cell in told.cells if cell.cost}
-    assert {name: found and found.value for name, found in each.items()} == {
-        name: pytest.approx(11_000 if name in (SNAPSHOT, LOCK) else 1_700) for name in each
+    echo = scenario(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
+    sizes = {cell.contestant: cell.cost.connection_bytes for cell in echo.cells if cell.cost}
+    assert {name: size and size.value for name, size in sizes.items()} == {
+        name: pytest.approx(11_000 if name in (SNAPSHOT, LOCK) else 1_700) for name in sizes
     }
     silent = scenario(analyse(run), "echo")
     assert all(cell.cost.connection_bytes is None for cell in silent.cells if cell.cost)
 
 
-def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:
+def test_only_valid_trials_enter_a_figure(analysis: Analysis) -> None:
     """A struck-out trial with an absurd figure changes no number."""
     run = made_run()
     struck = next(trial for trial in run.trials if trial.status == "struck_out")  # for what the server did
     assert struck.load is not None
     absurd = replace(struck, load=replace(struck.load, requests=replace(struck.load.requests, per_second=1e12)))
     again = analyse(replace(run, trials=tuple(absurd if trial is struck else trial for trial in run.trials)))
-    assert again.scenarios == found.scenarios
-    assert found.counts.valid + len(found.set_aside) == len(run.trials)
-    assert {note.status for note in found.set_aside} == {"faulty", "failed", "skipped"}
+    assert again.scenarios == analysis.scenarios
+    assert analysis.counts.valid + len(analysis.set_aside) == len(run.trials)
+    assert {note.status for note in analysis.set_aside} == {"faulty", "failed", "skipped"}
 
 
-def test_the_drift_of_the_machine_is_reported(found: Analysis) -> None:
-    assert 1.3 < scenario(found, "echo").drift < 3
+def test_the_drift_of_the_machine_is_reported(analysis: Analysis) -> None:
+    assert 1.3 < scenario(analysis, "echo").drift < 3
 
 
-def test_the_same_run_gives_the_same_findings(found: Analysis) -> None:
-    assert msgspec.json.encode(analyse(made_run())) == msgspec.json.encode(found)
+def test_the_same_run_gives_the_same_findings(analysis: Analysis) -> None:
+    assert msgspec.json.encode(analyse(made_run())) == msgspec.json.encode(analysis)
 
 
 # --- runs at the edge --------------------------------------------------------------------------------------------
@@ -288,20 +300,20 @@ def test_the_same_run_gives_the_same_findings(found: Analysis) -> None:
 
 def test_a_run_without_trials_says_so() -> None:
     empty = analyse(replace(made_run(), trials=()))
-    assert {one.verdict for one in empty.scenarios} == {"no_data"}
+    assert {findings.verdict for findings in empty.scenarios} == {"no_data"}
     assert empty.counts.valid == 0
 
 
 def test_one_contestant_alone_is_compared_with_nobody() -> None:
     alone = analyse(with_trials(made_run(), lambda trial: trial.contestant == EPOLL))
-    assert {one.verdict for one in alone.scenarios} == {"unopposed"}
-    assert not any(one.comparisons for one in alone.scenarios)
+    assert {findings.verdict for findings in alone.scenarios} == {"unopposed"}
+    assert not any(findings.comparisons for findings in alone.scenarios)
 
 
 def test_one_block_gives_figures_without_intervals_and_no_verdict() -> None:
     once = analyse(with_trials(made_run(), lambda trial: trial.block == 1))
-    assert {one.verdict for one in once.scenarios} == {"not_enough_blocks"}
-    assert all(cell.throughput.interval is None for one in once.scenarios for cell in one.cells)
+    assert {findings.verdict for findings in once.scenarios} == {"not_enough_blocks"}
+    assert all(cell.throughput.interval is None for findings in once.scenarios for cell in findings.cells)
     assert "no interval from 1 block" in answer(once.scenarios[0]).sentence
 
 
@@ -312,7 +324,7 @@ def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None
         return trial.contestant != COROUTINES or trial.levels.get("connections") != 10
 
     partial = scenario(analyse(with_trials(made_run(), keep)), "echo")
-    value = {one.contestant: one.value for one in partial.standings}
+    value = {standing.contestant: standing.value for standing in partial.standings}
     assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
     assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]
     assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in caveats(partial))
@@ -342,15 +354,20 @@ def test_changes_read_as_people_say_them(ratio: float, text: str) -> None:
 
 
 def test_figures_keep_three_digits_and_a_unit() -> None:
-    assert [quantities.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == [
+    assert [quantities.rate(value) for value in (999.9, 12_345, 123_456, 1_234_567)] == [
         "1.00k/s",
         "12.3k/s",
         "123k/s",
         "1.23M/s",
     ]
-    assert [quantities.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
+    assert [quantities.duration(value) for value in (7, 1234, 5.6e6, 2e9)] == [
+        "7.00 ns",
+        "1.23 µs",
+        "5.60 ms",
+        "2.00 s",
+    ]
     assert quantities.memory(5_900_000) == "5.63 MiB"
-    assert [quantities.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 0.99996, 1 - 1e-9, 1)] == [
+    assert [quantities.share(value) for value in (0, 0.12, 0.001, 0.000_02, 1e-9, 0.99996, 1 - 1e-9, 1)] == [
         "0%",
         "12%",
         "0.1%",
@@ -360,8 +377,9 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
         ">99.9999%",
         "100%",
     ]
-    assert [quantities.three_digits(x) for x in (0, 0.00123, 2e-5, -2e-5)] == ["0", "0.0012", "<0.0001", ">−0.0001"]  # noqa: RUF001
-    assert [quantities.margin(x) for x in (0.001, 0.5, 1.0001, 1.2, 3)] == [
+    digits = [quantities.three_digits(value) for value in (0, 0.00123, 2e-5, -2e-5)]
+    assert digits == ["0", "0.0012", "<0.0001", ">−0.0001"]  # noqa: RUF001
+    assert [quantities.margin(value) for value in (0.001, 0.5, 1.0001, 1.2, 3)] == [
         "99.9%",
         "50%",
         "<0.1%",
@@ -371,15 +389,15 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
     assert quantities.listed(["a", "b", "c"]) == "a, b and c"
 
 
-def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(found: Analysis) -> None:
-    assert found.machine is not None
-    assert found.machine.trials == found.counts.valid
-    assert found.machine.foreign_median == found.machine.foreign_most == pytest.approx(0.01)  # of two cores
+def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(analysis: Analysis) -> None:
+    assert analysis.machine is not None
+    assert analysis.machine.trials == analysis.counts.valid
+    assert analysis.machine.foreign_median == analysis.machine.foreign_most == pytest.approx(0.01)  # of two cores
     run = made_run()
     valid = [trial for trial in run.trials if trial.status == "valid"][:3]
     nothing = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=1.0, foreign_s=0.0, switches=0)
     stolen = [replace(nothing, steal_s=steal) for steal in (0.0, 0.02, 0.04)]
-    few = [replace(one, machine=machine) for one, machine in zip(valid, stolen, strict=True)]
+    few = [replace(trial, machine=machine) for trial, machine in zip(valid, stolen, strict=True)]
     struck = replace(few[0], status="struck_out", machine=replace(nothing, steal_s=1.0))
     machine = analyse(replace(run, trials=(*few, struck))).machine
     assert machine is not None
@@ -389,4 +407,4 @@ def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(found:
 
 def test_a_run_stored_before_the_machine_was_watched_says_nothing_of_it() -> None:
     run = made_run()
-    assert analyse(replace(run, trials=tuple(replace(one, machine=None) for one in run.trials))).machine is None
+    assert analyse(replace(run, trials=tuple(replace(trial, machine=None) for trial in run.trials))).machine is None

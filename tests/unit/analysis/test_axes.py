@@ -33,8 +33,8 @@ def run_of(filled: Filled) -> Run:
     trials: list[Trial] = []
     for (name, block, connections), rate in filled.items():
         levels: dict[str, type_level] = {"connections": connections}
-        made = made_trial(ECHO, block, name, levels, {"throughput": rate})
-        trials.append(replace(made, position=len(trials)))
+        trial = made_trial(ECHO, block, name, levels, {"throughput": rate})
+        trials.append(replace(trial, position=len(trials)))
     experiment = Experiment(name="made", question="?", scenarios=(ECHO,))
     return replace(paired_run(), experiment=experiment, trials=tuple(trials), about=())
 
@@ -44,17 +44,17 @@ def findings(run: Run) -> ScenarioFindings:
 
 
 def test_two_that_share_no_block_are_printed_as_measured_and_not_ranked() -> None:
-    """Least squares over cells that nobody shares made 205k/s and 11.5k/s of two servers at 100k/s."""
+    """Least squares over cells that no two share made 205k/s and 11.5k/s of two servers at 100k/s."""
     filled: Filled = {(EPOLL, block, 10): 100_000.0 for block in (1, 2, 3)}
-    one = findings(run_of(filled | {(LOCK, 4, 10): 100_000.0}))
-    assert {standing.contestant: standing.value for standing in one.standings} == {
+    result = findings(run_of(filled | {(LOCK, 4, 10): 100_000.0}))
+    assert {standing.contestant: standing.value for standing in result.standings} == {
         EPOLL: pytest.approx(100_000, rel=1e-3),
         LOCK: pytest.approx(100_000, rel=1e-3),
     }
-    assert [standing.rank for standing in one.standings] == [None, None]
-    assert one.verdict == "not_enough_blocks"
-    assert "share a block" in answer(one).sentence
-    assert not one.comparisons
+    assert [standing.rank for standing in result.standings] == [None, None]
+    assert result.verdict == "not_enough_blocks"
+    assert "share a block" in answer(result).sentence
+    assert not result.comparisons
 
 
 def test_sparse_data_that_hang_together_do_not_carry_a_figure_over() -> None:
@@ -68,16 +68,16 @@ def test_sparse_data_that_hang_together_do_not_carry_a_figure_over() -> None:
         assert min(own) * 0.999 <= standing.value <= max(own) * 1.001
 
 
-def assert_measured(run: Run, one: ScenarioFindings) -> None:
+def assert_measured(run: Run, result: ScenarioFindings) -> None:
     """Every figure lies among those of the trials that it stands for; histograms have steps of 0.1%."""
-    for axis in one.axes:
+    for axis in result.axes:
         read = METRICS[axis.metric].of
         for score in axis.scores:
             mine = [
                 (trial, trial.load)
                 for trial in run.trials
-                if (trial.scenario, trial.contestant) == (one.scenario.name, score.contestant)
-                and level_key(trial.levels) == one.heaviest.key
+                if (trial.scenario, trial.contestant) == (result.scenario.name, score.contestant)
+                and level_key(trial.levels) == result.heaviest.key
                 and trial.load is not None
                 and trial.status == "valid"
             ]
@@ -89,8 +89,8 @@ def assert_measured(run: Run, one: ScenarioFindings) -> None:
 
 
 def test_merged_percentiles_costs_and_means_lie_among_those_of_their_trials() -> None:
-    for one in analysed(made_run()).scenarios:
-        assert_measured(made_run(), one)
+    for result in analysed(made_run()).scenarios:
+        assert_measured(made_run(), result)
 
 
 rates = st.dictionaries(
@@ -105,10 +105,10 @@ rates = st.dictionaries(
 @given(rates)
 def test_no_figure_lies_outside_the_range_of_the_trials_that_it_stands_for(filled: Filled) -> None:
     run = run_of(filled)
-    one = findings(run)
-    assert_measured(run, one)
-    for standing in one.standings:
-        own = one.axes[0].score(standing.contestant)
+    result = findings(run)
+    assert_measured(run, result)
+    for standing in result.standings:
+        own = result.axes[0].score(standing.contestant)
         assert own is not None
         assert math.isnan(standing.value) == (own.value is None)
 
@@ -116,9 +116,9 @@ def test_no_figure_lies_outside_the_range_of_the_trials_that_it_stands_for(fille
 @settings(max_examples=25, deadline=None)
 @given(rates)
 def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(filled: Filled) -> None:
-    one = findings(run_of(filled))
-    blocks = {name: {block for who, block, _ in filled if who == name} for name, _, _ in filled}
-    for axis in one.axes:
+    result = findings(run_of(filled))
+    blocks = {name: {block for contestant, block, _ in filled if contestant == name} for name, _, _ in filled}
+    for axis in result.axes:
         for comparison in axis.comparisons:
             assert 0 < comparison.blocks <= len(blocks[comparison.a] & blocks[comparison.b])
         compared = {name for comparison in axis.comparisons for name in (comparison.a, comparison.b)}
@@ -127,31 +127,31 @@ def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(fill
 
 
 def test_an_answer_has_every_axis() -> None:
-    found = {one.scenario.name: one for one in analysed(made_run()).scenarios}
-    assert [axis.metric for axis in found["echo"].axes] == ["throughput", "p50", "p99", "cpu", "memory"]
-    assert [axis.metric for axis in found["rpc-open"].axes] == ["p99", "kept", "p50", "cpu", "memory"]
-    assert found["echo"].comparisons == found["echo"].axes[0].comparisons
+    findings_by_name = {result.scenario.name: result for result in analysed(made_run()).scenarios}
+    assert [axis.metric for axis in findings_by_name["echo"].axes] == ["throughput", "p50", "p99", "cpu", "memory"]
+    assert [axis.metric for axis in findings_by_name["rpc-open"].axes] == ["p99", "kept", "p50", "cpu", "memory"]
+    assert findings_by_name["echo"].comparisons == findings_by_name["echo"].axes[0].comparisons
 
 
 def test_what_the_others_cost_is_in_the_answer() -> None:
-    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "http")
-    assert one.verdict == "equal"
-    assert f" Worse than {one.standings[0].contestant}: " in answer(one).sentence
-    assert f"{LOCK} in p99 (+" in answer(one).sentence
-    assert "throughput (\N{MINUS SIGN}" in answer(one).sentence
+    http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
+    assert http.verdict == "equal"
+    assert f" Worse than {http.standings[0].contestant}: " in answer(http).sentence
+    assert f"{LOCK} in p99 (+" in answer(http).sentence
+    assert "throughput (\N{MINUS SIGN}" in answer(http).sentence
 
 
 def test_what_the_others_cost_is_against_the_winner() -> None:
-    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "echo")
-    assert one.verdict == "winner"
-    assert f" Worse than {one.decision.taken[0]}: " in answer(one).sentence
+    echo = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "echo")
+    assert echo.verdict == "winner"
+    assert f" Worse than {echo.decision.taken[0]}: " in answer(echo).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
-    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "http")
+    http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
     assert all(
         answers.lead(axis, comparison.a, comparison.b, 1.05) is None
-        for axis in one.axes
+        for axis in http.axes
         for comparison in axis.comparisons
         if 1 / 1.05 < comparison.ratio < 1.05
     )
@@ -168,6 +168,6 @@ def test_a_mean_is_a_bound_where_a_percentile_is_and_other_percentiles_are_none(
 
 def test_in_an_open_loop_the_service_time_of_a_cell_is_not_its_response_time() -> None:
     """They are computed once where they are the same: the made-up service takes 97% of the response, or all of it."""
-    of_questions = {found.scenario.name: found.cells for found in analysed(made_run()).scenarios}
+    of_questions = {result.scenario.name: result.cells for result in analysed(made_run()).scenarios}
     assert all(cell.service_ns == cell.response_ns for cell in of_questions["echo"])
     assert all(cell.service_ns.p50.value < cell.response_ns.p50.value for cell in of_questions["rpc-open"])
