@@ -377,8 +377,12 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
         ">99.9999%",
         "100%",
     ]
-    digits = [quantities.three_digits(value) for value in (0, 0.00123, 2e-5, -2e-5)]
-    assert digits == ["0", "0.0012", "<0.0001", ">−0.0001"]  # noqa: RUF001
+    assert [quantities.three_digits(value) for value in (0, 0.00123, 2e-5, -2e-5)] == [
+        "0",
+        "0.0012",
+        "<0.0001",
+        ">−0.0001",  # noqa: RUF001
+    ]
     assert [quantities.margin(value) for value in (0.001, 0.5, 1.0001, 1.2, 3)] == [
         "99.9%",
         "50%",

@@ -1,4 +1,4 @@
-"""What is said to go along with a ranking: on made-up runs in which it is known what differs, and what does not."""
+"""What correlates with a ranking: on made-up runs in which it is known what differs, and what does not."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def echo(analysis: Analysis) -> ScenarioFindings:
 
 
 def whys(run: Run) -> tuple[Why, ...]:
-    """Of the scenario echo of a run in which the metric is that of the made run, so that nothing else has to be
-    analysed anew."""
+    """The paragraphs of scenario echo, for a run with the metric of the made run: nothing else need be analysed
+    again."""
     known = echo(made())
     names = [standing.contestant for standing in known.standings]
     part = part_of(run, known.scenario)
@@ -209,7 +209,7 @@ def test_all_counters_of_all_paragraphs_are_corrected_as_one_family() -> None:
 
 
 def test_false_findings_are_rare_where_all_servers_spend_the_same() -> None:
-    """Of paragraphs on servers that differ in rank and in nothing counted: at most 5% of rankings name anything."""
+    """Servers differ in rank and in no counter: at most 5% of the rankings may name one."""
     run = made_run()
     rankings = 0
     for seed in range(25):

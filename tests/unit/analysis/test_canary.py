@@ -1,4 +1,4 @@
-"""What is said and drawn of the machine over a run."""
+"""What is printed and drawn of the machine over a run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LARGEST = 40_000
 """Characters of the section, in a page that may have two million."""
 
 
-def found(run: Run) -> MachineOverTime:
-    told = canary.of_run(run)
-    assert told is not None
-    return told
+def read_canary(run: Run) -> MachineOverTime:
+    over_time = canary.of_run(run)
+    assert over_time is not None
+    return over_time
 
 
 def of_blocks(*speeds: list[float]) -> MachineOverTime:
-    return found(run_of(judge(of_speeds(speeds))))
+    return read_canary(run_of(judge(of_speeds(speeds))))
 
 
 # --- what is found -----------------------------------------------------------------------------------------------
@@ -46,31 +46,32 @@ def test_a_run_without_a_canary_says_nothing() -> None:
 
 
 def test_the_range_is_that_of_all_readings_and_the_drift_that_of_the_blocks() -> None:
-    told = of_blocks([1.0] * 6, [0.5, 0.5, 0.5, 0.5, 0.5, 0.2], [0.8] * 6)
-    first = told.ranges[0]
+    over_time = of_blocks([1.0] * 6, [0.5, 0.5, 0.5, 0.5, 0.5, 0.2], [0.8] * 6)
+    first = over_time.ranges[0]
     assert first.name == "round trips"
     assert (first.least, first.most) == (20_000 * 0.2, 20_000 * 1.0)
     assert first.drift == pytest.approx(2.0)  # 1 against 0.5: one slow trial is no block
-    assert told.drift.drift == pytest.approx(2.0)
+    assert over_time.drift.drift == pytest.approx(2.0)
 
 
 def test_a_trial_stands_at_its_time_with_the_mean_of_its_readings() -> None:
-    told = found(run_of(judge([trial(1, 0, 1.0, 0.81), *(trial(1, number) for number in range(1, 6))])))
-    assert told.trials[0].speeds == pytest.approx((20_000 * 0.9, 900e6 * 0.9, 900e6 * 0.9))
-    times = [one.at_s for one in of_blocks([1.0] * 3, [1.0] * 3).trials]
+    over_time = read_canary(run_of(judge([trial(1, 0, 1.0, 0.81), *(trial(1, number) for number in range(1, 6))])))
+    assert over_time.trials[0].speeds == pytest.approx((20_000 * 0.9, 900e6 * 0.9, 900e6 * 0.9))
+    times = [point.at_s for point in of_blocks([1.0] * 3, [1.0] * 3).trials]
     assert times == pytest.approx([0, 2.7, 5.4, 8.1, 10.8, 13.5])
 
 
 def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
     cut_short = of_speeds([[1.0] * 2])
-    told = found(run_of([*judged, *(replace(one, block=2) for one in cut_short)]))
-    assert (told.struck, told.unjudged, told.unread) == (2, 2, 0)
-    said = " ".join(sentences(told))
+    over_time = read_canary(run_of([*judged, *(replace(attempt, block=2) for attempt in cut_short)]))
+    assert (over_time.struck, over_time.unjudged, over_time.unread) == (2, 2, 0)
+    printed = " ".join(sentences(over_time))
     assert (
-        "2 trials were retried, because the machine was faster or slower there than in the rest of the block." in said
+        "2 trials were retried, because the machine was faster or slower there than in the rest of the block."
+        in printed
     )
-    assert "2 trials of an unfinished block could not be judged." in said
+    assert "2 trials of an unfinished block could not be judged." in printed
 
 
 def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
@@ -78,9 +79,9 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     readings = trials[3].canary
     assert readings is not None
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
-    told = found(run_of(judge(trials)))
-    assert (told.struck, told.unread) == (0, 1)
-    assert "The canary could not be read at 1 trial." in sentences(told)
+    over_time = read_canary(run_of(judge(trials)))
+    assert (over_time.struck, over_time.unread) == (0, 1)
+    assert "The canary could not be read at 1 trial." in sentences(over_time)
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
@@ -107,24 +108,24 @@ def test_the_table_has_that_line() -> None:
 
 
 def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
-    said = sentences(of_blocks([1.0] * 6, [0.8] * 6))
-    assert said[0] == (
+    printed = sentences(of_blocks([1.0] * 6, [0.8] * 6))
+    assert printed[0] == (
         "Over the run: round trips 16.0k/s to 20.0k/s, median 16.0k/s; server's core 720M/s to 900M/s, median 720M/s; "
         "generator's core 720M/s to 900M/s, median 720M/s."
     )
-    assert said[1].startswith("From block to block the machine drifted by a factor of 1.25 (round trips:")
-    assert said[2] == "No trial was further than a factor of 1.5 from the median of its block."
+    assert printed[1].startswith("From block to block the machine drifted by a factor of 1.25 (round trips:")
+    assert printed[2] == "No trial was further than a factor of 1.5 from the median of its block."
 
 
 def test_where_it_was_only_counted_the_report_says_so() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
-    told = found(replace(run_of(judged), environment={"foreign_load": "count"}))
-    said = sentences(told)
+    over_time = read_canary(replace(run_of(judged), environment={"foreign_load": "count"}))
+    printed = sentences(over_time)
     assert (
         "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
-        in said
+        in printed
     )
-    assert not any("further than" in text for text in said)
+    assert not any("further than" in text for text in printed)
 
 
 # --- what is drawn -----------------------------------------------------------------------------------------------
@@ -149,24 +150,24 @@ def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None
 
 
 def test_every_trial_of_a_short_run_is_a_point() -> None:
-    told = of_blocks([1.0, 0.9, 1.1, 1.0, 1.0, 0.95])
-    assert [one.median for one in machine.points(told, 0)] == [one.speeds[0] for one in told.trials]
+    over_time = of_blocks([1.0, 0.9, 1.1, 1.0, 1.0, 0.95])
+    assert [point.median for point in machine.points(over_time, 0)] == [point.speeds[0] for point in over_time.trials]
 
 
 def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small() -> None:
     blocks = [[1.0 - 0.4 * (block / 500) + 0.01 * (trial % 5) for trial in range(10)] for block in range(500)]
     blocks[123][4] = 0.2
     blocks[321][7] = 2.6
-    told = of_blocks(*blocks)
-    assert len(told.trials) == 5000
-    assert told.struck == 4
+    over_time = of_blocks(*blocks)
+    assert len(over_time.trials) == 5000
+    assert over_time.struck == 4
     for number in range(3):
-        drawn = machine.points(told, number)
+        drawn = machine.points(over_time, number)
         assert len(drawn) <= machine.MOST_POINTS
-        assert min(one.least for one in drawn) == min(one.least[number] for one in told.trials)
-        assert max(one.most for one in drawn) == max(one.most[number] for one in told.trials)
-        assert 1 <= sum(one.struck for one in drawn) <= 4
-    view = machine.view(told)
+        assert min(point.least for point in drawn) == min(point.least[number] for point in over_time.trials)
+        assert max(point.most for point in drawn) == max(point.most[number] for point in over_time.trials)
+        assert 1 <= sum(point.struck for point in drawn) <= 4
+    view = machine.view(over_time)
     assert view is not None
     assert "A point is the median of 63 trials" in view.note
     assert "where one block in 25 begins" in view.note

@@ -56,8 +56,8 @@ def draw(seed: int) -> Drawn:
         machine = wander + _slump(random, len(cells) + 1)
         seen = [reading(math.exp(log + random.normal(0, CANARY_NOISE))) for log in machine]
         for position, (name, level) in enumerate(cells):
-            one = trial(block, position, seen[position], seen[position + 1], contestant=str(name))
-            trials.append(replace(one, levels={"connections": str(level)}))
+            attempt = trial(block, position, seen[position], seen[position + 1], contestant=str(name))
+            trials.append(replace(attempt, levels={"connections": str(level)}))
             speed = (machine[position] + machine[position + 1]) / 2 + random.normal(0, NOISE)
             figures[block, position] = TRUE[str(name)] * math.exp(speed)
     return Drawn(trials, figures)
@@ -74,12 +74,14 @@ def _slump(random: np.random.Generator, readings: int) -> stats.Floats:
 
 def compared(drawn: Drawn, trials: Sequence[Trial]) -> dict[tuple[str, str], Comparison]:
     samples: dict[str, dict[stats.Cell, float]] = {name: {} for name in TRUE}
-    for one in trials:
-        if one.status == "valid":
-            samples[one.contestant][one.block, str(one.levels["connections"])] = drawn.figures[one.block, one.position]
+    for attempt in trials:
+        if attempt.status == "valid":
+            samples[attempt.contestant][attempt.block, str(attempt.levels["connections"])] = drawn.figures[
+                attempt.block, attempt.position
+            ]
     given: Mapping[str, Samples] = samples
     raw = [stats.compare(first, second, given) for first, second in itertools.combinations(TRUE, 2)]
-    return {(one.a, one.b): one for one in stats.corrected(raw, stats.LEVEL)}
+    return {(comparison.a, comparison.b): comparison for comparison in stats.corrected(raw, stats.LEVEL)}
 
 
 @cache
@@ -92,44 +94,44 @@ def without_audit() -> list[dict[tuple[str, str], Comparison]]:
     return [compared(drawn, drawn.trials) for drawn in map(draw, range(RUNS))]
 
 
-def error(found: Sequence[dict[tuple[str, str], Comparison]]) -> float:
+def error(runs: Sequence[dict[tuple[str, str], Comparison]]) -> float:
     """Of the ratio of a to b, as a root mean square over runs; of its logarithm."""
-    return math.sqrt(fmean(math.log(one["a", "b"].ratio / RATIO) ** 2 for one in found))
+    return math.sqrt(fmean(math.log(comparisons["a", "b"].ratio / RATIO) ** 2 for comparisons in runs))
 
 
 def test_the_machine_does_drift_by_a_factor_of_two() -> None:
     for seed in range(5):
         drawn = draw(seed)
-        of_b = [drawn.figures[one.block, one.position] for one in drawn.trials if one.contestant == "b"]
+        of_b = [drawn.figures[attempt.block, attempt.position] for attempt in drawn.trials if attempt.contestant == "b"]
         assert max(of_b) / min(of_b) > 1.8
 
 
 def test_a_difference_is_found_and_its_ratio_is_true() -> None:
-    enough = [one["a", "b"] for one in with_audit() if one["a", "b"].decidable]
+    enough = [comparisons["a", "b"] for comparisons in with_audit() if comparisons["a", "b"].decidable]
     assert len(enough) >= RUNS - 2
-    assert all(one.different for one in enough)
-    ratios = [one["a", "b"].ratio for one in with_audit()]
+    assert all(comparison.different for comparison in enough)
+    ratios = [comparisons["a", "b"].ratio for comparisons in with_audit()]
     assert median(ratios) == pytest.approx(RATIO, rel=0.015)
     assert error(with_audit()) < 0.04
-    covered = [span.low <= RATIO <= span.high for one in enough if (span := one.interval) is not None]
+    covered = [span.low <= RATIO <= span.high for comparison in enough if (span := comparison.interval) is not None]
     assert sum(covered) >= 0.85 * RUNS
 
 
 def test_a_tie_stays_a_tie() -> None:
     """Told apart by chance: at most one in twenty of the runs, and so no more than five of forty."""
-    assert sum(one["b", "c"].different for one in with_audit()) <= 5
+    assert sum(comparisons["b", "c"].different for comparisons in with_audit()) <= 5
 
 
 def test_without_the_audit_the_same_runs_are_further_from_the_truth() -> None:
     assert error(without_audit()) > 2 * error(with_audit())
-    assert not all(one["a", "b"].different for one in without_audit())
+    assert not all(comparisons["a", "b"].different for comparisons in without_audit())
 
 
 def test_no_contestant_is_struck_out_more_than_another() -> None:
     struck = dict.fromkeys(TRUE, 0)
     for drawn in map(draw, range(RUNS)):
-        for one in judge(drawn.trials):
-            struck[one.contestant] += one.status == "struck_out"
+        for attempt in judge(drawn.trials):
+            struck[attempt.contestant] += attempt.status == "struck_out"
     whole = sum(struck.values())
     assert 0.02 * RUNS * BLOCKS * 9 < whole < 0.2 * RUNS * BLOCKS * 9
     for count in struck.values():

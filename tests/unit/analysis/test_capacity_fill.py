@@ -95,35 +95,35 @@ def scenario(run: Run) -> ScenarioFindings:
 
 
 def test_contestants_are_ranked_by_their_capacity_and_told_apart() -> None:
-    found = scenario(experiment_run())
-    assert [one.contestant for one in found.standings] == ["fast", "middle", "slow"]
-    assert (found.verdict, answer(found).headline, found.better) == ("winner", "fast", "higher")
+    findings = scenario(experiment_run())
+    assert [standing.contestant for standing in findings.standings] == ["fast", "middle", "slow"]
+    assert (findings.verdict, answer(findings).headline, findings.better) == ("winner", "fast", "higher")
     assert (
         "Take fast: it has the highest capacity under p99<5ms (open loop at the offered rates, constant arrivals)"
-        in answer(found).sentence
+        in answer(findings).sentence
     )
-    for one in found.standings:
-        assert one.value == pytest.approx(truth_hz(one.contestant), rel=0.12)
-    assert {one.pairs for one in found.comparisons} == {9}
-    assert all(one.different for one in found.comparisons)
+    for standing in findings.standings:
+        assert standing.value == pytest.approx(truth_hz(standing.contestant), rel=0.12)
+    assert {comparison.pairs for comparison in findings.comparisons} == {9}
+    assert all(comparison.different for comparison in findings.comparisons)
 
 
 def test_two_that_do_not_differ_are_equal_within_a_bound() -> None:
-    one = experiment_run(("fast",))
-    twin = tuple(replace(each, contestant="twin") for each in experiment_run(("fast",)).trials)
-    found = scenario(replace(one, trials=(*one.trials, *twin)))
-    assert found.verdict == "equal"
-    assert set(found.decision.taken) == {"fast", "twin"}
-    assert found.decision.within is not None
-    assert found.decision.within <= 1.05
+    run = experiment_run(("fast",))
+    twin = tuple(replace(attempt, contestant="twin") for attempt in experiment_run(("fast",)).trials)
+    findings = scenario(replace(run, trials=(*run.trials, *twin)))
+    assert findings.verdict == "equal"
+    assert set(findings.decision.taken) == {"fast", "twin"}
+    assert findings.decision.within is not None
+    assert findings.decision.within <= 1.05
 
 
 def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
-    found = scenario(experiment_run(("strong", "fast", "weak")))
-    bounds = [(one.contestant, one.bound) for one in found.standings]
+    findings = scenario(experiment_run(("strong", "fast", "weak")))
+    bounds = [(standing.contestant, standing.bound) for standing in findings.standings]
     assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]
-    assert [found.standings[0].value, found.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
-    text = " ".join(caveats(found))
+    assert [findings.standings[0].value, findings.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
+    text = " ".join(caveats(findings))
     assert "strong met it at every rate in 9 of 9 blocks: its capacity is the highest rate or more" in text
     assert "weak met it at no rate in 9 of 9 blocks: its capacity is below the lowest rate" in text
 
@@ -131,84 +131,88 @@ def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
 def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
     run = experiment_run(("fast", "slow"))
 
-    def spoilt(one: Trial) -> Trial:
-        if (one.contestant, one.block) != ("fast", 3) or one.levels["rate"] != RATES[0]:
-            return one
-        assert one.load is not None
-        return trial(one.contestant, one.block, one.position, one.load, "foreign_load")
+    def spoilt(attempt: Trial) -> Trial:
+        if (attempt.contestant, attempt.block) != ("fast", 3) or attempt.levels["rate"] != RATES[0]:
+            return attempt
+        assert attempt.load is not None
+        return trial(attempt.contestant, attempt.block, attempt.position, attempt.load, "foreign_load")
 
     before, after = scenario(run), scenario(replace(run, trials=tuple(map(spoilt, run.trials))))
-    assert [one.value for one in after.standings] == [one.value for one in before.standings]
+    assert [standing.value for standing in after.standings] == [standing.value for standing in before.standings]
     assert (before.standings[0].missing, after.standings[0].missing) == (0, 1)
 
 
 def test_an_overload_that_was_struck_out_still_bounds_the_capacity() -> None:
     run = experiment_run(("fast", "slow"))
 
-    def struck(one: Trial) -> Trial:
-        assert one.load is not None
-        beyond = float(one.levels["rate"]) > 20_000
-        return trial(one.contestant, one.block, one.position, one.load, "verification") if beyond else one
+    def struck(attempt: Trial) -> Trial:
+        assert attempt.load is not None
+        beyond = float(attempt.levels["rate"]) > 20_000
+        return (
+            trial(attempt.contestant, attempt.block, attempt.position, attempt.load, "verification")
+            if beyond
+            else attempt
+        )
 
-    found = scenario(replace(run, trials=tuple(map(struck, run.trials))))
-    assert [one.bound for one in found.standings] == ["", ""]
-    assert found.standings[0].missing == 0
+    findings = scenario(replace(run, trials=tuple(map(struck, run.trials))))
+    assert [standing.bound for standing in findings.standings] == ["", ""]
+    assert findings.standings[0].missing == 0
 
 
 def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> None:
-    found = scenario(experiment_run(("fast", "slow"), blocks=2))
-    assert found.verdict == "not_enough_blocks"
-    assert "shares 2 blocks with a rival, and 5 are needed" in answer(found).sentence
+    findings = scenario(experiment_run(("fast", "slow"), blocks=2))
+    assert findings.verdict == "not_enough_blocks"
+    assert "shares 2 blocks with a rival, and 5 are needed" in answer(findings).sentence
 
 
 # --- one search -------------------------------------------------------------------------------------------------------
 
 
 def test_a_stored_search_gives_its_answer_again() -> None:
-    found = scenario(search_run())
-    assert found.capacity is not None
-    assert answer(found).sentence == searched(found.capacity)
+    findings = scenario(search_run())
+    assert findings.capacity is not None
+    assert answer(findings).sentence == searched(findings.capacity)
     numbers = re.fullmatch(
         r"fast meets p99 < 5 ms up to ([\d,]+) messages/s \(held in 3 of 3 trials\); at ([\d,]+) it failed in 3 of 3 "
         r"trials\.",
-        answer(found).sentence,
+        answer(findings).sentence,
     )
     assert numbers
-    low, high = (float(one.replace(",", "")) for one in numbers.groups())
+    low, high = (float(figure.replace(",", "")) for figure in numbers.groups())
     assert low < truth_hz("fast") <= high
-    (standing,) = found.standings
+    (standing,) = findings.standings
     assert standing.value == pytest.approx(low)
     assert standing.bound == ""
 
 
 def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
     run = search_run()
-    found = scenario(replace(run, trials=run.trials[:5], finished_at=None))
-    assert found.capacity is not None
-    assert (answer(found).sentence, found.standings) == (
+    findings = scenario(replace(run, trials=run.trials[:5], finished_at=None))
+    assert findings.capacity is not None
+    assert (answer(findings).sentence, findings.standings) == (
         "The search for the capacity of fast did not finish.",
         (),
     )
 
 
 def test_a_search_that_nothing_passes_has_no_capacity() -> None:
-    found = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
-    assert found.standings == ()
-    assert "weak does not meet p99 < 1 µs at 50 messages/s, the lowest rate to be tried" in answer(found).sentence
+    findings = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
+    assert findings.standings == ()
+    assert "weak does not meet p99 < 1 µs at 50 messages/s, the lowest rate to be tried" in answer(findings).sentence
 
 
 def test_a_generator_at_its_limit_gives_no_capacity() -> None:
-    found = scenario(search_run("fast", PLAN, "generator"))
-    assert found.standings == ()
-    assert answer(found).sentence.startswith(
+    findings = scenario(search_run("fast", PLAN, "generator"))
+    assert findings.standings == ()
+    assert answer(findings).sentence.startswith(
         "limited by the generator, which was at its limit at 50 messages/s: it is unknown"
     )
 
 
 def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:
-    found = scenario(search_run()).capacity
-    assert found is not None
-    (curve,) = found.curves
+    result = scenario(search_run()).capacity
+    assert result is not None
+    (curve,) = result.curves
     assert [point.rate_hz for point in curve.points] == sorted(point.rate_hz for point in curve.points)
     below, above = curve.points[0], curve.points[-1]
     assert (below.held, below.failed, below.silent, below.whys) == (1, 0, 0, ())
@@ -225,10 +229,10 @@ def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:
 def test_an_experiment_of_another_metric_has_no_capacity() -> None:
     run = experiment_run(("fast", "slow"))
     throughput = replace(run.experiment.scenarios[0], metric="throughput", slo="")
-    other = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
-    assert scenario(other).capacity is None
-    assert fill.bound(part_of(other, throughput), "fast") == ""
-    assert scenario(other).ranked_levels == len(RATES)
+    changed = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
+    assert scenario(changed).capacity is None
+    assert fill.bound(part_of(changed, throughput), "fast") == ""
+    assert scenario(changed).ranked_levels == len(RATES)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -265,7 +269,8 @@ def test_the_report_of_all_has_one_panel_with_everybody() -> None:
 def test_a_report_of_trials_without_any_figure_can_be_written() -> None:
     run = search_run()
     silent = tuple(
-        replace(one, status="failed", reason="it died", load=None, audits=()) for one in run.trials[: len(RATES)]
+        replace(attempt, status="failed", reason="it died", load=None, audits=())
+        for attempt in run.trials[: len(RATES)]
     )
     page = body(replace(run, trials=silent))
     assert "it died" in page

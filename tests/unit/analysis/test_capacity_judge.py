@@ -1,4 +1,4 @@
-"""What a trial says of an objective: who is to blame decides whether it is a witness."""
+"""What a trial says of an objective: the cause of a failure decides whether the trial counts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def trial(result: LoadResult | None, *failed: str, status: Status = "valid", rea
     )
 
 
-def outcome(of: Trial) -> Verdict:
-    return judge(of, OBJECTIVE, OPEN)
+def outcome(attempt: Trial) -> Verdict:
+    return judge(attempt, OBJECTIVE, OPEN)
 
 
 def so_it_was(audit: str) -> FailedAudits:
@@ -84,17 +84,19 @@ def test_what_the_generator_did_is_no_fault_of_the_server(audit: str) -> None:
 
 
 def test_answers_that_were_held_up_in_the_warm_up_are_not_the_generators_fault() -> None:
-    one = load()
-    late = msgspec.structs.replace(one, requests=msgspec.structs.replace(one.requests, completed=RATE * 2 + 500))
+    result = load()
+    late = msgspec.structs.replace(result, requests=msgspec.structs.replace(result.requests, completed=RATE * 2 + 500))
     assert outcome(trial(late, "achieved_rate"))[0] == "disturbed"
 
 
 def test_a_server_that_answers_nothing_is_not_blamed_on_the_generator() -> None:
-    one = load()
-    none = msgspec.structs.replace(one.latency.response_ns, count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0)
-    requests = msgspec.structs.replace(one.requests, completed=0, per_second=0.0)
+    result = load()
+    no_responses = msgspec.structs.replace(
+        result.latency.response_ns, count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0
+    )
+    requests = msgspec.structs.replace(result.requests, completed=0, per_second=0.0)
     mute = msgspec.structs.replace(
-        one, requests=requests, latency=msgspec.structs.replace(one.latency, response_ns=none)
+        result, requests=requests, latency=msgspec.structs.replace(result.latency, response_ns=no_responses)
     )
     assert outcome(trial(mute, "generator")) == ("failed", Overload(0, RATE))
     few = msgspec.structs.replace(mute, plan=msgspec.structs.replace(mute.plan, rate_hz=5.0))
@@ -102,8 +104,10 @@ def test_a_server_that_answers_nothing_is_not_blamed_on_the_generator() -> None:
 
 
 def test_a_server_that_closes_every_connection_fails_and_no_generator() -> None:
-    one = load(completed_share=0.1)
-    closed = msgspec.structs.replace(one, errors=one.errors | {"closed_by_server": one.connections.established})
+    result = load(completed_share=0.1)
+    closed = msgspec.structs.replace(
+        result, errors=result.errors | {"closed_by_server": result.connections.established}
+    )
     assert outcome(trial(closed, "achieved_rate", "connections")) == ("failed", so_it_was("connections"))
 
 
@@ -122,10 +126,10 @@ def test_a_trial_without_figures_is_no_witness_and_says_why(status: Status) -> N
 
 
 def over_udp(share: float) -> LoadResult:
-    one = load()
-    counts = msgspec.structs.replace(one.messages, expected=20_000, lost=round(20_000 * share))
-    plan = msgspec.structs.replace(one.plan, url="udp://127.0.0.1:7000")
-    return msgspec.structs.replace(one, messages=counts, plan=plan)
+    result = load()
+    counts = msgspec.structs.replace(result.messages, expected=20_000, lost=round(20_000 * share))
+    plan = msgspec.structs.replace(result.plan, url="udp://127.0.0.1:7000")
+    return msgspec.structs.replace(result, messages=counts, plan=plan)
 
 
 def test_loss_that_nobody_speaks_of_has_the_bound_of_the_scenario() -> None:

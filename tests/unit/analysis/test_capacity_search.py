@@ -41,14 +41,14 @@ def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> Server:
 
 def search(server: Server, seed: int = 1, plan: CapacityPlan = PLAN) -> tuple[Answer, list[tuple[float, Outcome]]]:
     """The answer, and every trial on the way."""
-    random, one, trials = np.random.default_rng(seed), Search(plan), []
-    while (rate := one.next_rate()) is not None:
+    random, progress, trials = np.random.default_rng(seed), Search(plan), []
+    while (rate := progress.next_rate()) is not None:
         assert plan.least_hz <= rate <= plan.most_hz
         trials.append((rate, server(rate, random)))
-        one.tell(trials[-1][1])
+        progress.tell(trials[-1][1])
         assert len(trials) < 500, "the search does not end"
-    assert one.answer is not None
-    return one.answer, trials
+    assert progress.answer is not None
+    return progress.answer, trials
 
 
 @pytest.mark.parametrize("service_hz", [1_500.0, 7_000.0, 42_000.0, 650_000.0])
@@ -127,7 +127,7 @@ def test_trials_at_the_boundary_alternate_between_the_two_rates() -> None:
     assert answer.fails
     last = [rate for rate, _ in trials[-5:]]
     assert set(last) == {answer.holds.rate_hz, answer.fails.rate_hz}
-    assert all(one != other for one, other in itertools.pairwise(last))
+    assert all(rate != following for rate, following in itertools.pairwise(last))
 
 
 def test_an_objective_that_nothing_meets_is_said_to_be_met_by_nothing() -> None:

@@ -161,11 +161,11 @@ def but_at_1000(coroutines: float, lock: float, there: float) -> Truth:
     return truth
 
 
-def growing(coroutines: float, others: float, *, from_coroutines: float = 1.0) -> Truth:
+def growing(coroutines: float, rest: float, *, from_coroutines: float = 1.0) -> Truth:
     """How many times the figure at 10 connections that at 1000 is; the others have a million there."""
 
     def truth(name: str, levels: Levels) -> float:
-        first, growth = (from_coroutines, coroutines) if name == COROUTINES else (1.0, others)
+        first, growth = (from_coroutines, coroutines) if name == COROUTINES else (1.0, rest)
         return 1e6 * first * (growth if levels["connections"] == 1000 else 1.0)
 
     return truth
@@ -187,7 +187,7 @@ CASES = {
     "trend of shares": (TREND_OF_SHARES, "lost", by_connections(0, 0.01, 0.2), by_connections(0.2, 0.1, 0)),
     "flat": (FLAT, "p50", by_connections(1e6, 1.2e6, 8e5), by_connections(1e6, 1.2e6, 2e6)),
     "flat shares": (FLAT_SHARES, "connected", by_connections(0.9, 0.85, 0.95), by_connections(0.9, 0.85, 0.5)),
-    # Whoever is the largest at the end need not have grown most.
+    # The largest at the end need not have grown most.
     "order of growth": (GROWS_MOST, "p99", growing(3, 2, from_coroutines=0.1), growing(2, 3, from_coroutines=10)),
     "ratio of ratios": (GAINS_MORE, "throughput", growing(9, 3, from_coroutines=0.1), growing(3, 3)),
     "bound": (BOUND, "mean", by_name(lock=20e9), by_name(lock=1e9)),
@@ -217,42 +217,42 @@ ON_THE_THRESHOLD = {
 @pytest.mark.parametrize("case", CASES)
 def test_data_that_agrees_confirms(case: str) -> None:
     tests, metric, agrees, _ = CASES[case]
-    one = judged(made(tests, metric, agrees))
-    assert (one.verdict, one.lacking, one.open_checks) == ("confirmed", None, ())
-    assert all(check.interval is not None for check in one.checks)
+    claim = judged(made(tests, metric, agrees))
+    assert (claim.verdict, claim.lacking, claim.open_checks) == ("confirmed", None, ())
+    assert all(check.interval is not None for check in claim.checks)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_data_that_disagrees_refutes(case: str) -> None:
     tests, metric, _, disagrees = CASES[case]
-    one = judged(made(tests, metric, disagrees))
-    assert (one.verdict, one.lacking) == ("refuted", None)
-    assert one.decisive is not None
-    assert one.decisive.outcome == "fails"
+    claim = judged(made(tests, metric, disagrees))
+    assert (claim.verdict, claim.lacking) == ("refuted", None)
+    assert claim.decisive is not None
+    assert claim.decisive.outcome == "fails"
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_data_on_the_threshold_decides_nothing(case: str) -> None:
     tests, metric, _, _ = CASES[case]
-    one = judged(made(tests, metric, ON_THE_THRESHOLD[case]))
-    assert one.verdict == "undecided"
-    assert one.open_checks[0].why_open == "near"
+    claim = judged(made(tests, metric, ON_THE_THRESHOLD[case]))
+    assert claim.verdict == "undecided"
+    assert claim.open_checks[0].why_open == "near"
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("which", [2, 3])
 def test_few_blocks_decide_nothing(case: str, which: int) -> None:
     tests, metric, *truths = CASES[case]
-    one = judged(made(tests, metric, truths[which - 2], blocks=4))
-    assert one.verdict == "undecided"
-    assert one.open_checks[0].why_open in ("few_blocks", "unproven")
+    claim = judged(made(tests, metric, truths[which - 2], blocks=4))
+    assert claim.verdict == "undecided"
+    assert claim.open_checks[0].why_open in ("few_blocks", "unproven")
 
 
 def test_four_blocks_give_no_verdict_however_many_cells_agree() -> None:
-    one = judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=4))
-    assert one.checks[0].interval is None
-    assert (one.verdict, one.checks[0].pairs) == ("undecided", 24)
-    assert (one.checks[0].why_open, one.checks[0].blocks) == ("few_blocks", 4)
+    claim = judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=4))
+    assert claim.checks[0].interval is None
+    assert (claim.verdict, claim.checks[0].pairs) == ("undecided", 24)
+    assert (claim.checks[0].why_open, claim.checks[0].blocks) == ("few_blocks", 4)
     assert judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=5)).verdict == "confirmed"
 
 
@@ -264,7 +264,7 @@ def test_code_has_no_spread_and_is_judged_from_any_number_of_blocks() -> None:
 def test_the_code_of_clients_is_judged_where_the_cells_name_clients() -> None:
     run = made(FLAT_CODE, "lines", by_name(coroutines=100, lock=500), blocks=1)
     both = f'[scenario.factors]\nclient = ["{COROUTINES}", "{LOCK}"]'
-    asked = experiment.parse(text(CODE_OF_CLIENTS).replace("[scenario.factors]", both), "made", "made.toml")
+    across_clients = experiment.parse(text(CODE_OF_CLIENTS).replace("[scenario.factors]", both), "made", "made.toml")
     sizes = {COROUTINES: 100, LOCK: 110}
     clients = [
         About(
@@ -272,12 +272,12 @@ def test_the_code_of_clients_is_judged_where_the_cells_name_clients() -> None:
         )
         for name, lines in sizes.items()
     ]
-    with_clients = replace(run, experiment=asked, about=(*run.about, *clients))
-    one = judged(with_clients)
-    assert one.verdict == "confirmed"
-    assert one.checks[0].figures == pytest.approx((110, 100))
-    one = judged(replace(with_clients, about=run.about))
-    assert (one.verdict, one.lacking) == ("not_testable", NotCounted(LOCK, None))
+    with_clients = replace(run, experiment=across_clients, about=(*run.about, *clients))
+    claim = judged(with_clients)
+    assert claim.verdict == "confirmed"
+    assert claim.checks[0].figures == pytest.approx((110, 100))
+    claim = judged(replace(with_clients, about=run.about))
+    assert (claim.verdict, claim.lacking) == ("not_testable", NotCounted(LOCK, None))
 
 
 def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None:
@@ -286,12 +286,12 @@ def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None
     assert judged(run).verdict == "refuted"
     size = CodeSize(files=1, lines=60, functions=1, complexity=1, complexity_max=1)
     shared = About(kind="shared", name="servers/_shared/epoll", code=size)
-    about = [replace(one, family=(shared.name,)) if one.name == COROUTINES else one for one in run.about]
-    one = judged(replace(run, about=(*about, shared)))
-    assert one.verdict == "confirmed"
-    assert one.checks[0].figures == pytest.approx((100, 100))
-    one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
-    assert (one.verdict, one.lacking) == ("not_testable", NotCounted("servers/_shared/epoll", "no source files"))
+    about = [replace(entry, family=(shared.name,)) if entry.name == COROUTINES else entry for entry in run.about]
+    claim = judged(replace(run, about=(*about, shared)))
+    assert claim.verdict == "confirmed"
+    assert claim.checks[0].figures == pytest.approx((100, 100))
+    claim = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
+    assert (claim.verdict, claim.lacking) == ("not_testable", NotCounted("servers/_shared/epoll", "no source files"))
 
 
 # --- what is compared --------------------------------------------------------------------------------------------
@@ -348,12 +348,12 @@ def test_every_metric_is_read_from_where_it_is_stored(metric: str) -> None:
 
 
 def test_in_every_cell_means_each_by_itself() -> None:
-    one = judged(made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100)))
-    assert len(one.checks) == 6
-    assert [check.outcome for check in one.checks] == ["holds"] * 4 + ["fails"] * 2
-    assert one.checks[0].step.a.at == {"contestant": (COROUTINES,), "connections": (10,), "both.nodelay": ("on",)}
-    assert one.checks[0].step.b is not None
-    assert one.checks[0].step.b.at == {**one.checks[0].step.a.at, "contestant": (LOCK,)}
+    claim = judged(made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100)))
+    assert len(claim.checks) == 6
+    assert [check.outcome for check in claim.checks] == ["holds"] * 4 + ["fails"] * 2
+    assert claim.checks[0].step.a.at == {"contestant": (COROUTINES,), "connections": (10,), "both.nodelay": ("on",)}
+    assert claim.checks[0].step.b is not None
+    assert claim.checks[0].step.b.at == {**claim.checks[0].step.a.at, "contestant": (LOCK,)}
     (together,) = judged(made(FASTER, "throughput", but_at_1000(300, 100, 100))).checks
     assert together.effect == pytest.approx(9 ** (1 / 3), rel=0.02)
 
@@ -388,19 +388,19 @@ def test_a_refutation_is_corrected_for_the_number_of_comparisons_and_a_confirmat
 
     run = made(EVERYWHERE, "throughput", but_at_1000(400, 100, 400), blocks=6, noise=noise)
     assert judged(run).verdict == "confirmed"
-    one = judged(made(EVERYWHERE, "throughput", but_at_1000(400, 100, 100), blocks=6, noise=noise))
-    assert one.verdict == "undecided"
-    assert {check.why_open for check in one.open_checks} == {"unproven"}
-    assert all(check.blocks_to_decide is not None and check.blocks_to_decide > 6 for check in one.open_checks)
-    assert all(check.p_corrected == pytest.approx(6 * check.p) for check in one.checks)
-    assert [check.p for check in one.checks] == pytest.approx([0.027] * 6, abs=0.001)
+    claim = judged(made(EVERYWHERE, "throughput", but_at_1000(400, 100, 100), blocks=6, noise=noise))
+    assert claim.verdict == "undecided"
+    assert {check.why_open for check in claim.open_checks} == {"unproven"}
+    assert all(check.blocks_to_decide is not None and check.blocks_to_decide > 6 for check in claim.open_checks)
+    assert all(check.p_corrected == pytest.approx(6 * check.p) for check in claim.checks)
+    assert [check.p for check in claim.checks] == pytest.approx([0.027] * 6, abs=0.001)
 
 
 def test_a_figure_of_zero_has_no_ratio_and_decides_nothing() -> None:
-    one = judged(made(TREND, "switches", by_connections(0, 1, 2)))
-    assert one.verdict == "undecided"
-    assert one.open_checks[0].why_open == "zero"
-    assert one.open_checks[0].figures == ()
+    claim = judged(made(TREND, "switches", by_connections(0, 1, 2)))
+    assert claim.verdict == "undecided"
+    assert claim.open_checks[0].why_open == "zero"
+    assert claim.open_checks[0].figures == ()
 
 
 # --- not testable ------------------------------------------------------------------------------------------------
@@ -419,10 +419,10 @@ def with_status(run: Run, names: tuple[str, ...], status: str, reason: str) -> R
 
 def test_a_missing_contestant_is_not_testable_with_its_reason() -> None:
     run = with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "skipped", "Folly not found: see its README")
-    one = judged(run)
-    assert one.verdict == "not_testable"
-    assert one.lacking == Skipped(LOCK, "Folly not found: see its README")
-    assert one.beside is None
+    claim = judged(run)
+    assert claim.verdict == "not_testable"
+    assert claim.lacking == Skipped(LOCK, "Folly not found: see its README")
+    assert claim.beside is None
 
 
 def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
@@ -433,9 +433,9 @@ def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
         else trial
         for trial in run.trials
     ]
-    one = judged(replace(run, trials=tuple(trials)))
-    assert (one.verdict, one.checks[0].pairs) == ("confirmed", 32)
-    assert one.checks[0].effect == pytest.approx(3, rel=0.02)
+    claim = judged(replace(run, trials=tuple(trials)))
+    assert (claim.verdict, claim.checks[0].pairs) == ("confirmed", 32)
+    assert claim.checks[0].effect == pytest.approx(3, rel=0.02)
 
 
 BEHIND = (
@@ -445,16 +445,18 @@ BEHIND = (
 """What the generator says where it was asked for too much: what it gave up on is lost as well."""
 
 
-def behind(run: Run, names: Collection[str], at: Collection[int] = (1000,)) -> Run:
-    """The run as an open loop, in whose cells with so many connections the generator fell behind beside these."""
-    scenarios = tuple(replace(one, arrivals="constant", rate_per_connection=1000.0) for one in run.experiment.scenarios)
+def behind(run: Run, names: Collection[str], connections: Collection[int] = (1000,)) -> Run:
+    """The run as an open loop: at so many connections the generator fell behind beside these contestants."""
+    scenarios = tuple(
+        replace(scenario, arrivals="constant", rate_per_connection=1000.0) for scenario in run.experiment.scenarios
+    )
     trials = [
         replace(trial, load=trial.load and replace(trial.load, plan=replace(trial.load.plan, rate_hz=1e5)))
         for trial in run.trials
     ]
     trials = [
         replace(trial, status="struck_out", reason="achieved_rate", audits=BEHIND)
-        if trial.contestant in names and trial.levels["connections"] in at
+        if trial.contestant in names and trial.levels["connections"] in connections
         else trial
         for trial in trials
     ]
@@ -465,48 +467,48 @@ def behind(run: Run, names: Collection[str], at: Collection[int] = (1000,)) -> R
 def test_what_the_generator_could_not_offer_refutes_nothing_and_is_told() -> None:
     run = made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100))
     assert judged(run).verdict == "refuted"
-    one = judged(behind(run, (LOCK,)))
-    assert (one.verdict, len(one.checks)) == ("confirmed", 4)
-    assert words.left_out(one).startswith("left out: the generator could not offer the rate at 1000 connections, ")
+    claim = judged(behind(run, (LOCK,)))
+    assert (claim.verdict, len(claim.checks)) == ("confirmed", 4)
+    assert words.left_out(claim).startswith("left out: the generator could not offer the rate at 1000 connections, ")
     assert words.left_out(judged(run)) == ""
     assert judged(behind(made(EVERYWHERE, "throughput", but_at_1000(100, 100, 300)), (LOCK,))).verdict == "refuted"
 
 
 def test_a_claim_of_which_the_generator_could_offer_nothing_is_not_testable() -> None:
     run = behind(made(EVERYWHERE, "throughput", FASTER_IS_TRUE), (LOCK,), (10, 100, 1000))
-    one = judged(run)
-    assert one.verdict == "not_testable"
-    assert words.reason(one).startswith("the generator could not offer the rate at ")
+    claim = judged(run)
+    assert claim.verdict == "not_testable"
+    assert words.reason(claim).startswith("the generator could not offer the rate at ")
 
 
 def test_an_overload_is_a_rate_not_achieved_and_one_of_the_generator_is_not_the_servers() -> None:
-    claim = BOUND_OF_SHARES.replace("connected", "achieved").replace("0.5", "0.99")
-    run = made(claim, "achieved", by_name(lock=0.4, coroutines=1, snapshot=1))
+    claim_text = BOUND_OF_SHARES.replace("connected", "achieved").replace("0.5", "0.99")
+    run = made(claim_text, "achieved", by_name(lock=0.4, coroutines=1, snapshot=1))
     lost = Audit(name="verification", passed=False, detail="lost 100 of 1000")
-    overloaded = [replace(one, audits=(lost,)) if one.contestant == LOCK else one for one in run.trials]
+    overloaded = [replace(trial, audits=(lost,)) if trial.contestant == LOCK else trial for trial in run.trials]
     assert judged(outcomes.judged(replace(run, trials=tuple(overloaded)))).verdict == "confirmed"
     assert judged(behind(run, (LOCK,))).verdict == "confirmed", "beside the others it offered that rate"
     assert judged(behind(run, (COROUTINES, LOCK, SNAPSHOT))).verdict == "not_testable"
 
 
 def test_trials_that_failed_leave_a_claim_undecided() -> None:
-    one = judged(with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "failed", "it ended"))
-    assert one.verdict == "undecided"
-    assert one.open_checks[0].why_open == "no_figures"
+    claim = judged(with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "failed", "it ended"))
+    assert claim.verdict == "undecided"
+    assert claim.open_checks[0].why_open == "no_figures"
 
 
 def test_who_was_left_out_of_the_run_is_not_testable() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
-    one = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
-    assert (one.verdict, one.lacking) == ("not_testable", NotPlanned(LOCK))
+    claim = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
+    assert (claim.verdict, claim.lacking) == ("not_testable", NotPlanned(LOCK))
 
 
-def limited(run: Run, names: Collection[str] = NAMES, at: Collection[int] = (10, 100, 1000)) -> Run:
+def limited(run: Run, names: Collection[str] = NAMES, connections: Collection[int] = (10, 100, 1000)) -> Run:
     """The run with the generator at its limit beside these contestants at so many connections."""
     busy = Audit(name="generator", passed=False, detail="the busiest thread used 99% of a core")
 
     def change(trial: Trial) -> Trial:
-        if trial.contestant not in names or trial.levels["connections"] not in at or trial.load is None:
+        if trial.contestant not in names or trial.levels["connections"] not in connections or trial.load is None:
             return trial
         load = trial.load
         thread = GeneratorThread(cpu_user_s=0.99 * load.plan.duration_s, cpu_system_s=0.0, spun_s=0.0)
@@ -578,21 +580,23 @@ def test_a_bound_decides_what_it_can(
 ) -> None:
     test = FASTER.replace("throughput", metric).replace("above = 2", claimed)
     run = made(test, metric, by_name(coroutines=seen * 1e6, lock=1e6, snapshot=1e6))
-    one = judged(limited(run, beside))
-    assert one.verdict == verdict
+    claim = judged(limited(run, beside))
+    assert claim.verdict == verdict
     if verdict == "not_testable":
-        assert one.lacking == GeneratorAtLimit(LOCK if COROUTINES not in beside else COROUTINES)
+        assert claim.lacking == GeneratorAtLimit(LOCK if COROUTINES not in beside else COROUTINES)
 
 
 def test_one_bound_among_the_levels_makes_the_comparison_one() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
-    one = judged(limited(run, (COROUTINES,), (10,)))
-    assert (one.verdict, one.checks[0].limit, one.checks[0].pairs) == ("confirmed", "at_least", 48)
-    assert words.shown(one.checks[0]).startswith("at least ×3.0")  # noqa: RUF001
-    one = judged(limited(run, (LOCK,), (10,)))
-    assert (one.verdict, one.checks[0].limit, one.checks[0].why_open) == ("not_testable", "at_most", "bound")
-    one = judged(limited(run, NAMES, (10,)))
-    assert (one.verdict, one.checks[0].limit, one.checks[0].pairs) == ("confirmed", None, 32), "they say nothing there"
+    claim = judged(limited(run, (COROUTINES,), (10,)))
+    assert (claim.verdict, claim.checks[0].limit, claim.checks[0].pairs) == ("confirmed", "at_least", 48)
+    assert words.shown(claim.checks[0]).startswith("at least ×3.0")  # noqa: RUF001
+    claim = judged(limited(run, (LOCK,), (10,)))
+    assert (claim.verdict, claim.checks[0].limit, claim.checks[0].why_open) == ("not_testable", "at_most", "bound")
+    claim = judged(limited(run, NAMES, (10,)))
+    assert (claim.verdict, claim.checks[0].limit, claim.checks[0].pairs) == ("confirmed", None, 32), (
+        "they say nothing there"
+    )
 
 
 def test_for_connects_the_generator_is_no_limit() -> None:
@@ -602,16 +606,16 @@ def test_for_connects_the_generator_is_no_limit() -> None:
 
 def test_a_bound_on_the_right_side_and_too_near_is_undecided() -> None:
     run = made(FASTER, "throughput", by_name(coroutines=200.2, lock=100))
-    one = judged(limited(run, (COROUTINES,)))
-    assert (one.verdict, one.checks[0].why_open) == ("undecided", "near")
+    claim = judged(limited(run, (COROUTINES,)))
+    assert (claim.verdict, claim.checks[0].why_open) == ("undecided", "near")
 
 
 def test_what_overestimates_shows_only_that_something_is_small() -> None:
     few = '[claim.test]\nkind = "bound"\nmetric = "switching"\nbelow = 0.1\n'
     assert judged(made(few, "switching", lambda *_: 0.05)).verdict == "confirmed"
-    one = judged(made(few, "switching", lambda *_: 0.4))
-    assert (one.verdict, one.checks[0].why_open, one.checks[0].limit) == ("undecided", "bound", "at_most")
-    assert "at most 40" in words.reason(one)
+    claim = judged(made(few, "switching", lambda *_: 0.4))
+    assert (claim.verdict, claim.checks[0].why_open, claim.checks[0].limit) == ("undecided", "bound", "at_most")
+    assert "at most 40" in words.reason(claim)
     many = few.replace("below = 0.1", "above = 0.1")
     assert judged(made(many, "switching", lambda *_: 0.4)).verdict == "undecided"
     assert judged(made(many, "switching", lambda *_: 0.05)).verdict == "refuted"
@@ -636,9 +640,9 @@ def test_a_need_of_one_verdict_leaves_the_other(needs: str, coroutines: int, ver
         key = f'{needs} = ["server-cores >= 4"]'
         test = FASTER.replace("[claim.test]\n", f"[claim.test]\n{key}\n") if of_test else FASTER
         run = made(test, "throughput", by_name(coroutines=coroutines, lock=100), keys="" if of_test else key)
-        one = judged(replace(run, environment=dict(small)))
-        assert one.verdict == verdict
-        assert one.lacking == (TooFewCores(4, 1, of_server=True, to=to) if to else None)
+        claim = judged(replace(run, environment=dict(small)))
+        assert claim.verdict == verdict
+        assert claim.lacking == (TooFewCores(4, 1, of_server=True, to=to) if to else None)
         large = judged(replace(run, environment={"cores_allowed": 8, "pinning.server": "0,1,2,3"}))
         assert large.verdict == {300: "confirmed", 150: "refuted", 200: "undecided"}[coroutines]
 
@@ -647,8 +651,8 @@ def test_a_need_of_one_test_leaves_the_others_to_refute() -> None:
     large = FASTER.replace("above = 2", 'above = 2\nneeds = ["cores >= 4"]')
     both = f"{large}{FASTER.replace(LOCK, SNAPSHOT)}".replace("[claim.test]", "[[claim.test]]")
     for lock, snapshot, verdict in ((100, 100, "not_testable"), (200, 100, "not_testable"), (100, 200, "refuted")):
-        one = judged(made(both, "throughput", by_name(coroutines=300, lock=lock, snapshot=snapshot)))
-        assert (one.verdict, len(one.checks)) == (verdict, 1), "made on two cores"
+        claim = judged(made(both, "throughput", by_name(coroutines=300, lock=lock, snapshot=snapshot)))
+        assert (claim.verdict, len(claim.checks)) == (verdict, 1), "made on two cores"
     with_cores = made(both, "throughput", by_name(coroutines=300, lock=100, snapshot=100))
     assert judged(replace(with_cores, environment={"cores_allowed": 4})).verdict == "confirmed"
 
@@ -689,15 +693,15 @@ def test_a_test_that_only_refutes_may_be_missing() -> None:
 def test_a_test_that_only_refutes_decides_where_the_others_cannot() -> None:
     for snapshot, verdict in ((100, "not_testable"), (150, "not_testable"), (200, "refuted")):
         run = made(with_one_that_only_refutes(), "throughput", by_name(coroutines=300, lock=100, snapshot=snapshot))
-        one = judged(with_status(run, (LOCK,), "skipped", "not here"))
-        assert (one.verdict, one.lacking) == (verdict, Skipped(LOCK, "not here") if snapshot < 200 else None)
+        claim = judged(with_status(run, (LOCK,), "skipped", "not here"))
+        assert (claim.verdict, claim.lacking) == (verdict, Skipped(LOCK, "not here") if snapshot < 200 else None)
 
 
 def test_what_was_counted_beside_a_test_that_only_refutes_is_told() -> None:
     truth = by_name(coroutines=300, lock=100, snapshot=200)
-    one = judged(made(with_one_that_only_refutes(), "throughput", truth, keys='why = "switches"'))
-    assert one.beside is not None
-    assert [side.cells.at["contestant"] for side in one.beside.sides] == [(COROUTINES,), (LOCK,), (SNAPSHOT,)]
+    claim = judged(made(with_one_that_only_refutes(), "throughput", truth, keys='why = "switches"'))
+    assert claim.beside is not None
+    assert [side.cells.at["contestant"] for side in claim.beside.sides] == [(COROUTINES,), (LOCK,), (SNAPSHOT,)]
 
 
 def test_what_the_generator_could_not_offer_is_not_confirmed_by_a_test_that_only_refutes() -> None:
@@ -705,8 +709,8 @@ def test_what_the_generator_could_not_offer_is_not_confirmed_by_a_test_that_only
     only = FASTER.replace("above = 2", "above = 2\nonly-refutes = true\ncells.connections = 10")
     rest = f"{FASTER}cells.connections = [100, 1000]\n"
     both = f"{only}{rest}".replace("[claim.test]", "[[claim.test]]")
-    one = judged(behind(made(both, "throughput", FASTER_IS_TRUE), (LOCK,), (100, 1000)))
-    assert (one.verdict, one.lacking) == ("not_testable", one.left_out)
+    claim = judged(behind(made(both, "throughput", FASTER_IS_TRUE), (LOCK,), (100, 1000)))
+    assert (claim.verdict, claim.lacking) == ("not_testable", claim.left_out)
 
 
 @pytest.mark.parametrize(("server", "cores"), [((0,), 1), ((0, 1), 2), ((), 2)], ids=["apart", "shared", "not pinned"])
@@ -715,8 +719,8 @@ def test_the_servers_cores_are_those_of_the_trials(server: tuple[int, ...], core
     run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='needs = ["server-cores >= 2"]')
     pinning = Pinning(server=server, generator=(1,), note="")
     trials = tuple(replace(trial, pinning=pinning) for trial in run.trials)
-    one = judged(replace(run, trials=trials, environment={"cores_allowed": 2, "pinning.server": "0"}))
-    assert one.verdict == ("confirmed" if cores == 2 else "not_testable")
+    claim = judged(replace(run, trials=trials, environment={"cores_allowed": 2, "pinning.server": "0"}))
+    assert claim.verdict == ("confirmed" if cores == 2 else "not_testable")
 
 
 # --- published sizes, and differences ----------------------------------------------------------------------------
@@ -727,9 +731,9 @@ def test_the_servers_cores_are_those_of_the_trials(server: tuple[int, ...], core
 )
 def test_equality_refutes_a_gain_of_a_published_size(ratio: float, verdict: str) -> None:
     test = FASTER.replace("above = 2", "above = 1\nleast-published = 1.13")
-    one = judged(made(test, "throughput", by_name(coroutines=100 * ratio, lock=100)))
-    assert (one.verdict, one.checks[0].is_short_of_published) == (verdict, ratio == 1.0)
-    assert ("short of the published ×1.13" in words.shown(one.checks[0])) == (ratio == 1.0)  # noqa: RUF001
+    claim = judged(made(test, "throughput", by_name(coroutines=100 * ratio, lock=100)))
+    assert (claim.verdict, claim.checks[0].is_short_of_published) == (verdict, ratio == 1.0)
+    assert ("short of the published ×1.13" in words.shown(claim.checks[0])) == (ratio == 1.0)  # noqa: RUF001
     without = FASTER.replace("above = 2", "above = 1")
     assert judged(made(without, "throughput", by_name(coroutines=100, lock=100))).verdict == "undecided"
     below = test.replace("above = 1\nleast-published = 1.13", "below = 1\nleast-published = 0.8")
@@ -744,18 +748,18 @@ def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
         first, last = (41e6, 1195e6) if name == COROUTINES else (5e6, 213e6)
         return last if levels["connections"] == 1000 else first
 
-    one = judged(made(most, "mean", truth, noise=lambda *_: 0.0))
-    assert one.verdict == "confirmed"
-    assert words.what(one.checks[0], {}).endswith(", each less that at 10 connections")
-    assert words.claimed(one.checks[0].step) == "below 0 ns"
-    assert words.shown(one.checks[0]).startswith("\N{MINUS SIGN}")
+    claim = judged(made(most, "mean", truth, noise=lambda *_: 0.0))
+    assert claim.verdict == "confirmed"
+    assert words.what(claim.checks[0], {}).endswith(", each less that at 10 connections")
+    assert words.claimed(claim.checks[0].step) == "below 0 ns"
+    assert words.shown(claim.checks[0]).startswith("\N{MINUS SIGN}")
     assert judged(made(GROWS_MOST.replace("p99", "mean"), "mean", truth)).verdict == "refuted"
-    falling = by_connections(5e9, 5e9, 4e9)  # who answers sooner at the end gains less than nothing, and has a figure
+    falling = by_connections(5e9, 5e9, 4e9)  # one that answers sooner at the end gains less than nothing, and has a figure
 
-    def others(name: str, levels: Levels) -> float:
+    def gains_less(name: str, levels: Levels) -> float:
         return truth(name, levels) if name == COROUTINES else falling(name, levels)
 
-    assert judged(made(most, "mean", others)).verdict == "confirmed"
+    assert judged(made(most, "mean", gains_less)).verdict == "confirmed"
 
 
 @pytest.mark.parametrize(
@@ -777,8 +781,8 @@ def test_a_need_that_the_machine_does_not_meet(
     needs: str, environment: dict[str, int], lacking: Lacking | None
 ) -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE, keys=f"needs = {needs}")
-    one = judged(replace(run, environment=dict(environment)))
-    assert (one.verdict, one.lacking) == ("not_testable" if lacking else "confirmed", lacking)
+    claim = judged(replace(run, environment=dict(environment)))
+    assert (claim.verdict, claim.lacking) == ("not_testable" if lacking else "confirmed", lacking)
 
 
 def test_what_fails_refutes_even_where_another_test_cannot_be_had() -> None:
@@ -791,9 +795,11 @@ def test_what_fails_refutes_even_where_another_test_cannot_be_had() -> None:
 
 def test_code_that_was_not_counted_is_not_testable() -> None:
     run = made(FLAT_CODE, "lines", by_name(coroutines=100, lock=110))
-    about = [replace(one, code=None, why_no_code="no source files") if one.name == LOCK else one for one in run.about]
-    one = judged(replace(run, about=tuple(about)))
-    assert (one.verdict, one.lacking) == ("not_testable", NotCounted(LOCK, "no source files"))
+    about = [
+        replace(entry, code=None, why_no_code="no source files") if entry.name == LOCK else entry for entry in run.about
+    ]
+    claim = judged(replace(run, about=tuple(about)))
+    assert (claim.verdict, claim.lacking) == ("not_testable", NotCounted(LOCK, "no source files"))
 
 
 # --- what goes with it -------------------------------------------------------------------------------------------
@@ -808,18 +814,20 @@ def test_connects_that_failed_are_counted_in_trials_that_were_struck_out_for_the
     assert judged(replace(latency, trials=tuple(struck))).verdict == "undecided"
 
 
-def counted(one: Judged) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
+def counted(claim: Judged) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
     """What was counted beside a claim whose sides differ in one coordinate, by its value on each."""
-    assert one.beside is not None
+    assert claim.beside is not None
     differ = [
-        name for name, values in one.beside.sides[0].cells.at.items() if values != one.beside.sides[1].cells.at[name]
+        name
+        for name, values in claim.beside.sides[0].cells.at.items()
+        if values != claim.beside.sides[1].cells.at[name]
     ]
-    return one.beside.metric, {side.cells.at[differ[0]]: side.figure for side in one.beside.sides}
+    return claim.beside.metric, {side.cells.at[differ[0]]: side.figure for side in claim.beside.sides}
 
 
 def test_why_is_what_was_counted_on_both_sides() -> None:
-    one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
-    metric, figures = counted(one)
+    claim = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
+    metric, figures = counted(claim)
     assert metric == "delayed-acks"
     assert figures == pytest.approx({(COROUTINES,): 4.0, (LOCK,): 4.0})
     queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
@@ -835,21 +843,21 @@ def test_why_is_what_was_counted_on_both_sides() -> None:
 
 
 def test_loss_is_told_beside_a_claim_under_the_name_that_claims_have_for_it() -> None:
-    one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "loss"'))
-    assert counted(one)[0] == "lost"
+    claim = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "loss"'))
+    assert counted(claim)[0] == "lost"
 
 
 def test_a_counter_that_was_not_read_is_not_zero() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"')
-    one = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
-    assert counted(one) == ("delayed-acks", {(COROUTINES,): None, (LOCK,): None})
+    claim = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
+    assert counted(claim) == ("delayed-acks", {(COROUTINES,): None, (LOCK,): None})
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
-    one = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy_coroutines))
-    assert one.verdict == "confirmed"
-    assert one.losses == {COROUTINES: 0.12}
-    assert (one.checks[0].losses, one.checks[0].step.needed) == ((None, 0.12), True)
+    claim = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy_coroutines))
+    assert claim.verdict == "confirmed"
+    assert claim.losses == {COROUTINES: 0.12}
+    assert (claim.checks[0].losses, claim.checks[0].step.needed) == ((None, 0.12), True)
     faster = judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy_coroutines))
     assert (faster.losses, faster.checks[0].losses) == ({}, (None, None)), "only a latency leaves them out"
 
@@ -866,7 +874,7 @@ factors = st.lists(st.floats(0.2, 20), min_size=6, max_size=6)
 
 
 def noisy(figures: list[float]) -> Truth:
-    places = [(a, b) for a in (COROUTINES, LOCK) for b in (10, 100, 1000)]
+    places = [(name, connections) for name in (COROUTINES, LOCK) for connections in (10, 100, 1000)]
     return lambda name, levels: (
         100 * dict(zip(places, figures, strict=True)).get((name, int(levels["connections"])), 1.0)
     )
@@ -875,9 +883,9 @@ def noisy(figures: list[float]) -> Truth:
 @settings(max_examples=40, deadline=None)
 @given(factors)
 def test_the_opposite_claim_has_the_opposite_verdict(figures: list[float]) -> None:
-    one = judged(made(FASTER, "throughput", noisy(figures), blocks=6)).verdict
-    other = judged(made(FASTER.replace("above", "below"), "throughput", noisy(figures), blocks=6)).verdict
-    assert other == OPPOSITE[one]
+    verdict = judged(made(FASTER, "throughput", noisy(figures), blocks=6)).verdict
+    opposite = judged(made(FASTER.replace("above", "below"), "throughput", noisy(figures), blocks=6)).verdict
+    assert opposite == OPPOSITE[verdict]
 
 
 @settings(max_examples=40, deadline=None)
@@ -885,9 +893,9 @@ def test_the_opposite_claim_has_the_opposite_verdict(figures: list[float]) -> No
 def test_turning_the_ratio_round_changes_nothing(figures: list[float]) -> None:
     turned = FASTER.replace(COROUTINES, "x").replace(LOCK, COROUTINES).replace('"x"', f'"{LOCK}"')
     turned = turned.replace("above = 2", "below = 0.5")
-    one, other = (judged(made(tests, "throughput", noisy(figures), blocks=6)) for tests in (FASTER, turned))
-    assert one.verdict == other.verdict
-    assert one.checks[0].effect == pytest.approx(1 / other.checks[0].effect)
+    direct, mirrored = (judged(made(tests, "throughput", noisy(figures), blocks=6)) for tests in (FASTER, turned))
+    assert direct.verdict == mirrored.verdict
+    assert direct.checks[0].effect == pytest.approx(1 / mirrored.checks[0].effect)
 
 
 @settings(max_examples=20, deadline=None)
@@ -902,14 +910,14 @@ def test_a_verdict_does_not_depend_on_the_order_of_trials(figures: list[float], 
 def test_on_the_threshold_itself_verdicts_are_rare() -> None:
     """What is claimed is neither true nor false, and the noise is heavy-tailed: at most 5% may come to a verdict."""
     random = np.random.default_rng(5)
-    found = [
+    verdicts = [
         judged(
             made(FASTER, "throughput", by_name(coroutines=200, lock=100), noise=lambda *_: 0.05 * random.standard_t(3))
         ).verdict
         for _ in range(200)
     ]
-    assert sum(verdict != "undecided" for verdict in found) <= 200 * stats.LEVEL + 8
-    assert "not_testable" not in found
+    assert sum(verdict != "undecided" for verdict in verdicts) <= 200 * stats.LEVEL + 8
+    assert "not_testable" not in verdicts
 
 
 def test_a_claim_and_its_verdict_survive_storing() -> None:

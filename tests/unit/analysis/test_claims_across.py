@@ -30,31 +30,34 @@ def on(platform: str, ratio: float, *, needs: str = 'needs = ["second platform"]
     [((2, 0.5), "confirmed"), ((2, 3), "refuted"), ((0.5, 0.4), "refuted"), ((2, 1), "undecided")],
 )
 def test_opposite_signs_on_two_platforms_confirm_it(ratios: tuple[float, float], together: str) -> None:
-    (one,) = across([on("Intel", ratios[0]), on("M4", ratios[1])])
-    assert (one.together, one.platforms) == (together, 2)
-    assert [run_id for run_id, _ in one.each] == ["Intel", "M4"]
+    (claim,) = across([on("Intel", ratios[0]), on("M4", ratios[1])])
+    assert (claim.together, claim.platforms) == (together, 2)
+    assert [run_id for run_id, _ in claim.each] == ["Intel", "M4"]
 
 
 def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
-    (one,) = across([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
-    assert (one.together, one.platforms) == ("not_testable", 1)
+    (claim,) = across([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
+    assert (claim.together, claim.platforms) == ("not_testable", 1)
     assert "add a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
 
 
 def test_a_platform_whose_runs_contradict_each_other_decides_nothing() -> None:
-    first, second, other = on("Intel", 2, name="first"), on("Intel", 0.5, name="second"), on("M4", 0.5)
-    (one,) = across([first, second, other])
-    assert (one.together, one.platforms) == ("undecided", 2)
-    (one,) = across([first, other])
-    assert one.together == "confirmed"
+    first, second, elsewhere = on("Intel", 2, name="first"), on("Intel", 0.5, name="second"), on("M4", 0.5)
+    (claim,) = across([first, second, elsewhere])
+    assert (claim.together, claim.platforms) == ("undecided", 2)
+    (claim,) = across([first, elsewhere])
+    assert claim.together == "confirmed"
 
 
 def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
-    other = on("M4", 0.5)
-    claims = tuple(replace(one, tests=(replace(one.tests[0], threshold=2.0),)) for one in other.experiment.claims)
-    changed = replace(other, experiment=replace(other.experiment, claims=claims))
-    (one,) = across([on("Intel", 2), changed])
-    assert ([run_id for run_id, _ in one.each], one.together) == (["Intel"], "not_testable")
+    elsewhere = on("M4", 0.5)
+    claims = tuple(
+        replace(tested_claim, tests=(replace(tested_claim.tests[0], threshold=2.0),))
+        for tested_claim in elsewhere.experiment.claims
+    )
+    changed = replace(elsewhere, experiment=replace(elsewhere.experiment, claims=claims))
+    (claim,) = across([on("Intel", 2), changed])
+    assert ([run_id for run_id, _ in claim.each], claim.together) == (["Intel"], "not_testable")
 
 
 def test_a_run_is_judged_as_in_its_report() -> None:
@@ -63,20 +66,20 @@ def test_a_run_is_judged_as_in_its_report() -> None:
         replace(trial, status="struck_out", audits=behind) if trial.contestant == COROUTINES else trial
         for trial in run.trials
     ]
-    (one,) = across([replace(run, trials=tuple(trials))])
-    assert one.each[0][1].lacking == GeneratorAtLimit(COROUTINES)
+    (claim,) = across([replace(run, trials=tuple(trials))])
+    assert claim.each[0][1].lacking == GeneratorAtLimit(COROUTINES)
 
 
 def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:
-    (one,) = across([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
-    assert one.together is None
-    assert [judged.verdict for _, judged in one.each] == ["confirmed", "refuted"]
+    (claim,) = across([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
+    assert claim.together is None
+    assert [judged.verdict for _, judged in claim.each] == ["confirmed", "refuted"]
 
 
 def test_what_is_missing_in_one_run_leaves_it_untestable() -> None:
     needs = 'needs = ["second platform", "cores >= 4"]'
-    (one,) = across([on("Intel", 2, needs=needs), on("M4", 0.5, needs=needs)])
-    assert one.together == "not_testable"
+    (claim,) = across([on("Intel", 2, needs=needs), on("M4", 0.5, needs=needs)])
+    assert claim.together == "not_testable"
 
 
 def shown(*runs: Run) -> str:
@@ -86,7 +89,7 @@ def shown(*runs: Run) -> str:
 
 
 def test_it_is_told_run_by_run_and_together() -> None:
-    told = shown(on("Intel", 2), on("M4", 0.5))
-    assert "Intel: confirmed; throughput of" in told
-    assert "M4: refuted; throughput of" in told
-    assert "together, on 2 platforms: confirmed" in told
+    printed = shown(on("Intel", 2), on("M4", 0.5))
+    assert "Intel: confirmed; throughput of" in printed
+    assert "M4: refuted; throughput of" in printed
+    assert "together, on 2 platforms: confirmed" in printed

@@ -1,4 +1,4 @@
-"""A response time that no load changes is said to smell of a timer, and nothing else is."""
+"""Only a response time that no load changes is reported as smelling of a timer."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ TIGHT, LOOSE = 0.01, 0.1  # p99 is 2.3% above p50, and 26%
 
 
 def run_with(
-    medians: dict[int, float], spread: float = TIGHT, factor: str = "connections", name: str = ZMQ, **asked: object
+    medians: dict[int, float], spread: float = TIGHT, factor: str = "connections", name: str = ZMQ, **fields: object
 ) -> Run:
     """A run in which one contestant answers in a given time at each of two levels of a factor."""
     run = messages_run()
     (scenario,) = run.experiment.scenarios
     factors: dict[str, tuple[type_level, ...]] = {factor: tuple(medians)}
-    scenario = replace(scenario, factors=factors, **{key: asked.pop(key) for key in list(asked) if key in SCENARIO})
+    scenario = replace(scenario, factors=factors, **{key: fields.pop(key) for key in list(fields) if key in SCENARIO})
     medians_in_order = dict(zip((100, 1000), medians.items(), strict=True))
 
-    def told(trial: Trial) -> Trial:
+    def retime(trial: Trial) -> Trial:
         load = trial.load
         assert load is not None
         level, median = medians_in_order[int(trial.levels["connections"])]
@@ -45,19 +45,19 @@ def run_with(
         response = distribution(median, spread, 2000)
         return replace(trial, load=replace(load, latency=replace(load.latency, response_ns=response)))
 
-    experiment = replace(run.experiment, scenarios=(scenario,), **asked)
-    return replace(run, experiment=experiment, trials=tuple(told(one) for one in run.trials if one.load))
+    experiment = replace(run.experiment, scenarios=(scenario,), **fields)
+    return replace(run, experiment=experiment, trials=tuple(retime(trial) for trial in run.trials if trial.load))
 
 
 SCENARIO = set(Scenario.__struct_fields__)
 
 
 def timers(run: Run) -> tuple[str, ...]:
-    (one,) = analyse(run).scenarios
-    told = constant_latency.sentences(one)
-    assert len(told) == len(one.constant)
-    assert set(told) <= set(caveats(one))
-    return told
+    (findings,) = analyse(run).scenarios
+    printed = constant_latency.sentences(findings)
+    assert len(printed) == len(findings.constant)
+    assert set(printed) <= set(caveats(findings))
+    return printed
 
 
 def test_the_multicast_of_source_c_smells_of_a_timer() -> None:
@@ -100,7 +100,7 @@ def test_it_is_silent_where(why: str, run: Run) -> None:
 
 def test_one_load_says_nothing_of_another() -> None:
     run = run_with(PUBLISHED)
-    alone = tuple(one for one in run.trials if one.contestant != ZMQ or one.levels["connections"] == 100)
+    alone = tuple(trial for trial in run.trials if trial.contestant != ZMQ or trial.levels["connections"] == 100)
     assert timers(replace(run, trials=alone)) == ()
 
 
@@ -110,8 +110,8 @@ def test_loads_are_compared_only_where_all_else_is_equal() -> None:
     (scenario,) = run.experiment.scenarios
     scenario = replace(scenario, factors=scenario.factors | {"server.nodelay": ("on", "off")})
     split = tuple(
-        replace(one, levels=one.levels | {"server.nodelay": "on" if one.levels["connections"] == 100 else "off"})
-        for one in run.trials
+        replace(trial, levels=trial.levels | {"server.nodelay": "on" if trial.levels["connections"] == 100 else "off"})
+        for trial in run.trials
     )
     assert timers(replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=split)) == ()
 
