@@ -1,4 +1,4 @@
-"""The same contestant under two names: a harness without a fault tells it from itself as rarely as it says, one with a
+"""The same contestant under two names: a harness without a fault finds a difference as rarely as it says, one with a
 fault is found out, and no twin gets into anything else."""
 
 from __future__ import annotations

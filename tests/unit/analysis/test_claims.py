@@ -754,7 +754,7 @@ def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
     assert words.claimed(claim.checks[0].step) == "below 0 ns"
     assert words.shown(claim.checks[0]).startswith("\N{MINUS SIGN}")
     assert judged(made(GROWS_MOST.replace("p99", "mean"), "mean", truth)).verdict == "refuted"
-    falling = by_connections(5e9, 5e9, 4e9)  # one that answers sooner at the end gains less than nothing, and has a figure
+    falling = by_connections(5e9, 5e9, 4e9)  # an answer sooner at the end is a negative gain, and has a figure
 
     def gains_less(name: str, levels: Levels) -> float:
         return truth(name, levels) if name == COROUTINES else falling(name, levels)

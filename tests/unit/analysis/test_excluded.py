@@ -37,7 +37,7 @@ from tests.support.undrawn import page_without_panels
 
 
 @pytest.fixture(scope="module")
-def found() -> Analysis:
+def unsafe_analysis() -> Analysis:
     return analysed(unsafe_run())
 
 
@@ -47,24 +47,26 @@ def flat(analysis: Analysis) -> tuple[str, list[str]]:
     return re.sub(r"\s+", " ", out.getvalue()), out.getvalue().splitlines()
 
 
-def test_every_answer_is_that_of_a_run_without_it(found: Analysis) -> None:
+def test_every_answer_is_that_of_a_run_without_it(unsafe_analysis: Analysis) -> None:
     run = made_run()
-    without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
-    assert found.contestants == without.contestants
-    assert EPOLL not in found.contestants
-    for one, other in zip(found.scenarios, without.scenarios, strict=True):
-        assert one.standings == other.standings
-        assert one.comparisons == other.comparisons
-        assert one.cells == other.cells
-        assert answer(one).headline == answer(other).headline
-        assert answer(one).sentence == f"{answer(other).sentence} Left out as unsafe: {EPOLL}."
-        assert caveats(one)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
-        assert caveats(one)[1:] == caveats(other)
+    without = analyse(
+        replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != EPOLL), about=ABOUT[1:])
+    )
+    assert unsafe_analysis.contestants == without.contestants
+    assert EPOLL not in unsafe_analysis.contestants
+    for findings, expected in zip(unsafe_analysis.scenarios, without.scenarios, strict=True):
+        assert findings.standings == expected.standings
+        assert findings.comparisons == expected.comparisons
+        assert findings.cells == expected.cells
+        assert answer(findings).headline == answer(expected).headline
+        assert answer(findings).sentence == f"{answer(expected).sentence} Left out as unsafe: {EPOLL}."
+        assert caveats(findings)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
+        assert caveats(findings)[1:] == caveats(expected)
 
 
-def test_what_verification_found_stands_apart_level_by_level(found: Analysis) -> None:
-    echo = found.scenarios[0]
-    assert [one.level for one in echo.unsafe] == [level.label for level in echo.levels]
+def test_what_verification_found_stands_apart_level_by_level(unsafe_analysis: Analysis) -> None:
+    echo = unsafe_analysis.scenarios[0]
+    assert [cell.level for cell in echo.unsafe] == [level.label for level in echo.levels]
     right, last = echo.unsafe[0], echo.unsafe[-1]
     assert (right.trials, right.wrong, right.lost, right.corrupt) == (6, 0, 0, 0)
     assert (last.trials, last.wrong, last.expected, last.lost) == (6, 6, 12_000, 3000)
@@ -74,21 +76,23 @@ def test_what_verification_found_stands_apart_level_by_level(found: Analysis) ->
     assert "without a fault" not in words.explained([last])
 
 
-def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> None:
-    assert found.counts.faulty == 7
-    assert [note.contestant for note in found.set_aside if note.cause.audits == ("verification",)].count(EPOLL) == 6
+def test_its_trials_are_counted_and_listed_like_any_other(unsafe_analysis: Analysis) -> None:
+    assert unsafe_analysis.counts.faulty == 7
+    assert [note.contestant for note in unsafe_analysis.set_aside if note.cause.audits == ("verification",)].count(
+        EPOLL
+    ) == 6
 
 
-def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
-    text, lines = flat(found)
+def test_the_table_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
+    text, lines = flat(unsafe_analysis)
     assert f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}." in text
     assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80
 
 
-def test_the_report_marks_it_and_never_ranks_it(found: Analysis) -> None:
-    page = page_without_panels(found)
+def test_the_report_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
+    page = page_without_panels(unsafe_analysis)
     assert page.count("Unsafe, and in no ranking or claim") == 4
     assert "<td>3,000 (25%)</td>" in page
     assert "server, UNSAFE" in page
@@ -101,7 +105,7 @@ def test_the_report_marks_it_and_never_ranks_it(found: Analysis) -> None:
 
 def test_where_nobody_is_unsafe_nothing_is_said() -> None:
     analysis = analysed(made_run())
-    assert all(one.unsafe == () for one in analysis.scenarios)
+    assert all(findings.unsafe == () for findings in analysis.scenarios)
     page = page_without_panels(analysis)
     assert "nsafe" not in page.replace("unsafe-inline", "")
     assert "nsafe" not in flat(analysis)[0]
@@ -110,11 +114,11 @@ def test_where_nobody_is_unsafe_nothing_is_said() -> None:
 def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
     everybody = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
     run = made_run()
-    run = replace(run, trials=tuple(one for one in run.trials if one.contestant in MEASURED), about=everybody)
+    run = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant in MEASURED), about=everybody)
     analysis = analyse(run)
     assert analysis.contestants == ()
-    assert {one.verdict for one in analysis.scenarios} == {"no_data"}
-    assert all(one.standings == () for one in analysis.scenarios)
+    assert {findings.verdict for findings in analysis.scenarios} == {"no_data"}
+    assert all(findings.standings == () for findings in analysis.scenarios)
     assert "Unsafe, and in no ranking" in page_without_panels(analysis)
 
 
@@ -124,10 +128,10 @@ def test_no_claim_stands_on_it() -> None:
 
     run = made(f"[claim.test]{RATIO}above = 2", "throughput", fast)
     assert judged(run).verdict == "confirmed"
-    one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
-    assert (one.verdict, one.lacking) == ("not_testable", Refused({LOCK: "unsafe"}))
-    other = judged(replace(run, about=(About(kind="server", name=LOCK, unranked="an instrument"),)))
-    assert (other.verdict, other.lacking) == ("not_testable", Refused({LOCK: "not ranked"}))
+    unsafe = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
+    assert (unsafe.verdict, unsafe.lacking) == ("not_testable", Refused({LOCK: "unsafe"}))
+    unranked = judged(replace(run, about=(About(kind="server", name=LOCK, unranked="an instrument"),)))
+    assert (unranked.verdict, unranked.lacking) == ("not_testable", Refused({LOCK: "not ranked"}))
 
 
 def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
@@ -146,7 +150,7 @@ def test_a_claim_on_code_leaves_its_code_out() -> None:
         lambda name, _: 300 if name == COROUTINES else 100,
     )
     assert judged(run).verdict == "refuted"
-    unsafe_one = tuple(replace(one, unsafe=WHY_UNSAFE if one.name == COROUTINES else "") for one in run.about)
+    unsafe_one = tuple(replace(entry, unsafe=WHY_UNSAFE if entry.name == COROUTINES else "") for entry in run.about)
     assert judged(replace(run, about=unsafe_one)).verdict == "confirmed"
 
 
@@ -156,17 +160,19 @@ def test_a_claim_on_code_leaves_its_code_out() -> None:
 def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
     run = made_run()
     about = (replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])
-    found = analyse(replace(run, about=about))
-    without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
-    assert found.contestants == without.contestants
-    for one, other in zip(found.scenarios, without.scenarios, strict=True):
-        assert (one.standings, one.cells, answer(one).sentence, one.unsafe) == (
-            other.standings,
-            other.cells,
-            answer(other).sentence,
+    result = analyse(replace(run, about=about))
+    without = analyse(
+        replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != EPOLL), about=ABOUT[1:])
+    )
+    assert result.contestants == without.contestants
+    for findings, expected in zip(result.scenarios, without.scenarios, strict=True):
+        assert (findings.standings, findings.cells, answer(findings).sentence, findings.unsafe) == (
+            expected.standings,
+            expected.cells,
+            answer(expected).sentence,
             (),
         )
-        assert caveats(one) == (f"{EPOLL} is in no ranking or claim: it is an instrument.", *caveats(other))
+        assert caveats(findings) == (f"{EPOLL} is in no ranking or claim: it is an instrument.", *caveats(expected))
 
 
 def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,4 +186,4 @@ def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatc
     analyse(unsafe_run())
     run = made_run()
     analyse(replace(run, about=(replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])))
-    assert [EPOLL in one for one in drawn] == [True, False]
+    assert [EPOLL in contestants for contestants in drawn] == [True, False]

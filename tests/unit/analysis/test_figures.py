@@ -62,23 +62,23 @@ def only(run: Run) -> Chart:
 
 
 def panel(chart: Chart, title: str) -> ChartPanel:
-    (found,) = (one for one in chart.panels if figures.title(one) == title)
-    return found
+    (result,) = (candidate for candidate in chart.panels if figures.title(candidate) == title)
+    return result
 
 
-def spot(of: ChartPanel, **at: type_level) -> Spot:
+def spot(drawn: ChartPanel, **coordinates: type_level) -> Spot:
     """By some of its coordinates; a factor of both sides is named by its option."""
 
-    def options(of: Mapping[str, type_level]) -> dict[str, type_level]:
-        return {name.rpartition(".")[2]: value for name, value in of.items()}
+    def options(factors: Mapping[str, type_level]) -> dict[str, type_level]:
+        return {name.rpartition(".")[2]: value for name, value in factors.items()}
 
-    (found,) = (one for one in of.spots if at.items() <= options(one.at).items())
-    return found
+    (result,) = (candidate for candidate in drawn.spots if coordinates.items() <= options(candidate.at).items())
+    return result
 
 
 def test_bars_have_the_geometric_mean_of_each_cell_with_its_interval_and_its_blocks() -> None:
     chart = only(filled(PAIRS + BARS))
-    assert [figures.title(one) for one in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert [figures.title(drawn) for drawn in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
     assert (chart.along, chart.across) == (("netdyno-load", "asio-callbacks", "qt-signals"), ("off", "on"))
     stalled = spot(panel(chart, ASIO), client="asio-callbacks", nodelay="off").value
     whole = spot(panel(chart, QT), client="qt-signals", nodelay="on").value
@@ -97,14 +97,14 @@ def test_bars_have_the_geometric_mean_of_each_cell_with_its_interval_and_its_blo
 
 def test_the_published_figures_stand_in_their_panel() -> None:
     chart = only(filled(PAIRS + BARS))
-    assert [one.value for one in panel(chart, ASIO).published] == [9128.15, 7455.03]
+    assert [reference.value for reference in panel(chart, ASIO).published] == [9128.15, 7455.03]
     assert panel(chart, QT).published == ()
 
 
 def test_what_was_published_without_a_panel_stands_in_all_of_them() -> None:
     chart = only(filled(PAIRS + BARS.replace(f'at = {{ contestant = "{ASIO}", ', "at = { ")))
-    assert [[one.value for one in of.published] for of in chart.panels] == [[9128.15, 7455.03]] * 4
-    assert [of.published[0].at["contestant"] for of in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert [[reference.value for reference in drawn.published] for drawn in chart.panels] == [[9128.15, 7455.03]] * 4
+    assert [drawn.published[0].at["contestant"] for drawn in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
     assert chart.elsewhere == 0
 
 
@@ -112,8 +112,8 @@ def test_what_was_published_without_a_panel_stands_in_all_of_them() -> None:
 def test_fewer_than_five_blocks_have_points_and_no_interval_and_the_figure_says_so(blocks: int, interval: bool) -> None:
     chart = only(filled(PAIRS + BARS, blocks=blocks))
     assert chart.blocks == blocks
-    assert all(one.value and len(one.value.points) == blocks for one in chart.spots)
-    assert all((one.value is not None and one.value.interval is not None) is interval for one in chart.spots)
+    assert all(cell.value and len(cell.value.points) == blocks for cell in chart.spots)
+    assert all((cell.value is not None and cell.value.interval is not None) is interval for cell in chart.spots)
     note = views.view(chart, theme.looks(NAMES), "f1").note
     assert ("no interval" in note) is not interval
     assert ("One block: no interval." in note) is (blocks == 1)
@@ -138,13 +138,18 @@ def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> 
     chart, _ = charts(filled(ROOM + SURFACES))
     scale = heat.Scale(chart)
     assert scale.legend()[::2] == ("8.00k/s", "64.0k/s")
-    left, right = (heat.surface(chart, of, scale) for of in chart.panels)
+    left, right = (heat.surface(chart, drawn, scale) for drawn in chart.panels)
     assert [row.label for row in left.rows] == ["300", "202", "106", "42", "10"]
     assert (left.rows[0].cells[0].step, left.rows[0].cells[-1].step) == (0, theme.HEAT_STEPS - 1)
     assert right.rows[0].cells[-1].step == round(23 * (24_000 - 7500) / (60_000 - 7500))  # beyond the cliff
-    cells = {(row.label, label): one for row in right.rows for label, one in zip(right.columns, row.cells, strict=True)}
-    ringed = {place: one for place, one in cells.items() if one.published}
-    assert {place: one.published for place, one in ringed.items()} == {("300", "325"): "36.0k", ("10", "400"): "9.00k"}
+    cells = {
+        (row.label, label): cell for row in right.rows for label, cell in zip(right.columns, row.cells, strict=True)
+    }
+    ringed = {place: cell for place, cell in cells.items() if cell.published}
+    assert {place: cell.published for place, cell in ringed.items()} == {
+        ("300", "325"): "36.0k",
+        ("10", "400"): "9.00k",
+    }
     assert ringed["10", "400"].step is None
     assert right.published[1] == "9.00k/s at 390 connections and backlog 12 (ringed: the nearest that was run here)"
     assert left.published == ()
@@ -154,7 +159,11 @@ def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
     run = filled(ROOM + SURFACES)
     levels = {"connections": 50, "backlog": 300}
     first = next(trial for trial in run.trials if (trial.contestant, trial.levels) == (ASIO, levels))
-    _, chart = charts(replace(run, trials=tuple(struck_out(t, "connections") if t is first else t for t in run.trials)))
+    _, chart = charts(
+        replace(
+            run, trials=tuple(struck_out(trial, "connections") if trial is first else trial for trial in run.trials)
+        )
+    )
     surface = heat.surface(chart, panel(chart, ASIO), heat.Scale(chart))
     assert surface.rows[0].label == "300"
     assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
@@ -162,9 +171,12 @@ def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
 
 def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> None:
     run = filled(REALTIME + LADDER)
-    run = replace(run, trials=tuple(skipped(t, "no such library") if t.contestant == FOLLY else t for t in run.trials))
+    run = replace(
+        run,
+        trials=tuple(skipped(trial, "no such library") if trial.contestant == FOLLY else trial for trial in run.trials),
+    )
     chart = only(run)
-    assert [figures.title(one) for one in chart.panels] == ["100 clients", "1000 clients"]
+    assert [figures.title(drawn) for drawn in chart.panels] == ["100 clients", "1000 clients"]
     many = panel(chart, "1000 clients")
     lossy = spot(many, contestant=REUSEPORT)
     assert lossy.lost == pytest.approx(0.125)
@@ -176,7 +188,7 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
     assert "Only messages that arrived have a response time" in view.note
     first, second = view.panels
     rungs = [name for name in first.svg.split(">") if name.partition("</text")[0] in NAMES]
-    assert [one.partition("<")[0] for one in rungs] == [ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT]
+    assert [rung.partition("<")[0] for rung in rungs] == [ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT]
     assert "12.5% lost !" in second.svg
     assert FOLLY in second.svg  # for the source has a figure of it
     assert "1.00 s (udp-reuseport, 12.5% lost !)" in second.alt
@@ -184,21 +196,25 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
 
 def test_curves_have_each_line_and_what_stands_below() -> None:
     chart = only(filled(GRID + CURVES))
-    assert [figures.title(one) for one in chart.panels][:2] == ["threads 1", "threads 2"]
+    assert [figures.title(drawn) for drawn in chart.panels][:2] == ["threads 1", "threads 2"]
     assert (len(chart.panels), chart.across) == (7, (ASIO, FOLLY))
-    one = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
-    truth = grid_truth("", ASIO, one.at)
-    values = [estimate.value for estimate in one.estimates if estimate]
+    cell = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
+    truth = grid_truth("", ASIO, cell.at)
+    values = [estimate.value for estimate in cell.estimates if estimate]
     assert values == pytest.approx([truth["p50"], truth["cpu"], truth["memory"]], rel=1e-4)
 
 
 def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     run = filled(ROOM + SURFACES)
-    kept = tuple(t for t in run.trials if t.levels["connections"] in (50, 300) and t.levels["backlog"] in (10, 300))
+    kept = tuple(
+        trial
+        for trial in run.trials
+        if trial.levels["connections"] in (50, 300) and trial.levels["backlog"] in (10, 300)
+    )
     chart, _ = charts(replace(run, trials=kept))
     assert (chart.along, chart.across, len(chart.spots)) == ((50, 300), (10, 300), 8)
     surface = heat.surface(chart, chart.panels[1], heat.Scale(chart))
-    assert [one.published for row in surface.rows for one in row.cells] == ["", "", "", ""]
+    assert [cell.published for row in surface.rows for cell in row.cells] == ["", "", "", ""]
     assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
     table = views.view(chart, theme.looks(NAMES), "f1").table
     assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
@@ -211,7 +227,7 @@ def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
     chart = only(replace(run, about=(unsafe, *run.about)))
     assert (chart.unsafe, only(run).unsafe) == ((FOLLY,), ())
     looks = theme.looks(NAMES)
-    dashes = {one.contestant: marks.look_of(chart, one, looks)[1] for one in chart.spots}
+    dashes = {cell.contestant: marks.look_of(chart, cell, looks)[1] for cell in chart.spots}
     assert dashes == {ASIO: 0, FOLLY: 1}
     view = views.view(chart, looks, "f1")
     assert [key.text for key in view.keys] == [ASIO, f"{FOLLY}, UNSAFE"]
@@ -224,15 +240,15 @@ def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
 def test_a_run_without_any_trial_of_a_figure_draws_nothing_and_does_not_fail(tables: str) -> None:
     run = filled(tables)
     nothing = replace(run, trials=())
-    failed = replace(run, trials=tuple(skipped(one, "no cores") for one in run.trials))
+    failed = replace(run, trials=tuple(skipped(trial, "no cores") for trial in run.trials))
     for chart in (*charts(nothing), *charts(failed)):
-        assert all(one.value is None for one in chart.spots)
+        assert all(cell.value is None for cell in chart.spots)
         assert views.view(chart, theme.looks(NAMES), "f1").table.headings[-1] == "trials"
 
 
 def test_published_figures_of_panels_that_were_not_run_are_counted() -> None:
     run = filled(PAIRS + BARS)
-    without = replace(run, trials=tuple(one for one in run.trials if one.contestant != ASIO))
+    without = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != ASIO))
     view = views.view(only(without), theme.looks(NAMES), "f1")
     assert "2 published figures for what was not run here: not drawn." in view.note
 
@@ -251,15 +267,15 @@ def test_the_table_has_every_value_with_interval_published_figure_and_trials() -
 def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
     run = filled(PAIRS + BARS.replace('"throughput"', '"achieved"').replace("9128.15", "1").replace("7455.03", "1"))
     chart = only(run)
-    assert {one.missing for one in chart.spots} == {Missing(None, None)}
-    assert {figures.missing(one) for one in chart.spots} == {"no such figure"}
+    assert {cell.missing for cell in chart.spots} == {Missing(None, None)}
+    assert {figures.missing(cell) for cell in chart.spots} == {"no such figure"}
 
 
 def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:
     def middle(metric: str, *points: float) -> float:
-        found = fill.estimate(METRICS[metric], dict(enumerate(points)))
-        assert found is not None
-        return found.value
+        estimate = fill.estimate(METRICS[metric], dict(enumerate(points)))
+        assert estimate is not None
+        return estimate.value
 
     assert middle("throughput", 100.0, 400.0) == pytest.approx(200)
     assert middle("switches", 0.0, 4.0) == pytest.approx(2)

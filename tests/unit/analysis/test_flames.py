@@ -17,7 +17,7 @@ def test_a_frame_has_all_that_it_called_and_what_it_did_itself() -> None:
     main = root.called["main"]
     assert root.share == main.share == pytest.approx(1)
     assert main.own == pytest.approx(0.2)
-    assert [(name, round(one.share, 9), round(one.own, 9)) for name, one in main.called.items()] == [
+    assert [(name, round(frame.share, 9), round(frame.own, 9)) for name, frame in main.called.items()] == [
         ("a", 0.5, 0.0),
         ("b", 0.3, 0.3),
     ]

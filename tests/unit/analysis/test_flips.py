@@ -1,4 +1,4 @@
-"""Flips of a stored run: which levels and blocks are compared, what is said of them, and the command."""
+"""Flips of a stored run: which levels and blocks are compared, what is printed of them, and the command."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ def crossing_run(root: float, factor: str = "connections", levels: tuple[type_le
     run = made_run()
     random = np.random.default_rng(3)
     trials = []
-    for one in run.trials:
-        if one.scenario != "echo" or one.contestant not in (EPOLL, LOCK) or one.block > 6 or one.load is None:
+    for trial in run.trials:
+        if trial.scenario != "echo" or trial.contestant not in (EPOLL, LOCK) or trial.block > 6 or trial.load is None:
             continue
-        number = CONNECTIONS.index(int(one.levels["connections"]))
-        drift = (0.02 * (one.block % 3 - 1) if one.contestant == EPOLL else 0.0) + 0.001 * random.normal()
-        better = math.log(CONNECTIONS[number] / root) * 0.2 if one.contestant == EPOLL else 0.0
-        at = {factor: levels[number]}
-        load = load_result(scenario, at, 50_000 * math.exp(better + drift), 1e6, 0.5, random)
-        trials.append(replace(one, status="valid", audits=(), levels=at, load=load))
+        number = CONNECTIONS.index(int(trial.levels["connections"]))
+        drift = (0.02 * (trial.block % 3 - 1) if trial.contestant == EPOLL else 0.0) + 0.001 * random.normal()
+        better = math.log(CONNECTIONS[number] / root) * 0.2 if trial.contestant == EPOLL else 0.0
+        level = {factor: levels[number]}
+        load = load_result(scenario, level, 50_000 * math.exp(better + drift), 1e6, 0.5, random)
+        trials.append(replace(trial, status="valid", audits=(), levels=level, load=load))
     return replace(run, trials=tuple(trials), experiment=replace(run.experiment, scenarios=(scenario,), claims=()))
 
 
 def answer(run: Run, factor: str = "connections", metric: str | None = None) -> FlipFound:
-    (one,) = judge.found(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
-    return one
+    (result,) = judge.found(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
+    return result
 
 
 def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
-    one = answer(crossing_run(40.0))
-    (crossing,) = one.flips.crossings
-    assert one.log
+    result = answer(crossing_run(40.0))
+    (crossing,) = result.flips.crossings
+    assert result.log
     assert (crossing.before, crossing.after, crossing.rising) == (10, 100, True)
     assert crossing.interval.low < 40 < crossing.interval.high
-    text = sentence(one)
+    text = sentence(result)
     low, high = (f"{end:.3g}" for end in (crossing.interval.low, crossing.interval.high))
     assert text == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between {low} and {high} connections (95% interval), "
         f"at about {crossing.at:.3g}"
     )
-    assert [row[3] for row in rows(one)] == [LOCK, EPOLL, EPOLL]
+    assert [row[3] for row in rows(result)] == [LOCK, EPOLL, EPOLL]
 
 
 def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> None:
@@ -83,23 +83,25 @@ def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> No
 
 
 def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:
-    one = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
-    assert "; at 100 they could use different numbers of cores, so they are not compared (server-cores" in sentence(one)
+    result = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
+    assert "; at 100 they could use different numbers of cores, so they are not compared (server-cores" in sentence(
+        result
+    )
 
 
 def test_of_a_time_less_is_better() -> None:
-    one = answer(crossing_run(40.0), metric="p50")
-    assert {point.side for point in one.flips.points} == {0}  # all have the same latency
-    assert sentence(one).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
+    result = answer(crossing_run(40.0), metric="p50")
+    assert {point.side for point in result.flips.points} == {0}  # all have the same latency
+    assert sentence(result).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
 
 
 def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
-    one = answer(crossing_run(10.0))
-    (untold,) = (point for point in one.flips.points if not point.side)
+    result = answer(crossing_run(10.0))
+    (untold,) = (point for point in result.flips.points if not point.side)
     assert untold.interval
     most = max(-untold.interval.low, untold.interval.high)
-    at = f"undecided at {untold.at:g}"
-    assert sentence(one).endswith(f"{at}: the difference is at most {quantities.share(math.expm1(most))}")
+    place = f"undecided at {untold.at:g}"
+    assert sentence(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
 
 
 def test_of_bounds_nobody_knows_by_how_much_one_may_be_better() -> None:
@@ -118,25 +120,25 @@ def test_without_a_flip_the_better_one_is_named() -> None:
 
 def test_one_level_has_no_flip() -> None:
     run = crossing_run(2.0)
-    one = answer(replace(run, trials=tuple(one for one in run.trials if one.levels["connections"] == 1000)))
-    assert (one.flips.verdict, headline(one)) == ("open", "Only one level: no flip")
-    assert sentence(one) == (
+    result = answer(replace(run, trials=tuple(trial for trial in run.trials if trial.levels["connections"] == 1000)))
+    assert (result.flips.verdict, headline(result)) == ("open", "Only one level: no flip")
+    assert sentence(result) == (
         "Throughput: both were measured at one level only (1,000 connections), where no flip can be seen: "
         f"{EPOLL} is better at 1,000"
     )
 
 
 def test_levels_may_be_durations() -> None:
-    one = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
-    assert not one.log
-    assert [point.at for point in one.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
-    assert "µs" in sentence(one)
+    result = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
+    assert not result.log
+    assert [point.at for point in result.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
+    assert "µs" in sentence(result)
 
 
 def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
     run = crossing_run(40.0)
     without = tuple(
-        one for one in run.trials if (one.block, one.contestant, one.levels["connections"]) != (1, LOCK, 10)
+        trial for trial in run.trials if (trial.block, trial.contestant, trial.levels["connections"]) != (1, LOCK, 10)
     )
     assert [point.blocks for point in answer(replace(run, trials=without)).flips.points] == [
         answer(run).flips.points[0].blocks - 1,
@@ -170,9 +172,9 @@ def test_the_command_prints_table_or_json(
     monkeypatch.setattr(read, "find", lambda results, run: results / run)
     monkeypatch.setattr(read, "load", lambda path: crossing_run(40.0))
     assert command.run("x", EPOLL, LOCK, "connections", None, tmp_path, as_json=True) == 0
-    (said,) = json.loads(capsys.readouterr().out)
-    assert said["verdict"] == "flip"
-    assert said["sentence"].startswith("Throughput: ")
+    (printed,) = json.loads(capsys.readouterr().out)
+    assert printed["verdict"] == "flip"
+    assert printed["sentence"].startswith("Throughput: ")
     assert command.run("x", EPOLL, LOCK, "connections", None, tmp_path, as_json=False) == 0
     out = capsys.readouterr().out
     assert "echo: Throughput" in out

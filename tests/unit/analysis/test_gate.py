@@ -26,7 +26,7 @@ OPEN = Scenario(name="rate", workload="http", contestants=(BEFORE, AFTER), arriv
 FIGURES = {"throughput": 1000.0, "cpu": 20_000.0}
 
 
-def asked(*scenarios: Scenario, **margins: float) -> Experiment:
+def make_experiment(*scenarios: Scenario, **margins: float) -> Experiment:
     experiment = Experiment(name="web", question="Which?", scenarios=scenarios or (CLOSED,), aa_share=0.1)
     return as_gate(experiment, margins or {"throughput": 0.05, "cpu": 0.05}, 600.0)
 
@@ -39,7 +39,7 @@ def made(
 ) -> Run:
     """`after` multiplies what was measured before; a drift of the machine meets both."""
     draw, trials = random.Random(1), []
-    experiment = experiment or asked()
+    experiment = experiment or make_experiment()
     for block in range(1, blocks + 1):
         drift = math.exp(draw.gauss(0, 0.5))
         for name in (BEFORE, AFTER):
@@ -62,52 +62,52 @@ def made(
     )
 
 
-def found(run: Run) -> Found:
+def judge_gate(run: Run) -> Found:
     gate = analyse(run).gate
     assert gate is not None
     return gate
 
 
 def line(gate: Found, metric: str) -> Line:
-    (one,) = [one for one in gate.lines if one.metric == metric]
-    return one
+    (result,) = [result for result in gate.lines if result.metric == metric]
+    return result
 
 
 def test_equal_servers_pass_and_the_gate_does_not_go_on() -> None:
-    gate = found(made(20, {}))
-    assert [one.outcome for one in gate.lines] == ["within", "within"]
+    gate = judge_gate(made(20, {}))
+    assert [row.outcome for row in gate.lines] == ["within", "within"]
     assert (gate.decision, gate.may_go_on) == ("passes", False)
 
 
 def test_before_the_first_look_nothing_is_decided() -> None:
-    gate = found(made(5, {}))
-    assert {one.interval for one in gate.lines} == {None}
+    gate = judge_gate(made(5, {}))
+    assert {row.interval for row in gate.lines} == {None}
     assert (gate.decision, gate.may_go_on) == ("open", True)
 
 
 @pytest.mark.parametrize(("metric", "factor"), [("throughput", 0.8), ("cpu", 1.25)])
 def test_one_metric_that_is_worse_fails_whatever_the_others_say(metric: str, factor: float) -> None:
-    gate = found(made(20, {metric: factor}))
-    one = line(gate, metric)
-    assert one.outcome == "worse"
-    assert one.ratio == pytest.approx(factor, rel=0.03)
-    assert one.after / one.before == pytest.approx(one.ratio)
-    assert one.interval is not None
-    assert one.interval.low < factor < one.interval.high
+    gate = judge_gate(made(20, {metric: factor}))
+    row = line(gate, metric)
+    assert row.outcome == "worse"
+    assert row.ratio == pytest.approx(factor, rel=0.03)
+    assert row.after / row.before == pytest.approx(row.ratio)
+    assert row.interval is not None
+    assert row.interval.low < factor < row.interval.high
     assert (gate.decision, gate.may_go_on) == ("fails", False)
 
 
 @pytest.mark.parametrize(("metric", "factor"), [("throughput", 1.25), ("cpu", 0.8)])
 def test_what_is_better_passes(metric: str, factor: float) -> None:
-    gate = found(made(20, {metric: factor}))
+    gate = judge_gate(made(20, {metric: factor}))
     assert line(gate, metric).outcome == "better"
     assert gate.decision == "passes"
 
 
 def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
-    gate = found(made(13, {"cpu": 1.05}, spread=0.1))
+    gate = judge_gate(made(13, {"cpu": 1.05}, spread=0.1))
     assert (gate.decision, gate.may_go_on) == ("open", True)
-    gate = found(made(225, {"cpu": 1.05}, spread=0.1))
+    gate = judge_gate(made(225, {"cpu": 1.05}, spread=0.1))
     assert line(gate, "cpu").outcome == "open"
     assert not gate.may_go_on
 
@@ -127,8 +127,8 @@ def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
         (0.8, 0.99, "lower", "better"),
     ],
 )
-def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, said: Outcome) -> None:
-    assert outcome(Interval(math.log(low), math.log(high)), 0.05, better) == said
+def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, expected: Outcome) -> None:
+    assert outcome(Interval(math.log(low), math.log(high)), 0.05, better) == expected
 
 
 def test_all_have_to_pass_and_one_is_enough_to_fail() -> None:
@@ -142,39 +142,39 @@ def test_all_have_to_pass_and_one_is_enough_to_fail() -> None:
 def with_faults(run: Run, name: str, blocks: range, *, audit: str, corrupt: int = 0) -> Run:
     """The run with a fault of one server in some blocks."""
 
-    def of(trial: Trial) -> Trial:
+    def fail(trial: Trial) -> Trial:
         if trial.contestant != name or trial.block not in blocks or trial.load is None:
             return trial
         load = replace(trial.load, messages=replace(trial.load.messages, corrupt=corrupt))
         return replace(trial, audits=(Audit(name=audit, passed=False, detail="as it was made"),), load=load)
 
-    return replace(run, trials=tuple(map(of, run.trials)))
+    return replace(run, trials=tuple(map(fail, run.trials)))
 
 
 def test_a_wrong_reply_fails_at_once_and_only_where_it_is_new() -> None:
     run = with_faults(made(6, {}), AFTER, range(2, 3), audit="verification", corrupt=1)
-    assert {one.outcome for one in found(run).lines} == {"faulty"}
-    assert found(run).decision == "fails"
-    both = found(with_faults(run, BEFORE, range(4, 5), audit="verification", corrupt=1))
-    assert {one.outcome for one in both.lines} == {"unsound"}
+    assert {row.outcome for row in judge_gate(run).lines} == {"faulty"}
+    assert judge_gate(run).decision == "fails"
+    both = judge_gate(with_faults(run, BEFORE, range(4, 5), audit="verification", corrupt=1))
+    assert {row.outcome for row in both.lines} == {"unsound"}
     assert (both.decision, both.may_go_on) == ("open", False)
 
 
 def test_a_server_that_was_not_ready_once_fails_no_gate() -> None:
-    assert found(with_faults(made(30, {}), AFTER, range(2, 3), audit="died")).decision == "passes"
-    assert found(with_faults(made(30, {}), AFTER, range(1, 15), audit="died")).decision == "fails"
+    assert judge_gate(with_faults(made(30, {}), AFTER, range(2, 3), audit="died")).decision == "passes"
+    assert judge_gate(with_faults(made(30, {}), AFTER, range(1, 15), audit="died")).decision == "fails"
 
 
 def test_a_stall_that_a_busy_machine_can_cause_fails_once_it_has_met_one_far_more_often() -> None:
     run = made(30, {})
-    once = found(with_faults(run, AFTER, range(1, 3), audit="stalled"))
+    once = judge_gate(with_faults(run, AFTER, range(1, 3), audit="stalled"))
     assert once.decision == "passes"
-    assert [(one.before, one.after, one.of) for one in once.faults] == [(0, 2, 30)]
+    assert [(fault.before, fault.after, fault.of) for fault in once.faults] == [(0, 2, 30)]
     assert line(once, "cpu").blocks == 28
-    assert found(with_faults(run, AFTER, range(1, 15), audit="stalled")).decision == "fails"
+    assert judge_gate(with_faults(run, AFTER, range(1, 15), audit="stalled")).decision == "fails"
     shared = with_faults(with_faults(run, AFTER, range(1, 15), audit="stalled"), BEFORE, range(1, 12), audit="stalled")
-    assert found(shared).decision == "passes"
-    assert found(with_faults(run, BEFORE, range(1, 15), audit="stalled")).decision == "passes"
+    assert judge_gate(shared).decision == "passes"
+    assert judge_gate(with_faults(run, BEFORE, range(1, 15), audit="stalled")).decision == "passes"
 
 
 def test_where_the_generator_is_at_its_limit_no_rate_passes() -> None:
@@ -186,7 +186,7 @@ def test_where_the_generator_is_at_its_limit_no_rate_passes() -> None:
         load = replace(trial.load, generator=replace(trial.load.generator, threads=(busy,)))
         return replace(trial, load=load, audits=(Audit(name="generator", passed=False, detail="busy"),))
 
-    gate = found(replace(run, trials=tuple(map(saturated, run.trials))))
+    gate = judge_gate(replace(run, trials=tuple(map(saturated, run.trials))))
     assert (line(gate, "throughput").outcome, line(gate, "cpu").outcome) == ("bound", "within")
     assert (gate.decision, gate.may_go_on) == ("open", False)
 
@@ -194,8 +194,8 @@ def test_where_the_generator_is_at_its_limit_no_rate_passes() -> None:
 @pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_who_could_not_be_measured_is_not_waited_for(status: Status) -> None:
     run = made(6, {})
-    gone = [replace(one, status=status) if one.contestant == AFTER else one for one in run.trials]
-    gate = found(replace(run, trials=tuple(gone)))
+    gone = [replace(trial, status=status) if trial.contestant == AFTER else trial for trial in run.trials]
+    gate = judge_gate(replace(run, trials=tuple(gone)))
     assert (gate.decision, gate.may_go_on) == ("open", False)
 
 
@@ -207,11 +207,11 @@ def test_a_closed_loop_is_asked_for_no_latency_and_an_open_one_for_no_throughput
 
 
 def test_an_experiment_keeps_what_has_a_margin() -> None:
-    gate = asked(CLOSED, OPEN, throughput=0.1)
-    assert [one.name for one in gate.scenarios] == ["most"]
+    gate = make_experiment(CLOSED, OPEN, throughput=0.1)
+    assert [scenario.name for scenario in gate.scenarios] == ["most"]
     assert (gate.aa_share, gate.time_budget_s, gate.claims) == (0.0, 600.0, ())
     with pytest.raises(UserError, match=r"experiment 'web' measures nothing that has a margin \(p50\) in a gate"):
-        asked(CLOSED, p50=0.1)
+        make_experiment(CLOSED, p50=0.1)
 
 
 def test_margins_are_read_in_per_cent() -> None:

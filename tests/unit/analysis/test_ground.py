@@ -42,15 +42,15 @@ def ground(*trials: Trial, scenario: Scenario = SCENARIO) -> Ground:
     return ground_of(scenario, trials, ABOUT)
 
 
-def together(found: Ground) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
-    return [(group.cores, group.contestants) for group in found.together]
+def together(level_ground: Ground) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
+    return [(group.cores, group.contestants) for group in level_ground.together]
 
 
 def test_one_core_shows_no_contention_whatever_threads_run() -> None:
-    found = ground(*(trial(name, 1) for name in MODELS))
-    assert (found.server_cores, found.parallel) == ((1,), False)
-    assert together(found) == [((1,), tuple(sorted(MODELS)))]
-    (sentence,) = sentences(found)
+    result = ground(*(trial(name, 1) for name in MODELS))
+    assert (result.server_cores, result.parallel) == ((1,), False)
+    assert together(result) == [((1,), tuple(sorted(MODELS)))]
+    (sentence,) = sentences(result)
     assert sentence == (
         "The server had one core: lock contention and parallel work cannot show here; asio and folly ran one "
         "thread, the default on any machine; epoll ran one thread, by design; locks ran a thread for each "
@@ -59,10 +59,10 @@ def test_one_core_shows_no_contention_whatever_threads_run() -> None:
 
 
 def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
-    found = ground(trial("asio", 4), trial("epoll", 4), trial("folly", 4, added={"threads": 4}), trial("locks", 4))
-    assert found.parallel
-    assert together(found) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
-    first, second = sentences(found)
+    result = ground(trial("asio", 4), trial("epoll", 4), trial("folly", 4, added={"threads": 4}), trial("locks", 4))
+    assert result.parallel
+    assert together(result) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
+    first, second = sentences(result)
     assert first.startswith("The server had 4 cores; asio ran one thread, the default on any machine; epoll ")
     assert "; folly ran 4 threads; " in first
     assert second == (
@@ -73,8 +73,8 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
 
 
 def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> None:
-    found = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
-    (sentence,) = sentences(found)
+    result = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
+    (sentence,) = sentences(result)
     assert sentence.startswith(
         "Server and generator shared one core: every figure of the server includes the generator's work, and "
         "lock contention and parallel work cannot show here; asio ran one thread"
@@ -83,10 +83,10 @@ def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> No
 
 def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_told() -> None:
     both = Pinning(server=(0, 1), generator=(0, 1), note="")
-    found = ground_of(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
-    assert (found.server_cores, found.parallel, found.shared) == ((2,), True, True)
-    assert together(found) == [((2,), ("locks",))]
-    (sentence,) = sentences(found)
+    result = ground_of(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
+    assert (result.server_cores, result.parallel, result.shared) == ((2,), True, True)
+    assert together(result) == [((2,), ("locks",))]
+    (sentence,) = sentences(result)
     assert sentence == (
         "Server and generator shared 2 cores: every figure of the server includes the generator's work; locks ran "
         "a thread for each connection."
@@ -95,7 +95,7 @@ def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_
         figures(name, level, [(trial(name, 1), changed(load(), "generator.cores_used", used))], 1)
         for name, level, used in (("locks", "few", 0.31), ("locks", "many", 0.62), ("asio", "few", 0.4))
     ]
-    assert load_shares(found, cells) == (
+    assert load_shares(result, cells) == (
         "Of the shared cores, the load itself used 0.31 to 0.62 with locks and 0.40 with asio.",
     )
     assert load_shares(ground(trial("locks", 1)), cells) == ()
@@ -103,25 +103,25 @@ def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_
 
 def test_a_connection_is_served_by_one_thread_at_a_time() -> None:
     """So one client alone puts all models on the same ground, whatever threads they have."""
-    one = Scenario(name="s", workload="echo", connections=1)
-    found = ground(trial("asio", 4, added={"threads": 4}), trial("epoll", 4), trial("locks", 4), scenario=one)
-    assert together(found) == [((1,), ("asio", "epoll", "locks"))]
+    single = Scenario(name="s", workload="echo", connections=1)
+    result = ground(trial("asio", 4, added={"threads": 4}), trial("epoll", 4), trial("locks", 4), scenario=single)
+    assert together(result) == [((1,), ("asio", "epoll", "locks"))]
 
 
 def test_ground_is_level_where_it_is_at_every_level_that_both_were_run_at() -> None:
     by_clients = Scenario(name="s", workload="echo", factors={"connections": (1, 100)})
     few, many = {"connections": 1}, {"connections": 100}
-    found = ground(
+    result = ground(
         *(trial(name, 4, levels=levels) for name in ("epoll", "locks") for levels in (few, many)),
         trial("folly", 4, levels=many, added={"threads": 4}),
         scenario=by_clients,
     )
-    assert together(found) == [((1, 4), ("folly", "locks")), ((1,), ("epoll",))]
+    assert together(result) == [((1, 4), ("folly", "locks")), ((1,), ("epoll",))]
 
 
 def test_those_who_have_somebody_to_be_compared_with_come_first() -> None:
-    found = ground(trial("asio", 4, levels={}), trial("epoll", 4), trial("locks", 4))
-    assert together(found) == [((1,), ("asio", "epoll")), ((4,), ("locks",))]
+    result = ground(trial("asio", 4, levels={}), trial("epoll", 4), trial("locks", 4))
+    assert together(result) == [((1,), ("asio", "epoll")), ((4,), ("locks",))]
 
 
 def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() -> None:
@@ -148,8 +148,8 @@ def test_where_all_are_alike_they_are_ranked_together() -> None:
 
 
 def test_a_number_is_the_cells_or_what_the_harness_added() -> None:
-    def counts(scenario: Scenario, one: Trial) -> tuple[int, ...]:
-        (ran,) = ground(one, scenario=scenario).threads
+    def counts(scenario: Scenario, sample: Trial) -> tuple[int, ...]:
+        (ran,) = ground(sample, scenario=scenario).threads
         assert not ran.by_default
         return ran.counts
 

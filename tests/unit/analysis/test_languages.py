@@ -1,4 +1,4 @@
-"""Who is best within a language, and when that is said."""
+"""The best within a language, and when it is named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.builders.made_run import made_run
 def findings(*languages: str, blocks: int = 6) -> ScenarioFindings:
     """Of servers in these languages, the first is that of the best."""
     run = made_run(blocks)
-    order = [one.contestant for one in analysed(run).scenarios[0].standings]
+    order = [standing.contestant for standing in analysed(run).scenarios[0].standings]
     about = tuple(
         About(kind="server", name=name, language=language) for name, language in zip(order, languages, strict=False)
     )
@@ -23,12 +23,12 @@ def findings(*languages: str, blocks: int = 6) -> ScenarioFindings:
 
 
 def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
-    found = findings("Rust", "C++", "C++")
-    second, third = (one.contestant for one in found.standings[1:3])
-    (family,) = [one for one in found.comparisons if {one.a, one.b} == {second, third}]
+    result = findings("Rust", "C++", "C++")
+    second, third = (standing.contestant for standing in result.standings[1:3])
+    (family,) = [comparison for comparison in result.comparisons if {comparison.a, comparison.b} == {second, third}]
     unbeaten = (second,) if family.different else (second, third)
-    assert found.within == (Within("C++", unbeaten, 2),)
-    assert sentence(found.within, found.ground) == (
+    assert result.within == (Within("C++", unbeaten, 2),)
+    assert sentence(result.within, result.ground) == (
         "Across languages, runtimes are compared as well as models. Unbeaten within one language: in C++ "
         f"{' and '.join(unbeaten)} (of 2)."
     )
@@ -36,9 +36,9 @@ def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
 
 def test_in_one_language_there_is_nothing_to_say() -> None:
     for languages in (("C++", "C++", "C++"), ("", "", ""), ("Rust", "", "")):
-        found = findings(*languages)
-        assert found.within == ()
-        assert sentence(found.within, found.ground) == ""
+        result = findings(*languages)
+        assert result.within == ()
+        assert sentence(result.within, result.ground) == ""
 
 
 def test_of_too_few_blocks_there_is_nothing_to_say_either() -> None:

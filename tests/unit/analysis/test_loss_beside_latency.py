@@ -33,7 +33,7 @@ CLAIMED = re.compile(r"; claimed .*")
 
 @lru_cache
 def with_claims() -> Run:
-    """Claims on the latency of those over UDP, of one test that says who and of one that does not."""
+    """Claims on the latency of those over UDP: one test names the contestants, one does not."""
     run = messages_run()
     cells = Cells(scenario="realtime")
     order = Order(metric="mean", cells=cells, along="contestant", direction="rising", groups=((REUSEPORT,), (UDP,)))
@@ -50,7 +50,7 @@ def with_clients() -> Run:
     run = messages_run()
     (scenario,) = run.experiment.scenarios
     scenario = replace(scenario, factors=scenario.factors | {"client": ("netdyno-load",)})
-    trials = tuple(replace(one, levels=one.levels | {"client": "netdyno-load"}) for one in run.trials)
+    trials = tuple(replace(trial, levels=trial.levels | {"client": "netdyno-load"}) for trial in run.trials)
     return replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
 
 

@@ -46,35 +46,37 @@ def traced(name: str, *calls: SystemCall, reason: str = "") -> Traced:
 
 @lru_cache
 def echo() -> ScenarioFindings:
-    return next(one for one in analysed(made_run()).scenarios if one.scenario.name == "echo")
+    return next(findings for findings in analysed(made_run()).scenarios if findings.scenario.name == "echo")
 
 
 def view(run: Run) -> report.WorkView:
-    """Of the scenario echo; nothing else of the run is analysed anew."""
-    names = [one.contestant for one in echo().standings]
-    found = report.view(dataclasses.replace(echo(), work=message_cost.rows(part_of(run, echo().scenario), names)))
-    assert found is not None
-    return found
+    """The view of scenario echo; nothing else of the run is analysed again."""
+    names = [standing.contestant for standing in echo().standings]
+    work = report.view(dataclasses.replace(echo(), work=message_cost.rows(part_of(run, echo().scenario), names)))
+    assert work is not None
+    return work
 
 
 def column(table: Table, heading: str) -> dict[str, str]:
-    at = table.headings.index(heading)
-    return {row[0]: row[at] for row in table.rows}
+    index = table.headings.index(heading)
+    return {row[0]: row[index] for row in table.rows}
 
 
 # --- what a trial has counted ------------------------------------------------------------------------------------
 
 
 def trial(url: str = "tcp://127.0.0.1:7000", **fields: object) -> Trial:
-    one = next(one for one in made_run().trials if one.load is not None)
-    assert one.load is not None
-    requests = replace(one.load.requests, completed=1000)
-    return replace(one, load=replace(one.load, requests=requests, plan=replace(one.load.plan, url=url)), **fields)
+    sample = next(sample for sample in made_run().trials if sample.load is not None)
+    assert sample.load is not None
+    requests = replace(sample.load.requests, completed=1000)
+    return replace(
+        sample, load=replace(sample.load, requests=requests, plan=replace(sample.load.plan, url=url)), **fields
+    )
 
 
-def figure(metric: str, one: Trial) -> float | None:
-    assert one.load is not None
-    return METRICS[metric].of(one, one.load)
+def figure(metric: str, sample: Trial) -> float | None:
+    assert sample.load is not None
+    return METRICS[metric].of(sample, sample.load)
 
 
 SEGMENTS = {"InSegs": 2010, "OutSegs": 2000, "UdpInDatagrams": 0, "UdpOutDatagrams": 30}
@@ -108,22 +110,22 @@ def test_softirqs_are_those_of_the_servers_cores() -> None:
 
 
 def test_bytes_are_those_of_the_load_over_its_whole_life() -> None:
-    one = trial()
-    assert one.load is not None
-    assert figure("bytes-in", one) == one.load.bytes.sent / one.load.messages.sent
-    both = replace(one.load, bytes=replace(one.load.bytes, received=3 * one.load.bytes.sent))
-    more = replace(one, load=both)
-    assert figure("bytes-out", more) == pytest.approx(3 * one.load.bytes.sent / one.load.messages.sent)
+    sample = trial()
+    assert sample.load is not None
+    assert figure("bytes-in", sample) == sample.load.bytes.sent / sample.load.messages.sent
+    both = replace(sample.load, bytes=replace(sample.load.bytes, received=3 * sample.load.bytes.sent))
+    more = replace(sample, load=both)
+    assert figure("bytes-out", more) == pytest.approx(3 * sample.load.bytes.sent / sample.load.messages.sent)
 
 
 # --- the tables --------------------------------------------------------------------------------------------------
 
 
 def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> None:
-    some = [call(name, 100 - number) for number, name in enumerate("abcdefgh")]
+    calls = [call(name, 100 - number) for number, name in enumerate("abcdefgh")]
     shown = view(
         with_traces(
-            traced(LOCK, *some, call("futex", 1500, again=30, time_s=0.5)),
+            traced(LOCK, *calls, call("futex", 1500, again=30, time_s=0.5)),
             traced(EPOLL, call("recvfrom", 1010), call("sendto", 1000)),
         )
     )
@@ -153,7 +155,7 @@ def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> 
 def test_who_was_not_traced_is_named_with_the_reason() -> None:
     reason = "strace is not installed (package strace)"
     shown = view(
-        with_traces(traced(EPOLL, call("read", 1000)), *(traced(one, reason=reason) for one in (LOCK, SNAPSHOT)))
+        with_traces(traced(EPOLL, call("read", 1000)), *(traced(name, reason=reason) for name in (LOCK, SNAPSHOT)))
     )
     assert shown.untraced == (f"Not traced: {LOCK} and {SNAPSHOT} ({reason}).",)
     assert shown.calls is not None
@@ -174,15 +176,15 @@ def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
     run = made_run()
     assert view(run).same_bytes == "All contestants move the same: 31.0 bytes in and 31.0 bytes out per message."
 
-    def longer(one: Trial) -> Trial:
-        if one.load is None or one.contestant != LOCK:
-            return one
-        moved = one.load.bytes
-        return replace(one, load=replace(one.load, bytes=replace(moved, received=moved.received * 2)))
+    def longer(sample: Trial) -> Trial:
+        if sample.load is None or sample.contestant != LOCK:
+            return sample
+        moved = sample.load.bytes
+        return replace(sample, load=replace(sample.load, bytes=replace(moved, received=moved.received * 2)))
 
-    told = view(replace(run, trials=tuple(map(longer, run.trials)))).same_bytes
-    assert told.startswith("Bytes per message differ: ")
-    assert f"{LOCK} 31.0 in and 62.0 out" in told
+    sentence = view(replace(run, trials=tuple(map(longer, run.trials)))).same_bytes
+    assert sentence.startswith("Bytes per message differ: ")
+    assert f"{LOCK} 31.0 in and 62.0 out" in sentence
 
 
 def test_the_page_shows_the_work_and_what_goes_along_with_each_ranking() -> None:

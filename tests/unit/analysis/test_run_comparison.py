@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs between them is said first, and blocks are not paired."""
+"""Two runs side by side: what differs between them is printed first, and blocks are not paired."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from netdyno.store import write
 from tests.support.builders.made_run import EPOLL, LOCK, made_run, unsafe_run
 
 
-def faster(factor: float, who: str = EPOLL) -> Callable[[Trial], Trial]:
+def faster(factor: float, name: str = EPOLL) -> Callable[[Trial], Trial]:
     def change(trial: Trial) -> Trial:
-        if trial.contestant != who or trial.load is None:
+        if trial.contestant != name or trial.load is None:
             return trial
         requests = replace(trial.load.requests, per_second=trial.load.requests.per_second * factor)
         return replace(trial, load=replace(trial.load, requests=requests))
@@ -39,18 +39,22 @@ def changed(run: Run, change: Callable[[Trial], Trial], **fields: object) -> Run
     return replace(run, trials=tuple(map(change, run.trials)), **fields)
 
 
-def cell(run: Run, other: Run, contestant: str, level: str) -> Both:
-    cells = side_by_side(run, other).cells
-    (found,) = [one for one in cells if (one.scenario, one.contestant) == ("echo", contestant) and level in one.level]
-    return found
+def cell(run: Run, other_run: Run, contestant: str, level: str) -> Both:
+    cells = side_by_side(run, other_run).cells
+    (result,) = [
+        compared
+        for compared in cells
+        if (compared.scenario, compared.contestant) == ("echo", contestant) and level in compared.level
+    ]
+    return result
 
 
 def test_the_ratio_is_that_of_the_geometric_means_and_the_second_stands_above() -> None:
     run = made_run()
-    one = cell(run, changed(run, faster(3.0)), EPOLL, "100 connections")
-    assert one.ratio == pytest.approx(3.0)
-    assert one.second / one.first == pytest.approx(3.0)
-    assert (one.first_trials, one.second_trials, one.apart) == (6, 6, True)
+    compared = cell(run, changed(run, faster(3.0)), EPOLL, "100 connections")
+    assert compared.ratio == pytest.approx(3.0)
+    assert compared.second / compared.first == pytest.approx(3.0)
+    assert (compared.first_trials, compared.second_trials, compared.apart) == (6, 6, True)
     same = cell(run, changed(run, faster(3.0)), LOCK, "100 connections")
     assert same.ratio == pytest.approx(1.0)
     assert not same.apart
@@ -59,10 +63,10 @@ def test_the_ratio_is_that_of_the_geometric_means_and_the_second_stands_above() 
 def test_the_drift_of_the_machine_is_in_the_interval() -> None:
     """Within a run the blocks drift by far more than servers differ; between runs nothing takes that out."""
     run = made_run()
-    one = cell(run, changed(run, faster(1.12)), EPOLL, "100 connections")
-    assert one.interval is not None
-    assert one.interval.low < 1 < 1.12 < one.interval.high
-    assert one.interval.high / one.interval.low > 1.3
+    compared = cell(run, changed(run, faster(1.12)), EPOLL, "100 connections")
+    assert compared.interval is not None
+    assert compared.interval.low < 1 < 1.12 < compared.interval.high
+    assert compared.interval.high / compared.interval.low > 1.3
 
 
 def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_differ_in_number_and_noise() -> None:
@@ -70,7 +74,7 @@ def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_diff
     held, runs = 0, 400
     for _ in range(runs):
         first, second = random.normal(0, 0.05, 6), random.normal(0.1, 0.2, 9)
-        interval = unpaired([float(one) for one in first], [float(one) for one in second])
+        interval = unpaired([float(value) for value in first], [float(value) for value in second])
         assert interval is not None
         held += interval.low <= math.exp(0.1) <= interval.high
     error = math.sqrt(0.95 * 0.05 / runs)
@@ -85,33 +89,33 @@ def test_below_five_blocks_on_a_side_there_is_no_interval() -> None:
 
 def test_cells_of_one_run_only_are_counted_and_not_compared() -> None:
     run = made_run()
-    fewer = replace(run, trials=tuple(one for one in run.trials if one.contestant != LOCK))
-    found = side_by_side(run, fewer)
-    assert LOCK not in {one.contestant for one in found.cells}
-    assert found.alone == len({(one.scenario, one.level) for one in found.cells})
+    fewer = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK))
+    comparison = side_by_side(run, fewer)
+    assert LOCK not in {compared.contestant for compared in comparison.cells}
+    assert comparison.alone == len({(compared.scenario, compared.level) for compared in comparison.cells})
 
 
 def test_who_is_unsafe_is_in_no_comparison() -> None:
-    assert EPOLL not in {one.contestant for one in side_by_side(unsafe_run(), unsafe_run()).cells}
+    assert EPOLL not in {compared.contestant for compared in side_by_side(unsafe_run(), unsafe_run()).cells}
 
 
 def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
     run = made_run()
     first, *rest = run.experiment.scenarios
-    said: tuple[tuple[dict[str, str | float], str], ...] = (
+    expected: tuple[tuple[dict[str, str | float], str], ...] = (
         ({"metric": "p99"}, "metric was throughput and is p99"),
         ({"duration_s": 9.0}, "duration was 2s and is 9s"),
         ({"link_delay_s": 0.02}, "link-delay was 0s and is 20ms"),
         ({"rate": 100.0}, "rate was nothing and is 100"),
     )
-    for fields, words in said:
+    for fields, words in expected:
         scenarios = (replace(first, **fields), *rest)
-        other = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
-        found = side_by_side(run, other)
-        assert f"asked: echo: {words}" in text(run, other)
-        apart = [one for one in found.asked if isinstance(one, AskedApart)]
-        assert ("echo", next(iter(fields))) in {(one.scenario, one.change.key) for one in apart}
-        assert ("echo" in {one.scenario for one in found.cells}) == ("metric" not in fields)
+        altered = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
+        comparison = side_by_side(run, altered)
+        assert f"asked: echo: {words}" in text(run, altered)
+        apart = [difference for difference in comparison.asked if isinstance(difference, AskedApart)]
+        assert ("echo", next(iter(fields))) in {(difference.scenario, difference.change.key) for difference in apart}
+        assert ("echo" in {compared.scenario for compared in comparison.cells}) == ("metric" not in fields)
 
 
 def test_another_question_contestant_or_level_is_never_the_same() -> None:
@@ -120,7 +124,7 @@ def test_another_question_contestant_or_level_is_never_the_same() -> None:
     first, *rest = experiment.scenarios
     assert "asked: the same" in text(run, run)
     name, levels = next(iter(first.factors.items()))
-    others = {
+    experiments = {
         "experiment was": replace(experiment, name="another"),
         f"only other has the question web (workload {first.workload})": replace(
             experiment, scenarios=(*experiment.scenarios, replace(first, name="web"))
@@ -130,16 +134,16 @@ def test_another_question_contestant_or_level_is_never_the_same() -> None:
         ),
         f"echo: contestants had {LOCK} and has nothing else": replace(
             experiment,
-            scenarios=(replace(first, contestants=tuple(one for one in first.contestants if one != LOCK)), *rest),
+            scenarios=(replace(first, contestants=tuple(name for name in first.contestants if name != LOCK)), *rest),
         ),
         f"echo: levels of {name} had {levels[-1]} and has nothing else": replace(
             experiment, scenarios=(replace(first, factors={name: levels[:-1]}), *rest)
         ),
     }
-    for words, asked in others.items():
-        told = text(run, replace(run, run_id="other", experiment=asked))
-        assert f"asked: {words}" in told
-        assert "asked: the same" not in told
+    for words, changed_experiment in experiments.items():
+        output = text(run, replace(run, run_id="other", experiment=changed_experiment))
+        assert f"asked: {words}" in output
+        assert "asked: the same" not in output
 
 
 def text(first: Run, second: Run) -> str:
@@ -150,11 +154,11 @@ def text(first: Run, second: Run) -> str:
 
 def test_differences_are_told_before_any_figure() -> None:
     run = made_run()
-    other = changed(run, faster(3.0), environment=run.environment | {"compiler": "clang 14"}, run_id="other")
-    told = text(run, other)
-    assert "environment: compiler was g++ 12.2.0 -O2 -march=native and is clang 14" in told
-    assert told.index("environment: compiler") < told.index("95% interval") < told.index("are not paired")
-    assert f"{quantities.TIMES}3.00*" in told
+    second = changed(run, faster(3.0), environment=run.environment | {"compiler": "clang 14"}, run_id="other")
+    output = text(run, second)
+    assert "environment: compiler was g++ 12.2.0 -O2 -march=native and is clang 14" in output
+    assert output.index("environment: compiler") < output.index("95% interval") < output.index("are not paired")
+    assert f"{quantities.TIMES}3.00*" in output
     assert "environment: the same in both runs" in text(run, run)
 
 
@@ -167,22 +171,22 @@ def stored(tmp_path: Path) -> Path:
         mine = [trial for trial in run.trials if trial.contestant == keep and trial.scenario == "echo"]
         trials = [replace(trial, position=number) for number, trial in enumerate(mine)]
         cells = [
-            Cell(block=one.block, position=one.position, scenario="echo", contestant=keep, levels=one.levels)
-            for one in trials
+            Cell(block=trial.block, position=trial.position, scenario="echo", contestant=keep, levels=trial.levels)
+            for trial in trials
         ]
-        with write.Store.create(tmp_path / name, replace(run, run_id=name), [], cells) as made:
+        with write.Store.create(tmp_path / name, replace(run, run_id=name), [], cells) as store:
             for trial in trials:
-                made.add(trial)
+                store.add(trial)
     return tmp_path
 
 
 def test_json_is_one_object_with_everything_in_it(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", "one", "one", "--json", "--results", str(stored)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"first", "second", "environment", "asked", "cells", "alone", "note"}
-    assert {(one["contestant"], one["ratio"]) for one in found["cells"]} == {(EPOLL, 1.0)}
-    assert len(found["cells"]) == 3
-    assert "not paired" in found["note"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == {"first", "second", "environment", "asked", "cells", "alone", "note"}
+    assert {(compared["contestant"], compared["ratio"]) for compared in printed["cells"]} == {(EPOLL, 1.0)}
+    assert len(printed["cells"]) == 3
+    assert "not paired" in printed["note"]
 
 
 def test_runs_without_a_cell_in_common_end_with_1(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:

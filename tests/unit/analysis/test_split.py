@@ -1,4 +1,4 @@
-"""What each scenario of a run may use, and who is ranked with whom."""
+"""What each scenario of a run may use, and which contestants are ranked together."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def parts(run: Run) -> dict[str, Part]:
 
 def test_every_trial_is_in_its_scenarios_part_and_in_no_other() -> None:
     run = outcomes.judged(made_run())
-    found = split(run)
-    assert [part.scenario for part in found] == list(run.experiment.scenarios)
-    assert sum((part.trials for part in found), ()) == tuple(
-        trial for part in found for trial in run.trials if trial.scenario == part.scenario.name
+    parts_of_run = split(run)
+    assert [part.scenario for part in parts_of_run] == list(run.experiment.scenarios)
+    assert sum((part.trials for part in parts_of_run), ()) == tuple(
+        trial for part in parts_of_run for trial in run.trials if trial.scenario == part.scenario.name
     )
-    for part in found:
+    for part in parts_of_run:
         assert {trial.scenario for trial in part.trials} == {part.scenario.name}
         assert {trial.status for trial, _ in part.ranked} <= set(outcomes.RANKED)
         assert part.contestants == tuple(sorted({trial.contestant for trial in part.trials}))
@@ -63,16 +63,18 @@ def test_who_is_unsafe_or_no_contestant_is_in_nothing_else() -> None:
 
 
 def test_a_twin_is_no_trial_and_can_be_read_as_one() -> None:
-    asked = made_twins.experiment(3)
-    part = split(made_twins.measured(asked, made_twins.everything_twice(asked)))[0]
+    experiment = made_twins.experiment(3)
+    part = split(made_twins.measured(experiment, made_twins.everything_twice(experiment)))[0]
     assert part.twins
     assert not any(trial.twin for trial in part.trials)
     again = part.of_twins()
     assert (len(again.trials), again.twins) == (len(part.twins), ())
-    assert {(t.contestant, t.block) for t, _ in again.ranked} == {(t.contestant, t.block) for t in part.twins}
+    assert {(trial.contestant, trial.block) for trial, _ in again.ranked} == {
+        (trial.contestant, trial.block) for trial in part.twins
+    }
 
 
-# --- who is ranked with whom -------------------------------------------------------------------------------------
+# --- which contestants are ranked together -----------------------------------------------------------------------
 
 
 def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
@@ -88,8 +90,8 @@ def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
 def test_who_lost_and_failed_is_faulty() -> None:
     (part,) = parts(messages_run()).values()
     failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
-    (found,) = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
-    assert (found.lossy, found.faulty) == ((), (REUSEPORT,))
+    (group,) = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
+    assert (group.lossy, group.faulty) == ((), (REUSEPORT,))
 
 
 def test_of_a_capacity_all_are_peers() -> None:
@@ -102,11 +104,15 @@ def test_of_a_capacity_all_are_peers() -> None:
 def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> None:
     run = make()
     groups = {name: only for name, part in parts(run).items() for (only,) in [peers(part)]}
-    group_of = {(name, who): kind for name in groups for kind, group in enumerate(groups[name]) for who in group}
-    for one in analysed(run).scenarios:
-        assert all(s.kind == group_of[one.scenario.name, s.contestant] for s in one.standings)
-        for each in (each for axis in one.axes for each in axis.comparisons):
-            assert group_of[one.scenario.name, each.a] == group_of[one.scenario.name, each.b]
+    group_of = {
+        (name, contestant): kind for name in groups for kind, group in enumerate(groups[name]) for contestant in group
+    }
+    for findings in analysed(run).scenarios:
+        assert all(
+            standing.kind == group_of[findings.scenario.name, standing.contestant] for standing in findings.standings
+        )
+        for comparison in (comparison for axis in findings.axes for comparison in axis.comparisons):
+            assert group_of[findings.scenario.name, comparison.a] == group_of[findings.scenario.name, comparison.b]
 
 
 def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
@@ -115,8 +121,8 @@ def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
     part = part_of(run, replace(run.experiment.scenarios[0], precision=0.05))
     faulty = peers(part)[0].faulty
     assert len(faulty) == 1
-    found = ending(part, finished=True, time_budget_s=None)
-    assert found is not None
-    assert found.widest is not None
-    assert found.widest < 0.05
-    assert not set(found.of) & set(faulty)
+    result = ending(part, finished=True, time_budget_s=None)
+    assert result is not None
+    assert result.widest is not None
+    assert result.widest < 0.05
+    assert not set(result.of) & set(faulty)

@@ -1,4 +1,4 @@
-"""A trial in which one thread had much more than its share of the connections is told, and no other."""
+"""Only a trial in which one thread had much more than its share of the connections is reported."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ CHECKED = 1
 def run_with(*shares: tuple[int, ...]) -> Run:
     """A run of `echo` at 10 connections in which the threads of one contestant got such shares, from block 1 on."""
     run = made_run()
-    (echo,) = (one for one in run.experiment.scenarios if one.name == "echo")
+    (echo,) = (scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
     echo = replace(echo, factors={"connections": (10,)})
-    trials = tuple(one for one in run.trials if one.scenario == "echo" and one.levels == {"connections": 10})
+    trials = tuple(trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10})
 
-    def told(trial: Trial) -> Trial:
+    def share_out(trial: Trial) -> Trial:
         if trial.contestant != EPOLL or trial.server is None or trial.block > len(shares):
             return trial
         return replace(trial, server=replace(trial.server, connections_per_thread=shares[trial.block - 1]))
 
     experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
-    return replace(run, experiment=experiment, trials=tuple(map(told, trials)))
+    return replace(run, experiment=experiment, trials=tuple(map(share_out, trials)))
 
 
 def sentences(run: Run) -> tuple[str, ...]:
-    (one,) = analyse(run).scenarios
-    told = uneven_threads.sentences(one)
-    assert set(told) <= set(caveats(one))
-    return told
+    (findings,) = analyse(run).scenarios
+    printed = uneven_threads.sentences(findings)
+    assert set(printed) <= set(caveats(findings))
+    return printed
 
 
 def test_it_is_told_with_the_worst_trial_in_the_table_and_in_the_report() -> None:

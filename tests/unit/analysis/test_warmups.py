@@ -1,4 +1,4 @@
-"""Who was warmed up for longer than the scenario says is told, in the table and in the report, and nobody else."""
+"""Only contestants warmed up for longer than the scenario says are named, in the table and in the report."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ NEVER = Warmup(seconds=10.0, measured_s=10.0, steady=False)
 
 
 def run_with(*by_level: Warmup | None) -> Run:
-    """A run whose `echo` at 10, 100 and 1000 connections one contestant was warmed up for so."""
+    """A run in which one contestant had these warm-ups for `echo` at 10, 100 and 1000 connections."""
     run = made_run()
-    of = dict(zip((10, 100, 1000), by_level, strict=False))
+    warmup_by_level = dict(zip((10, 100, 1000), by_level, strict=False))
 
     def warmed(level: object) -> Warmup | None:
-        return of.get(level) if isinstance(level, int) else None
+        return warmup_by_level.get(level) if isinstance(level, int) else None
 
     trials = tuple(
-        replace(one, warmup=warmed(one.levels.get("connections")))
-        if (one.scenario, one.contestant) == ("echo", EPOLL)
-        else one
-        for one in run.trials
+        replace(trial, warmup=warmed(trial.levels.get("connections")))
+        if (trial.scenario, trial.contestant) == ("echo", EPOLL)
+        else trial
+        for trial in run.trials
     )
     return replace(run, trials=trials)
 
@@ -56,7 +56,7 @@ def run_with(*by_level: Warmup | None) -> Run:
 )
 def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
     analysis = analyse(run_with(*by_level))
-    assert [warmups.sentences(one) for one in analysis.scenarios] == [(text,), (), (), ()]
+    assert [warmups.sentences(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
     assert text in caveats(analysis.scenarios[0])
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
@@ -65,6 +65,6 @@ def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...],
 
 
 def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
-    trial = next(one for one in run_with(SHORT).trials if one.warmup is not None)
-    found = dataclasses.replace(analysed(made_run()), example=trial)
-    assert any("--warmup 3s" in one.line for one in repeat.commands(found))
+    trial = next(trial for trial in run_with(SHORT).trials if trial.warmup is not None)
+    analysis = dataclasses.replace(analysed(made_run()), example=trial)
+    assert any("--warmup 3s" in command.line for command in repeat.commands(analysis))
