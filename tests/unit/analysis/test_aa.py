@@ -217,7 +217,7 @@ def test_how_likely_a_rate_is_by_chance() -> None:
     assert math.isclose(Rate(140, 2000).chance_of_more(0.05), 5.928e-5, rel_tol=1e-3)  # more ways than a float counts
 
 
-# --- what is said ------------------------------------------------------------------------------------------------
+# --- what is printed ---------------------------------------------------------------------------------------------
 
 
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:

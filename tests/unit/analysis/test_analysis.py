@@ -147,8 +147,8 @@ def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another
         assert len(findings.comparisons) == math.comb(rivals, 2)
         decided = [comparison for comparison in findings.comparisons if comparison.decidable]
         assert len(decided) >= len(findings.comparisons) - 1
-        own, *others = (axis.comparisons for axis in findings.axes)
-        for family in (own, tuple(itertools.chain.from_iterable(others))):
+        own, *other_axes = (axis.comparisons for axis in findings.axes)
+        for family in (own, tuple(itertools.chain.from_iterable(other_axes))):
             decidable = sum(comparison.decidable for comparison in family)
             best = findings.decision.taken if findings.verdict == "winner" and family is own else ()
             for comparison in family:

@@ -231,7 +231,7 @@ def test_false_findings_are_rare_where_all_servers_spend_the_same() -> None:
     assert rankings <= 4, "of 25; at a rate of 5% more than 4 come once in 130 times, and the seeds are fixed"
 
 
-# --- who and how much --------------------------------------------------------------------------------------------
+# --- which pairs and how much --------------------------------------------------------------------------------------
 
 
 def test_each_is_compared_with_the_first_and_with_the_one_above_where_they_are_proven_different() -> None:

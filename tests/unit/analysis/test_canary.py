@@ -84,7 +84,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     assert "The canary could not be read at 1 trial." in sentences(over_time)
 
 
-# --- what is said ------------------------------------------------------------------------------------------------
+# --- what is printed ---------------------------------------------------------------------------------------------
 
 
 def test_a_machine_that_drifted_is_said_in_one_line() -> None:

@@ -137,8 +137,8 @@ def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() ->
 
 def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
     there = About(kind="server", name="there", own=Own(command="", workload="echo", address="tcp://192.0.2.1:80"))
-    found = ground_of(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
-    assert sentences(found) == ()
+    result = ground_of(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
+    assert sentences(result) == ()
 
 
 def test_where_all_are_alike_they_are_ranked_together() -> None:

@@ -18,13 +18,14 @@ RUNS = 600
 def measured(truth: list[float], noise: NDArray[np.float64]) -> Contrasts:
     """The true contrast of each level and a block's own noise there."""
     return {
-        at: {block: truth[number] + row[number] for block, row in enumerate(noise)} for number, at in enumerate(LEVELS)
+        level: {block: truth[number] + row[number] for block, row in enumerate(noise)}
+        for number, level in enumerate(LEVELS)
     }
 
 
 def line(root: float, slope: float) -> list[float]:
     """Contrasts that go through 0 at `root`, in a straight line on a logarithmic axis."""
-    return [slope * math.log(at / root) for at in LEVELS]
+    return [slope * math.log(level / root) for level in LEVELS]
 
 
 def drawn(random: np.random.Generator, heavy: bool, blocks: int = BLOCKS) -> NDArray[np.float64]:
@@ -39,24 +40,24 @@ def still(truth: list[float]) -> Flips:
 
 
 def test_a_flip_is_found_between_two_levels_with_an_interval_around_it() -> None:
-    found = still(line(60.0, -0.3))
-    assert found.verdict == "flip"
-    (crossing,) = found.crossings
+    result = still(line(60.0, -0.3))
+    assert result.verdict == "flip"
+    (crossing,) = result.crossings
     assert (crossing.before, crossing.after, crossing.rising) == (30.0, 100.0, False)
     assert crossing.at == pytest.approx(60.0, rel=1e-6)
     assert 30 < crossing.interval.low < 60 < crossing.interval.high < 100
-    assert [point.side for point in found.points] == [1, 1, -1, -1, -1]
+    assert [point.side for point in result.points] == [1, 1, -1, -1, -1]
 
 
 def test_the_winner_that_is_the_same_everywhere_never_flips() -> None:
-    found = still([0.3, 0.2, 0.1, 0.2, 0.3])
-    assert (found.verdict, found.crossings) == ("none", ())
-    assert all(point.side == 1 for point in found.points)
+    result = still([0.3, 0.2, 0.1, 0.2, 0.3])
+    assert (result.verdict, result.crossings) == ("none", ())
+    assert all(point.side == 1 for point in result.points)
 
 
 def test_two_flips_are_two() -> None:
-    found = still([0.3, -0.1, -0.2, -0.1, 0.3])
-    assert [(one.before, one.after, one.rising) for one in found.crossings] == [
+    result = still([0.3, -0.1, -0.2, -0.1, 0.3])
+    assert [(crossing.before, crossing.after, crossing.rising) for crossing in result.crossings] == [
         (10.0, 30.0, False),
         (300.0, 1000.0, True),
     ]
@@ -65,16 +66,16 @@ def test_two_flips_are_two() -> None:
 def test_equals_and_too_few_blocks_are_open() -> None:
     assert still([0.0, 0.001, 0.0, -0.001, 0.0]).verdict == "open"
     few = measured(line(60.0, 0.3), np.zeros((4, len(LEVELS))))
-    found = flips(few, log=True)
-    assert found.verdict == "open"
-    assert {point.interval for point in found.points} == {None}
+    result = flips(few, log=True)
+    assert result.verdict == "open"
+    assert {point.interval for point in result.points} == {None}
 
 
 def test_the_intervals_of_all_levels_hold_together() -> None:
     blocks = {block: 0.1 * (-1) ** block for block in range(10)}
     widths = []
     for levels in (1, 5):
-        interval = flips({float(at): blocks for at in range(1, levels + 1)}, log=False).points[0].interval
+        interval = flips({float(number): blocks for number in range(1, levels + 1)}, log=False).points[0].interval
         assert interval is not None
         widths.append(interval.high - interval.low)
     # Student's t of 9 degrees of freedom leaves out 5% beyond 2.262, and 1% beyond 3.250.
@@ -86,30 +87,30 @@ def test_a_winner_that_is_doubtful_at_one_level_is_open() -> None:
 
 
 def test_means_that_go_to_and_fro_within_a_bracket_cross_once() -> None:
-    found = still([-0.2, 0.002, -0.002, 0.002, 0.2])
-    (crossing,) = found.crossings
+    result = still([-0.2, 0.002, -0.002, 0.002, 0.2])
+    (crossing,) = result.crossings
     assert (crossing.before, crossing.after, crossing.rising) == (10.0, 1000.0, True)
     assert crossing.interval.low < crossing.at < crossing.interval.high
 
 
 def test_on_an_axis_that_is_not_logarithmic_the_middle_is_another() -> None:
-    contrasts = {at: {block: (at - 500) / 1000 + 0.001 * block for block in range(6)} for at in (100.0, 900.0)}
-    found = flips(contrasts, log=False)
-    assert found.crossings[0].at == pytest.approx(497.5)
-    assert next_level(found, log=False) == 500.0
-    assert next_level(found, log=True) == 300.0
+    contrasts = {level: {block: (level - 500) / 1000 + 0.001 * block for block in range(6)} for level in (100.0, 900.0)}
+    result = flips(contrasts, log=False)
+    assert result.crossings[0].at == pytest.approx(497.5)
+    assert next_level(result, log=False) == 500.0
+    assert next_level(result, log=True) == 300.0
 
 
 def test_the_next_level_halves_the_bracket_until_none_is_between() -> None:
     assert next_level(still([0.3] * 5), log=True) is None
     contrasts: dict[float, dict[int, float]] = {
-        at: {block: math.log(at / 137.2) + 0.0001 * block for block in range(6)} for at in (10.0, 1000.0)
+        level: {block: math.log(level / 137.2) + 0.0001 * block for block in range(6)} for level in (10.0, 1000.0)
     }
-    asked = []
-    while (at := next_level(flips(contrasts, log=True), log=True)) is not None:
-        asked.append(at)
-        contrasts[at] = {block: math.log(at / 137.2) + 0.0001 * block for block in range(6)}
-    assert len(asked) <= 10
+    requested = []
+    while (level := next_level(flips(contrasts, log=True), log=True)) is not None:
+        requested.append(level)
+        contrasts[level] = {block: math.log(level / 137.2) + 0.0001 * block for block in range(6)}
+    assert len(requested) <= 10
     (crossing,) = flips(contrasts, log=True).crossings
     assert (crossing.before, crossing.after) == (137.0, 138.0)
 
@@ -117,19 +118,19 @@ def test_the_next_level_halves_the_bracket_until_none_is_between() -> None:
 @pytest.mark.parametrize("heavy", [False, True])
 def test_the_interval_of_a_crossing_holds_the_truth_in_95_of_100_flips(heavy: bool) -> None:
     random = np.random.default_rng(7)
-    held = found = 0
+    held = crossings = 0
     for _ in range(RUNS):
         root = math.exp(random.uniform(math.log(20), math.log(500)))
-        one = flips(measured(line(root, 0.15), drawn(random, heavy)), log=True)
-        for crossing in one.crossings:
-            found += 1
+        result = flips(measured(line(root, 0.15), drawn(random, heavy)), log=True)
+        for crossing in result.crossings:
+            crossings += 1
             held += crossing.interval.low <= root <= crossing.interval.high
-    assert found > 0.8 * RUNS
-    assert held / found > 0.93
+    assert crossings > 0.8 * RUNS
+    assert held / crossings > 0.93
 
 
 @pytest.mark.parametrize("heavy", [False, True])
 def test_a_flip_of_equals_is_found_in_5_of_100_at_most(heavy: bool) -> None:
     random = np.random.default_rng(11)
-    found = [flips(measured([0.0] * 5, drawn(random, heavy)), log=True) for _ in range(RUNS)]
-    assert sum(one.verdict != "open" for one in found) <= 0.05 * RUNS
+    results = [flips(measured([0.0] * 5, drawn(random, heavy)), log=True) for _ in range(RUNS)]
+    assert sum(result.verdict != "open" for result in results) <= 0.05 * RUNS

@@ -59,11 +59,11 @@ def test_percentiles_of_a_weighted_merge_are_those_of_recording_so_often(
 ) -> None:
     histograms = [hdr.decode(encoded(values)) for values in recorded_by_each]
     times = np.array([often[: len(histograms)], [1] * len(histograms)], dtype=np.float64)
-    found = hdr.percentiles(*hdr.align(histograms), PERCENTS, times)
+    percentiles = hdr.percentiles(*hdr.align(histograms), PERCENTS, times)
     for merge, row in enumerate(times):
-        again = [one for one, count in zip(histograms, row, strict=True) for _ in range(int(count))]
-        wanted = hdr.curve(hdr.merge(again), PERCENTS)
-        assert np.array_equal(found[:, merge], wanted, equal_nan=True)
+        again = [histogram for histogram, count in zip(histograms, row, strict=True) for _ in range(int(count))]
+        expected = hdr.curve(hdr.merge(again), PERCENTS)
+        assert np.array_equal(percentiles[:, merge], expected, equal_nan=True)
 
 
 def test_an_empty_histogram_has_no_percentile() -> None:
@@ -84,22 +84,22 @@ def test_anything_else_is_an_error_that_says_so(text: str) -> None:
 @given(st.text(), st.binary(max_size=60), st.integers(0, 200), st.sampled_from(["text", "outside", "inside"]))
 @settings(max_examples=300, deadline=None)
 def test_whatever_a_stored_text_is_it_is_a_histogram_or_an_error_that_says_so(
-    text: str, noise: bytes, at: int, where: str
+    text: str, noise: bytes, offset: int, where: str
 ) -> None:
     outer = base64.b64decode(encoded([1, 500, 70_000, HOUR]))
     plain = zlib.decompress(outer[8:])
     if where == "outside":
-        text = base64.b64encode(outer[:at] + noise + outer[at + len(noise) :]).decode()
+        text = base64.b64encode(outer[:offset] + noise + outer[offset + len(noise) :]).decode()
     elif where == "inside":
-        packed = zlib.compress(plain[:at] + noise + plain[at + len(noise) :])
+        packed = zlib.compress(plain[:offset] + noise + plain[offset + len(noise) :])
         text = base64.b64encode(outer[:4] + struct.pack(">i", len(packed)) + packed).decode()
     try:
-        found = hdr.decode(text)
+        decoded = hdr.decode(text)
     except HistogramError:
         return
-    assert (found.highest >= 0).all()
-    assert (found.counts >= 0).all()
-    assert not found.count or hdr.percentile(found, 99) in found.highest
+    assert (decoded.highest >= 0).all()
+    assert (decoded.counts >= 0).all()
+    assert not decoded.count or hdr.percentile(decoded, 99) in decoded.highest
 
 
 @pytest.mark.parametrize("text", ["\u20ac", "é" * 40])

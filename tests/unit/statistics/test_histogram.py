@@ -52,8 +52,8 @@ def test_the_package_would_have_counted_the_same(values: list[int]) -> None:
     for value in values:
         reference.record_value(value)
     theirs = package().decode(recorded(values).encode())
-    assert [theirs.get_count_at_index(i) for i in range(theirs.counts_len)] == [
-        reference.get_count_at_index(i) for i in range(reference.counts_len)
+    assert [theirs.get_count_at_index(index) for index in range(theirs.counts_len)] == [
+        reference.get_count_at_index(index) for index in range(reference.counts_len)
     ]
 
 
@@ -73,8 +73,8 @@ def test_a_count_beyond_32_bits_is_encoded() -> None:
 
 
 def test_a_distribution_has_the_figures_read_most() -> None:
-    told = distribution(recorded(list(range(1, 1001))))
-    assert (told.count, told.mean, told.p50, told.p90, told.p99, told.p999, told.max) == (
+    summary = distribution(recorded(list(range(1, 1001))))
+    assert (summary.count, summary.mean, summary.p50, summary.p90, summary.p99, summary.p999, summary.max) == (
         *(1000, 500.5, 500, 900, 990, 999, 1000),
     )
     empty = distribution(Histogram())

@@ -23,8 +23,8 @@ def drawn(blocks: int, seed: int = 1, mean: float = 0.0) -> Floats:
 
 def test_there_is_a_look_at_each_number_of_blocks_that_was_fixed_and_at_no_other() -> None:
     for blocks in (5, 6, 8, 9, 30, 300):
-        found = list(looks.looks(pairs(drawn(blocks)), 0.05))
-        assert len(found) == sum(count <= blocks for count in GATE_LOOKS)
+        intervals = list(looks.looks(pairs(drawn(blocks)), 0.05))
+        assert len(intervals) == sum(count <= blocks for count in GATE_LOOKS)
     between = [looks.held(pairs(drawn(20)[:blocks]), 0.05) for blocks in (13, 14, 19, 20)]
     assert between[0] == between[1] == between[2] != between[3]
 
@@ -37,7 +37,7 @@ def test_a_look_is_the_interval_of_its_blocks_with_its_share_of_the_level() -> N
 def test_what_is_left_is_within_every_look_unless_they_contradict_each_other() -> None:
     several = list(looks.looks(pairs(drawn(30)), 0.05))
     left = looks.held(pairs(drawn(30)), 0.05)
-    assert left == Interval(max(one.low for one in several), min(one.high for one in several))
+    assert left == Interval(max(look.low for look in several), min(look.high for look in several))
     moved = np.concatenate([drawn(6) / 100, drawn(7, mean=3.0)])
     assert looks.held(pairs(moved), 0.05) == list(looks.looks(pairs(moved), 0.05))[-1]
 
@@ -47,11 +47,11 @@ def test_who_ends_at_the_look_that_suits_gets_an_interval_without_the_truth_in_f
     level, runs, missed, of_one = 0.2, 400, 0, 0
     for _ in range(runs):
         ratios = pairs(random.normal(0, 0.1, size=68))
-        missed += any(not one.low <= 0 <= one.high for one in looks.looks(ratios, level))
+        missed += any(not interval.low <= 0 <= interval.high for interval in looks.looks(ratios, level))
         of_one += any(
-            not one.low <= 0 <= one.high
+            not interval.low <= 0 <= interval.high
             for count in GATE_LOOKS[:7]
-            if (one := stats.mean_interval(pairs(ratios.log_ratios[:count]), level)) is not None
+            if (interval := stats.mean_interval(pairs(ratios.log_ratios[:count]), level)) is not None
         )
     assert missed / runs <= level
     assert of_one / runs > 1.5 * level, "an interval that is made for one look"
@@ -71,7 +71,7 @@ def test_asked_after_every_time_it_errs_no_more_often_than_it_may() -> None:
     random, level, errors = np.random.default_rng(2), 0.2, 0
     for _ in range(500):
         steps = np.cumsum(random.integers(2, size=60))
-        errors += any(looks.more_often(int(more), at - int(more), level) for at, more in enumerate(steps, 1))
+        errors += any(looks.more_often(int(more), count - int(more), level) for count, more in enumerate(steps, 1))
     assert 0 < errors / 500 <= level
 
 

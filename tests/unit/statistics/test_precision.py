@@ -20,14 +20,14 @@ def pairs_of(differences: list[float]) -> Pairs:
     return Pairs(np.arange(count), np.zeros(count, dtype=np.int64), np.array(differences))
 
 
-def first_settled(differences: list[float], asked: float) -> int:
+def first_settled(differences: list[float], width: float) -> int:
     """After how many blocks the rule ends, 0 for never."""
     counts = range(1, len(differences) + 1)
-    return next((count for count in counts if precision.settled(pairs_of(differences[:count]), asked)), 0)
+    return next((count for count in counts if precision.settled(pairs_of(differences[:count]), width)), 0)
 
 
 def noisy(seed: int, count: int, spread: float, mean: float = 0.0) -> list[float]:
-    return [float(one) for one in np.random.default_rng(seed).normal(mean, spread, count)]
+    return [float(value) for value in np.random.default_rng(seed).normal(mean, spread, count)]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_half_width_is_how_far_the_interval_goes_from_its_middle_as_a_factor()
 
 def test_who_is_called_a_does_not_matter() -> None:
     differences = noisy(2, 30, 0.1)
-    assert first_settled(differences, 0.05) == first_settled([-one for one in differences], 0.05) > EARLIEST_END
+    assert first_settled(differences, 0.05) == first_settled([-value for value in differences], 0.05) > EARLIEST_END
 
 
 def test_even_without_any_noise_it_takes_the_first_look_and_those_after_it() -> None:
@@ -86,18 +86,18 @@ def test_signs_that_happen_to_agree_do_not_end_the_blocks() -> None:
     """The same scatter, once about nothing and once about a mean that the test would nearly take for a difference: the
     intervals are equally narrow, and only the first is at its end."""
     scatter = [0.05 * (-1) ** block for block in range(EARLIEST_END)]
-    agreeing = [0.05 + one for one in scatter]
+    agreeing = [0.05 + value for value in scatter]
     counts = range(FIRST_LOOK, EARLIEST_END + 1)
-    asked = 1.15 * max(precision.half_width(pairs_of(agreeing[:count])) for count in counts)
-    assert precision.settled(pairs_of(scatter), asked)
-    assert not precision.settled(pairs_of(agreeing), asked)
+    width = 1.15 * max(precision.half_width(pairs_of(agreeing[:count])) for count in counts)
+    assert precision.settled(pairs_of(scatter), width)
+    assert not precision.settled(pairs_of(agreeing), width)
 
 
 def test_the_cautious_width_does_not_know_the_signs() -> None:
     differences = noisy(4, 12, 0.1, mean=0.2)
-    turned = [one * (-1) ** number for number, one in enumerate(differences)]
-    squares = [np.array(float(np.sum(stats.block_means(pairs_of(some)) ** 2))) for some in (differences, turned)]
-    first, second = (float(precision.half_about_none(12, one)) for one in squares)
+    turned = [difference * (-1) ** number for number, difference in enumerate(differences)]
+    squares = [np.array(float(np.sum(stats.block_means(pairs_of(signed)) ** 2))) for signed in (differences, turned)]
+    first, second = (float(precision.half_about_none(12, square)) for square in squares)
     assert first == pytest.approx(second)
     assert first > math.log1p(precision.half_width(pairs_of(differences)))
 
@@ -126,8 +126,8 @@ def test_the_simulation_takes_the_looks_that_a_run_takes(bench: ModuleType) -> N
             interval = stats.mean_interval(pairs_of(differences[:count]))
             assert interval is not None
             assert (looks.low[count, 0, 0], looks.high[count, 0, 0]) == pytest.approx((interval.low, interval.high))
-        for asked in (0.03, 0.05):
-            assert int(bench.by_rule(looks, asked)[0]) == (first_settled(differences, asked) or 40)
+        for width in (0.03, 0.05):
+            assert int(bench.by_rule(looks, width)[0]) == (first_settled(differences, width) or 40)
 
 
 def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_told_apart_no_more_often(

@@ -43,7 +43,7 @@ RECORDED = {
 """With the number of the slice that the probe finds: the first that costs about what all after it do."""
 
 
-def found(costs: Sequence[float]) -> int | None:
+def find_settled(costs: Sequence[float]) -> int | None:
     """As the probe asks: after each slice, until there is an answer."""
     ends = range(1, len(costs) + 1)
     return next((first for end in ends if (first := settled_from(costs[:end])) is not None), None)
@@ -52,15 +52,15 @@ def found(costs: Sequence[float]) -> int | None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_recorded_settles_where_the_compiler_was_done(name: str) -> None:
     costs, expected = RECORDED[name]
-    assert found(costs) == expected
+    assert find_settled(costs) == expected
 
 
 def test_what_gets_cheaper_and_cheaper_has_not_settled() -> None:
-    assert found([100 * 0.9**number for number in range(20)]) is None
+    assert find_settled([100 * 0.9**number for number in range(20)]) is None
 
 
 def test_a_plateau_that_is_short_or_a_single_value_decides_nothing() -> None:
-    assert found([200, 200, 200, 200, 100, 100, 100, 100]) is None
-    assert found([100.0] * LEAST) == 0
-    assert found([100.0] * (LEAST - 1)) is None
-    assert found([100, 100, 900, 100, 100, 100]) == 0
+    assert find_settled([200, 200, 200, 200, 100, 100, 100, 100]) is None
+    assert find_settled([100.0] * LEAST) == 0
+    assert find_settled([100.0] * (LEAST - 1)) is None
+    assert find_settled([100, 100, 900, 100, 100, 100]) == 0
