@@ -123,10 +123,10 @@ SEEDS = range(1, 16)
 @pytest.fixture(scope="module")
 def fair() -> list[Control]:
     """600 A/A comparisons of nine blocks, on a machine that drifts, each among its ranking's ten others."""
-    asked_for = [made_twins.experiment(seed) for seed in SEEDS]
+    experiments = [made_twins.experiment(seed) for seed in SEEDS]
     return [
         made_twins.judged(made_twins.measured(experiment, made_twins.everything_twice(experiment)))
-        for experiment in asked_for
+        for experiment in experiments
     ]
 
 

@@ -118,7 +118,7 @@ def test_a_difference_is_found_and_its_ratio_is_true() -> None:
 
 
 def test_a_tie_stays_a_tie() -> None:
-    """Told apart by chance: at most one in twenty of the runs, and so no more than five of forty."""
+    """Different by chance: at most one in twenty of the runs, and so no more than five of forty."""
     assert sum(comparisons["b", "c"].different for comparisons in with_audit()) <= 5
 
 

@@ -112,9 +112,9 @@ def test_where_nobody_is_unsafe_nothing_is_said() -> None:
 
 
 def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
-    everybody = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
+    about = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
     run = made_run()
-    run = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant in MEASURED), about=everybody)
+    run = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant in MEASURED), about=about)
     analysis = analyse(run)
     assert analysis.contestants == ()
     assert {findings.verdict for findings in analysis.scenarios} == {"no_data"}

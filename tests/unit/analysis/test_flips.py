@@ -97,10 +97,10 @@ def test_of_a_time_less_is_better() -> None:
 
 def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
     result = answer(crossing_run(10.0))
-    (untold,) = (point for point in result.flips.points if not point.side)
-    assert untold.interval
-    most = max(-untold.interval.low, untold.interval.high)
-    place = f"undecided at {untold.at:g}"
+    (undecided,) = (point for point in result.flips.points if not point.side)
+    assert undecided.interval
+    most = max(-undecided.interval.low, undecided.interval.high)
+    place = f"undecided at {undecided.at:g}"
     assert sentence(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
 
 

@@ -113,7 +113,7 @@ def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "better", "said"),
+    ("low", "high", "better", "expected"),
     [
         (0.96, 1.1, "higher", "within"),
         (0.94, 1.1, "higher", "open"),
