@@ -74,7 +74,7 @@ class Machine:
 
     def runs(self) -> list[Run]:
         """Return what is stored, oldest first: two runs may begin within a second, which is all that an id tells."""
-        stored = (read.load(self.results / one / schema.FILE_NAME) for one in read.run_ids(self.results))
+        stored = (read.load(self.results / run_id / schema.FILE_NAME) for run_id in read.run_ids(self.results))
         return sorted(stored, key=lambda run: run.started_at)
 
 
@@ -109,21 +109,21 @@ def test_it_keeps_to_its_time(machine: Machine) -> None:
     machine.spread = 0.5
     machine.asks("--no-along", "--time-budget", "60s")
     (run,) = machine.runs()
-    assert sum(one.seconds for one in run.trials) <= 60 + 2.6  # each trial is 2.6 s
+    assert sum(trial.seconds for trial in run.trials) <= 60 + 2.6  # each trial is 2.6 s
 
 
 def test_json_has_the_answer_and_so_has_the_folder(
     machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert machine.asks("--no-along", "--json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert FIRST in said["take"]
-    assert said["metric"] == "cpu"
-    assert (said["slo"], said["among"], said["stored"], said["along"]) == ("p99<5ms", "meets", False, None)
-    third = next(one for one in said["beside"] if one["contestant"] == THIRD)
+    answer = json.loads(capsys.readouterr().out)
+    assert FIRST in answer["take"]
+    assert answer["metric"] == "cpu"
+    assert (answer["slo"], answer["among"], answer["stored"], answer["along"]) == ("p99<5ms", "meets", False, None)
+    third = next(entry for entry in answer["beside"] if entry["contestant"] == THIRD)
     assert third["low"] < third["ratio"] < third["high"] < 1
-    assert {one["outcome"] for one in said["kept"]} == {"meets"}
-    assert json.loads((tmp_path / "results" / said["run"] / advise.ANSWER_NAME).read_text()) == said
+    assert {contestant["outcome"] for contestant in answer["kept"]} == {"meets"}
+    assert json.loads((tmp_path / "results" / answer["run"] / advise.ANSWER_NAME).read_text()) == answer
 
 
 def test_json_is_whole_where_there_is_no_answer(
@@ -134,10 +134,10 @@ def test_json_is_whole_where_there_is_no_answer(
     answered = json.loads(capsys.readouterr().out)
     monkeypatch.setattr(runner, "run_trial", lambda cell, *_: trial.skipped(cell, "it is not there"))
     assert machine.asks(*words) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert list(said) == list(answered)
-    assert (said["take"], said["metric"], said["slo"], said["run"]) == ([], "cpu", "p99<5ms", None)
-    assert {name for name in said if type(said[name]) is not type(answered[name])} == {
+    answer = json.loads(capsys.readouterr().out)
+    assert list(answer) == list(answered)
+    assert (answer["take"], answer["metric"], answer["slo"], answer["run"]) == ([], "cpu", "p99<5ms", None)
+    assert {name for name in answer if type(answer[name]) is not type(answered[name])} == {
         "verdict",
         "among",
         "behind",
@@ -148,12 +148,12 @@ def test_json_is_whole_where_there_is_no_answer(
 
 def test_the_page_explains_every_key_of_the_json(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.asks("--no-along", "--time-budget", "60s", "--json")
-    said = json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
     (chapter,) = re.findall(
         r"^## For programs\n(.*?)^## ", (ROOT / "docs" / "advise.md").read_text(), re.MULTILINE | re.DOTALL
     )
     keys = [key for line in re.findall(r"^\* ((?:`\w+`(?:, )?)+):", chapter, re.MULTILINE) for key in line.split(", ")]
-    assert sorted(key.strip("`") for key in keys) == sorted(said)
+    assert sorted(key.strip("`") for key in keys) == sorted(answer)
     options = (ROOT / "docs" / "advise.md").read_text().partition("## ")[0]
     assert [
         name for name in workload.OPTIONS if name not in ("service-kind", "seed") and f"--{name}" not in options
@@ -170,7 +170,7 @@ def test_half_and_double_are_looked_at_and_a_flip_is_named(
     machine.costs = {**COSTS, SECOND: 12.0}
     assert machine.asks("--time-budget", "20m") == 0
     _, beside = machine.runs()
-    assert [one.factors for one in beside.experiment.scenarios] == [
+    assert [scenario.factors for scenario in beside.experiment.scenarios] == [
         {"rate": (500, 1000, 2000)},
         {"connections": (10, 20, 40)},
     ]
@@ -206,25 +206,25 @@ def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_sa
 ) -> None:
     check = runner.check
 
-    def refuse(found: Experiment, *rest: Any) -> None:
-        if len(found.scenarios) > 1:
+    def refuse(planned: Experiment, *rest: Any) -> None:
+        if len(planned.scenarios) > 1:
             raise UserError("too few file descriptors")
-        check(found, *rest)
+        check(planned, *rest)
 
     monkeypatch.setattr(runner, "check", refuse)
     assert machine.asks("--time-budget", "20m") == 0
-    said = capsys.readouterr()
-    assert "netdyno: half and double of the values were not measured: too few file descriptors" in said.err
-    assert "near these values was not measured" in said.out
+    output = capsys.readouterr()
+    assert "netdyno: half and double of the values were not measured: too few file descriptors" in output.err
+    assert "near these values was not measured" in output.out
 
 
 def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """Each trial is 2.6 s: two do not fit into 4 s, and one is longer than 2 s."""
     for budget in ("4s", "2s"):
         assert machine.asks("--time-budget", budget, "--again") == 0
-        said = capsys.readouterr()
-        assert "was not measured, because there was no time left." in said.out
-        assert "half and double" not in said.err
+        output = capsys.readouterr()
+        assert "was not measured, because there was no time left." in output.out
+        assert "half and double" not in output.err
 
 
 def test_what_is_built_first_takes_nothing_of_their_time(
@@ -267,9 +267,9 @@ def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_
     assert machine.asks("--time-budget", "20m") == 0
     assert machine.ran.total() == before
     again = capsys.readouterr().out
-    told = [line for line in first.splitlines() if line.startswith("Across ")]
-    assert [line for line in again.splitlines() if line.startswith("Across ")] == told
-    assert len(told) == 2
+    lines = [line for line in first.splitlines() if line.startswith("Across ")]
+    assert [line for line in again.splitlines() if line.startswith("Across ")] == lines
+    assert len(lines) == 2
     rests = f"This is based on {machine.results / main_run.run_id}, a stored run of {main_run.started_at}"
     assert f"{rests}; the neighbouring values on {machine.results / beside.run_id}." in again
 
@@ -282,7 +282,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
     assert machine.asks("--time-budget", "5m") == 0
     _, beside = machine.runs()
     assert beside.experiment.name == workload.BESIDE
-    assert sum(one.seconds for one in beside.trials) <= 300 + 2.6
+    assert sum(trial.seconds for trial in beside.trials) <= 300 + 2.6
     before = machine.ran.total()
     for words, looked in (((), True), (("--no-along",), False)):
         capsys.readouterr()
@@ -292,7 +292,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
     with sqlite3.connect(machine.results / beside.run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")
     machine.asks("--time-budget", "5m")
-    assert [one.experiment.name for one in machine.runs()[2:]] == [workload.BESIDE]
+    assert [run.experiment.name for run in machine.runs()[2:]] == [workload.BESIDE]
 
 
 def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time(
@@ -460,14 +460,14 @@ def test_the_stored_neighbours_say_where_it_changes(
 
 def test_languages_narrow_the_contestants() -> None:
     servers = discover()
-    some = advise.allowed(servers, {"languages": ("go", "RUST")})
-    assert {one.name for one in some} <= {"go-net", "tokio", "tokio-current-thread", "tokio-per-core"}
-    assert len(some) >= 2
-    names = {one.name for one in advise.allowed(servers, {})}
+    chosen = advise.allowed(servers, {"languages": ("go", "RUST")})
+    assert {contestant.name for contestant in chosen} <= {"go-net", "tokio", "tokio-current-thread", "tokio-per-core"}
+    assert len(chosen) >= 2
+    names = {contestant.name for contestant in advise.allowed(servers, {})}
     assert SECOND in names
-    assert not {one.name for one in servers if one.manifest.apart} & names
+    assert not {contestant.name for contestant in servers if contestant.manifest.apart} & names
     assert not any(name.startswith(("udp-", "zeromq-")) for name in names)
-    assert {one.name for one in advise.allowed(servers, {"transports": ("udp",)})} >= {"udp-coroutines"}
+    assert {contestant.name for contestant in advise.allowed(servers, {"transports": ("udp",)})} >= {"udp-coroutines"}
 
 
 @pytest.mark.parametrize(
@@ -505,16 +505,16 @@ def test_a_file_says_it_as_well_and_flags_go_before(machine: Machine, tmp_path: 
 def test_without_a_word_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"connections": "30", "rate": "2k", "service-time": "1ms", "service-kind": "cpu", "objective": "p99<9ms"}
     texts = {text: name for name, text, _ in advise.ASKED}
-    asked: list[str] = []
+    prompted: list[str] = []
 
     def prompt(text: str, default: str, **_: object) -> str:
-        asked.append(texts[text])
+        prompted.append(texts[text])
         return answers.get(texts[text], default)
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
-    found = advise.questions()
-    assert found == {
+    received = advise.questions()
+    assert received == {
         "connections": 30,
         "rate": 2000.0,
         "size": 64,
@@ -523,7 +523,7 @@ def test_without_a_word_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
         "objective": "p99<9ms",
         "time-budget": 300.0,
     }
-    assert "slow-readers" not in asked  # there is no room
+    assert "slow-readers" not in prompted  # there is no room
 
 
 def test_without_a_word_and_without_a_terminal_it_says_what_to_say(

@@ -21,9 +21,13 @@ def repository(name: str, budget: Budget = "normal") -> Experiment:
     return experiment.load(experiments_dir() / f"{name}.toml", budget)
 
 
-def said(asked: Experiment, begins: datetime) -> list[str]:
-    servers = {one.name: one for one in discover() if any(one.name in each.contestants for each in asked.scenarios)}
-    return announcement(asked, servers, begins=begins).splitlines()
+def said(requested: Experiment, begins: datetime) -> list[str]:
+    servers = {
+        contestant.name: contestant
+        for contestant in discover()
+        if any(contestant.name in scenario.contestants for scenario in requested.scenarios)
+    }
+    return announcement(requested, servers, begins=begins).splitlines()
 
 
 def test_the_first_lines_of_quick() -> None:

@@ -58,9 +58,9 @@ def load(outcome: runner.Outcome) -> Run:
 
 
 def ending(run: Run, scenario: str = "echo") -> Ending:
-    found = ending_of(run, next(one for one in run.experiment.scenarios if one.name == scenario))
-    assert found is not None
-    return found
+    result = ending_of(run, next(candidate for candidate in run.experiment.scenarios if candidate.name == scenario))
+    assert result is not None
+    return result
 
 
 def ending_of(run: Run, scenario: Scenario) -> Ending | None:
@@ -73,13 +73,13 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
 ) -> None:
     spread(echo=0.08)
     run = load(execute(asked("echo"), tmp_path, fake_build))
-    found = ending(run)
-    assert block_counts.EARLIEST_END < found.blocks < 50
-    assert blocks_of(run, "echo") == list(range(1, found.blocks + 1))
-    assert (found.why, run.finished_at is not None) == ("precise", True)
-    assert found.widest is not None
-    assert found.widest <= 0.05
-    earlier = msgspec.structs.replace(run, trials=tuple(one for one in run.trials if one.block < found.blocks))
+    end = ending(run)
+    assert block_counts.EARLIEST_END < end.blocks < 50
+    assert blocks_of(run, "echo") == list(range(1, end.blocks + 1))
+    assert (end.why, run.finished_at is not None) == ("precise", True)
+    assert end.widest is not None
+    assert end.widest <= 0.05
+    earlier = msgspec.structs.replace(run, trials=tuple(trial for trial in run.trials if trial.block < end.blocks))
     assert stopping.wants_more(part_of(earlier, run.experiment.scenarios[0]))
     assert not stopping.wants_more(part_of(run, run.experiment.scenarios[0]))
 
@@ -168,7 +168,7 @@ def test_a_further_block_is_planned_on_disk_before_it_begins(
 
     def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
         planned = read.load_cells(bench.folder / schema.FILE_NAME)
-        seen.append(cell in planned and sum(one.block == cell.block for one in planned) == 2)
+        seen.append(cell in planned and sum(planned_cell.block == cell.block for planned_cell in planned) == 2)
         return measure(cell, scenario, contestant, bench)
 
     monkeypatch.setattr(runner, "run_trial", looked_up)
@@ -321,10 +321,10 @@ def made_of(cell: Cell, scenario: Scenario) -> Trial:
 
 def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> None:
     """Who goes on with a run asks it of every trial that there is, and a plan may have thousands of cells."""
-    one = asked("echo").with_each(precision=None)
-    planned = plan.plan(one)
-    trials = tuple(made_of(cell, one.scenarios[0]) for cell in planned)
-    run = Run(run_id="r", experiment=one, started_at="", finished_at=None, environment={}, trials=trials[:3])
+    requested = asked("echo").with_each(precision=None)
+    planned = plan.plan(requested)
+    trials = tuple(made_of(cell, requested.scenarios[0]) for cell in planned)
+    run = Run(run_id="r", experiment=requested, started_at="", finished_at=None, environment={}, trials=trials[:3])
     cells = cast(Sequence[Cell], [CountedCell(cell) for cell in planned])
     schedule = Schedule(run, cells, Progress(planned, 1.0))
     before = CountedCell.looks
@@ -342,17 +342,17 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
     tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:
     spread(quiet=0.001, rough=0.5)
-    found = analyse(load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build)))
+    analysis = analyse(load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build)))
     out = io.StringIO()
-    Console(file=out, width=80).print(render(found))
-    told = re.sub(r"\s+", " ", out.getvalue())
-    page = report.html(found)
-    for one in found.scenarios:
-        assert one.ending is not None
-        assert stopping_words.sentence(one.ending) in told
-        assert stopping_words.sentence(one.ending) in page
-    assert "precise enough after 17 blocks (widest interval ±" in told
-    assert "budget used up after 18 blocks (widest interval ±" in told
+    Console(file=out, width=80).print(render(analysis))
+    printed = re.sub(r"\s+", " ", out.getvalue())
+    page = report.html(analysis)
+    for scenario in analysis.scenarios:
+        assert scenario.ending is not None
+        assert stopping_words.sentence(scenario.ending) in printed
+        assert stopping_words.sentence(scenario.ending) in page
+    assert "precise enough after 17 blocks (widest interval ±" in printed
+    assert "budget used up after 18 blocks (widest interval ±" in printed
     assert "in 18 of 18 blocks" in page
 
 
@@ -360,10 +360,10 @@ def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not
     run = claims_run()
     run = msgspec.structs.replace(run, experiment=run.experiment.with_each(precision=0.1, most_blocks=8))
     run = msgspec.structs.replace(run, finished_at="2025-01-01T13:00:00Z")
-    found = analyse(run)
-    notes = {one.verdict: stopping_words.of_claim(one, found.scenarios) for one in found.claims}
-    (told,) = notes["undecided"]
-    assert re.fullmatch(r"budget used up after 8 blocks \(widest interval .*; requested ±10%\)", told)
+    analysis = analyse(run)
+    notes = {claim.verdict: stopping_words.of_claim(claim, analysis.scenarios) for claim in analysis.claims}
+    (note,) = notes["undecided"]
+    assert re.fullmatch(r"budget used up after 8 blocks \(widest interval .*; requested ±10%\)", note)
     assert (notes["confirmed"], notes["refuted"]) == ((), ())
 
 
@@ -396,12 +396,15 @@ def parse(precision: str = "0.05", more: str = "", budget: Budget = "normal") ->
 
 
 def test_a_file_says_a_precision_for_all_or_for_one_and_a_size_another() -> None:
-    assert [one.precision for one in parse()] == [0.05, 0.2]
-    assert [one.precision for one in parse('"5%"')] == [0.05, 0.2]
-    assert [blocks.most(one) for one in parse()] == [blocks.MOST_BLOCKS] * 2
-    assert [blocks.most(one) for one in parse(more="most-blocks = 20")] == [20, 20]
+    assert [scenario.precision for scenario in parse()] == [0.05, 0.2]
+    assert [scenario.precision for scenario in parse('"5%"')] == [0.05, 0.2]
+    assert [blocks.most(scenario) for scenario in parse()] == [blocks.MOST_BLOCKS] * 2
+    assert [blocks.most(scenario) for scenario in parse(more="most-blocks = 20")] == [20, 20]
     full = parse(budget="full")
-    assert ([one.precision for one in full], [one.most_blocks for one in full]) == ([0.01, 0.2], [200, 200])
+    assert ([scenario.precision for scenario in full], [scenario.most_blocks for scenario in full]) == (
+        [0.01, 0.2],
+        [200, 200],
+    )
 
 
 @pytest.mark.parametrize(
@@ -432,8 +435,8 @@ def test_a_budget_needs_something_that_it_is_a_budget_of() -> None:
 
 
 def test_the_command_line_s_budgets_take_the_place_of_the_file_s() -> None:
-    (one,) = blocks.with_budget(asked("echo", most_blocks=30), 40, None).scenarios
-    assert blocks.most(one) == 40
+    (scenario,) = blocks.with_budget(asked("echo", most_blocks=30), 40, None).scenarios
+    assert blocks.most(scenario) == 40
     timed = blocks.with_budget(asked("echo"), None, 60.0)
     assert (timed.time_budget_s, blocks.most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
     assert blocks.most(blocks.with_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30

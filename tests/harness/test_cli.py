@@ -48,7 +48,7 @@ connections = [1, 2]
 
 NETDYNO = (sys.executable, unhurried.__file__)
 SERVER = discover()[0].name
-UNSAFE = next(one for one in discover() if one.manifest.unsafe)
+UNSAFE = next(contestant for contestant in discover() if contestant.manifest.unsafe)
 
 
 @pytest.fixture
@@ -180,12 +180,12 @@ def test_a_generator_that_is_not_built_is_said(
 
 @pytest.mark.usefixtures("undrawn")
 def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: Command) -> None:
-    first, other, *_ = (one.name for one in discover())
+    first, second, *_ = (contestant.name for contestant in discover())
     named = tmp_path / "named.toml"
     named.write_text(TINY.replace('["*"]', f'["{first}"]'))
-    done = command("run", str(named), "--contestant", other, "--results", str(tmp_path / "results"))
+    done = command("run", str(named), "--contestant", second, "--results", str(tmp_path / "results"))
     assert done.returncode == 0, done.stderr
-    assert f"connections=1 {other}" in done.stdout
+    assert f"connections=1 {second}" in done.stdout
     assert f"connections=1 {first}" not in done.stdout
 
 
@@ -204,23 +204,23 @@ def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: 
     done = command(*run_tiny(toml, results, "--json", "--blocks", "2"))
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
-    said = json.loads(line)
-    others = dict.fromkeys(("struck_out", "faulty", "failed", "skipped", "made_again"), 0)
-    assert said["trials"] == {"valid": 4, **others}
-    assert Path(said["report"]) == results / said["run_id"] / "report.html"
-    assert Path(said["report"]).is_file()
+    answer = json.loads(line)
+    zeros = dict.fromkeys(("struck_out", "faulty", "failed", "skipped", "made_again"), 0)
+    assert answer["trials"] == {"valid": 4, **zeros}
+    assert Path(answer["report"]) == results / answer["run_id"] / "report.html"
+    assert Path(answer["report"]).is_file()
     listed = json.loads(command("list", "runs", "--json", "--results", str(results)).stdout)
-    assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
+    assert [(row["id"], row["trials"]) for row in listed] == [(answer["run_id"], answer["trials"])]
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, command: Command) -> None:
     results = tmp_path / "results"
-    said = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
-    file = results / said["run_id"] / "run.sqlite"
+    answer = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
+    file = results / answer["run_id"] / "run.sqlite"
     with sqlite3.connect(file) as stored:
         stored.execute("""UPDATE trial SET trial = replace(trial, '"histogram":"', '"histogram":"x')""")
-    done = command("report", said["run_id"], "--results", str(results))
+    done = command("report", answer["run_id"], "--results", str(results))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("netdyno: a stored run is damaged: not an HDR V2 histogram: ")
     assert done.stderr.count("\n") == 1
@@ -254,9 +254,9 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
 ) -> None:
     results, windows = tmp_path / "results", tmp_path / "windows"
     windows.write_text("2")  # in the third trial it is waited for
-    asked = run_tiny(toml, results, "--blocks", "2")
+    arguments = run_tiny(toml, results, "--blocks", "2")
     monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
-    code, out, err = interrupt(asked, 2)
+    code, out, err = interrupt(arguments, 2)
     assert code == 130, err
     assert "interrupted: " in err
     assert "Traceback" not in err
@@ -267,9 +267,9 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
     assert done.returncode == 0, done.stderr
     assert "Going on after 2 trials of 4" in done.stderr
     assert "block 2/2 trial 4/4 (0:00 left)" in done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert (said["run_id"], sum(said["trials"].values())) == (run_id, 4)  # valid or not, for a machine may be busy
-    assert Path(said["report"]).is_file()
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert (answer["run_id"], sum(answer["trials"].values())) == (run_id, 4)  # valid or not, for a machine may be busy
+    assert Path(answer["report"]).is_file()
     again = command("resume", run_id, "--results", str(results))
     assert again.returncode == 2
     assert "; nothing is left to do\n" in again.stderr
@@ -281,9 +281,9 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
     more = ("--precision", "5%", "--most-blocks", "2", "--time-budget", "10m", "--json")
     done = command(*run_tiny(toml, results, *more))
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    stored = read.load(results / said["run_id"] / schema.FILE_NAME).experiment
-    assert [(one.precision, one.most_blocks) for one in stored.scenarios] == [(0.05, 2)]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    stored = read.load(results / answer["run_id"] / schema.FILE_NAME).experiment
+    assert [(scenario.precision, scenario.most_blocks) for scenario in stored.scenarios] == [(0.05, 2)]
     assert stored.time_budget_s == 600
     assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
 
@@ -320,8 +320,8 @@ def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_agai
     assert main([*again[:-1], run_id]) == 2
     assert "the same run twice" in capsys.readouterr().err
     shutil.copytree(report.parent, results / "later")
-    with closing(sqlite3.connect(results / "later" / "run.sqlite")) as other, other:
-        other.execute("UPDATE run SET run_id = 'later'")
+    with closing(sqlite3.connect(results / "later" / "run.sqlite")) as connection, connection:
+        connection.execute("UPDATE run SET run_id = 'later'")
     assert main([*again[:-1], "later"]) == 0
     both = Path(capsys.readouterr().out.strip())
     assert both == report.with_name("report-with-later.html")
@@ -337,23 +337,23 @@ def test_where_runs_have_nothing_in_common_page_and_stderr_say_so(
 ) -> None:
     run = made_run()
 
-    def of(name: str, run_id: str) -> Run:
-        (one,) = (one for one in run.experiment.scenarios if one.name == name)
-        trials = tuple(one for one in run.trials if (one.scenario, one.block) == (name, 1))
-        return replace(run, run_id=run_id, experiment=replace(run.experiment, scenarios=(one,)), trials=trials)
+    def narrow_run(name: str, run_id: str) -> Run:
+        (scenario,) = (candidate for candidate in run.experiment.scenarios if candidate.name == name)
+        trials = tuple(trial for trial in run.trials if (trial.scenario, trial.block) == (name, 1))
+        return replace(run, run_id=run_id, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
 
-    first, later, nobody = of("chat", "first"), of("http", "later"), of("chat", "nobody")
-    nobody = replace(nobody, trials=tuple(replace(one, status="skipped", load=None) for one in nobody.trials))
-    for one in (first, later, nobody):
-        stored(one, tmp_path)
+    first, later, skipped = narrow_run("chat", "first"), narrow_run("http", "later"), narrow_run("chat", "nobody")
+    skipped = replace(skipped, trials=tuple(replace(trial, status="skipped", load=None) for trial in skipped.trials))
+    for narrowed in (first, later, skipped):
+        stored(narrowed, tmp_path)
     assert main(["report", "first", "later", "nobody", "--results", str(tmp_path)]) == 0
     page = (tmp_path / "first" / "report-with-later-nobody.html").read_text()
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(",")[0].partition(":")[2] for line in said] == [
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0].partition(":")[2] for line in lines] == [
         " later and first have no question in common",
         " nobody and first have no cell in common",
     ]
-    assert all(f"{line.removeprefix('netdyno: ')}." in page for line in said)
+    assert all(f"{line.removeprefix('netdyno: ')}." in page for line in lines)
     assert "What changed since the first run" not in page
 
 
@@ -409,9 +409,9 @@ def test_a_contestant_says_what_it_speaks_and_why_it_is_missing(
 
 def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["list", "servers", "--json"])
-    said = {row["name"]: row["unsafe"] for row in json.loads(capsys.readouterr().out)}
-    assert said[UNSAFE.name] == UNSAFE.manifest.unsafe
-    assert said[SERVER] == ""
+    unsafe = {row["name"]: row["unsafe"] for row in json.loads(capsys.readouterr().out)}
+    assert unsafe[UNSAFE.name] == UNSAFE.manifest.unsafe
+    assert unsafe[SERVER] == ""
     cli.main(["list", "servers"])
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split()[-1] == "unsafe"
@@ -422,7 +422,9 @@ def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> 
 def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: Command) -> None:
     Path(toml).write_text(TINY.replace("[1, 2]", "[1]"))
     kin = f"{UNSAFE.name.partition('-')[0]}-*"
-    safe = next(one.name for one in discover() if one.name.startswith(kin[:-1]) and one != UNSAFE)
+    safe = next(
+        contestant.name for contestant in discover() if contestant.name.startswith(kin[:-1]) and contestant != UNSAFE
+    )
     everybody = command("run", toml, "--contestant", kin, "--results", str(tmp_path / "all"))
     assert f"connections=1 {safe}" in everybody.stdout, everybody.stderr
     assert UNSAFE.name not in everybody.stdout
@@ -432,8 +434,8 @@ def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, 
 
 
 def test_serve_becomes_the_server_and_warns_of_what_is_unsafe(fake_build: Path) -> None:
-    said = {name: said_by_serve(name) for name in (SERVER, UNSAFE.name)}
-    assert said == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
+    warnings = {name: said_by_serve(name) for name in (SERVER, UNSAFE.name)}
+    assert warnings == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
 
 
 def said_by_serve(name: str) -> str:
@@ -446,10 +448,10 @@ def said_by_serve(name: str) -> str:
         ready = json.loads(server.stdout.readline())
         assert (ready["ready"], ready["pid"]) == (True, server.pid)
         server.send_signal(signal.SIGTERM)
-        totals, said = server.communicate()
+        totals, printed = server.communicate()
     assert json.loads(totals)["protocol_errors"] == 0
     assert server.returncode == 0
-    return said
+    return printed
 
 
 def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pytest.MonkeyPatch) -> None:

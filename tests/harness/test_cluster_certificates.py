@@ -63,10 +63,10 @@ def scheduler(folder: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def host(folder: Path, scheduler: subprocess.Popen[str]) -> Iterator[tuple[subprocess.Popen[str], TcpUrl]]:
     assert scheduler.poll() is None
-    at = authority.scheduler_of(folder)
+    address = authority.scheduler_of(folder)
     port = free_port()
-    with started("join", at, "--as", "server", "--port", str(port), "--cluster", str(folder)) as (process, line):
-        assert line == f"joined {at} as server, at tls://127.0.0.1:{port}\n"
+    with started("join", address, "--as", "server", "--port", str(port), "--cluster", str(folder)) as (process, line):
+        assert line == f"joined {address} as server, at tls://127.0.0.1:{port}\n"
         yield process, TcpUrl("127.0.0.1", port)
 
 
@@ -188,8 +188,8 @@ def test_plain_text_is_refused(door: TcpUrl) -> None:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n" * 10)
         heard = b""
         try:
-            while some := connection.recv(4096):
-                heard += some
+            while received := connection.recv(4096):
+                heard += received
         except ConnectionResetError:
             pass
     assert b"HTTP" not in heard
@@ -199,10 +199,10 @@ def test_plain_text_is_refused(door: TcpUrl) -> None:
 def test_nothing_listens_but_what_was_asked_for(
     folder: Path, scheduler: subprocess.Popen[str], host: tuple[subprocess.Popen[str], TcpUrl]
 ) -> None:
-    said = subprocess.run(["ss", "-Hlntup"], check=True, capture_output=True, text=True).stdout
-    worker, at = host
-    for process, port in ((scheduler, parse_tls_url(authority.scheduler_of(folder)).port), (worker, at.port)):
-        own = [line for line in said.splitlines() if f"pid={process.pid}," in line]
+    listed = subprocess.run(["ss", "-Hlntup"], check=True, capture_output=True, text=True).stdout
+    worker, url = host
+    for process, port in ((scheduler, parse_tls_url(authority.scheduler_of(folder)).port), (worker, url.port)):
+        own = [line for line in listed.splitlines() if f"pid={process.pid}," in line]
         assert [re.split(r"\s+", line)[4] for line in own] == [f"127.0.0.1:{port}"]
 
 
@@ -210,10 +210,10 @@ def test_the_status_shows_the_host(
     folder: Path, host: tuple[object, TcpUrl], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cluster", "status", "--cluster", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert re.match(rf"server \S+ at tls://127\.0\.0\.1:{host[1].port}\n", said)
-    before, clock, findings = said.partition(" s off ours\n")
-    assert clock, said
+    printed = capsys.readouterr().out
+    assert re.match(rf"server \S+ at tls://127\.0\.0\.1:{host[1].port}\n", printed)
+    before, clock, findings = printed.partition(" s off ours\n")
+    assert clock, printed
     assert re.search(r" from here and back; its clock is [+-]\d+\.\d{6}$", before)
     assert re.fullmatch(r"( {2}(bad|could be better): .+: .+\n)*", findings)
 

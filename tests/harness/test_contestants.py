@@ -73,8 +73,8 @@ def test_the_build_states_every_missing_need_word_for_word(tmp_path: Path) -> No
     add(tmp_path, "lacking", GOOD | {"needs": ["this", "there", "that"]})
     (tmp_path / "CMakeLists.txt").write_text(NEEDS)
     configure = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), "-G", "Ninja"]
-    said = subprocess.run(configure, check=True, capture_output=True, text=True).stdout
-    assert "server lacking skipped: This not found: build it (from source; as it says)" in said
+    printed = subprocess.run(configure, check=True, capture_output=True, text=True).stdout
+    assert "server lacking skipped: This not found: build it (from source; as it says)" in printed
     (lacking,) = discover(tmp_path, tmp_path / "build")
     assert lacking.why_not == "This not found: build it (from source; as it says) That not found: install that"
 
@@ -131,13 +131,13 @@ class Kinds:
             (self.root / name).write_text("#!/bin/sh\n" + script)
             (self.root / name).chmod(0o755)
 
-    def configure(self, **found: str) -> dict[str, str]:
+    def configure(self, **overrides: str) -> dict[str, str]:
         """Why each cannot be started, once the build is configured."""
-        programs = {"cargo": "cargo", "rustc": "rustc", "go": "go"} | found
+        programs = {"cargo": "cargo", "rustc": "rustc", "go": "go"} | overrides
         where = [f"-DNETDYNO_{name.upper()}={self.root / program}" for name, program in programs.items()]
         command = ["cmake", "-G", "Ninja", "-S", str(self.root), "-B", str(self.build), *where]
         subprocess.run(command, check=True, capture_output=True)
-        return {one.name: one.why_not for one in discover(self.root, self.build)}
+        return {contestant.name: contestant.why_not for contestant in discover(self.root, self.build)}
 
     def make(self) -> str:
         """What Ninja says of it."""
@@ -167,8 +167,8 @@ def test_it_is_made_anew_when_a_source_has_changed_and_only_then(kinds: Kinds) -
     kinds.make()
     assert "no work to do" in kinds.make()
     (kinds.rust / "main.rs").write_text("second\n")
-    assert "Building Rust program oxide" in (said := kinds.make())
-    assert "Go program" not in said
+    assert "Building Rust program oxide" in (printed := kinds.make())
+    assert "Go program" not in printed
     assert (kinds.build / "servers/oxide").read_text() == "second\n"
     (kinds.go / "main.go").write_text("second\n")
     assert "Building Go program gopher" in kinds.make()
@@ -197,35 +197,35 @@ def test_crates_are_fetched_where_they_can_be_and_else_a_stated_skip(kinds: Kind
 def test_a_command_gets_its_folders_behind_the_launcher(tmp_path: Path) -> None:
     folder = add(tmp_path, "other", COMMAND)
     build = with_launcher(tmp_path / "build")
-    (other,) = discover(tmp_path, build)
-    assert other.available
+    (contestant,) = discover(tmp_path, build)
+    assert contestant.available
     program = ("python3", f"{folder}/main.py", str(build))
-    assert other.command == (str(launcher_path(build)), "other", "one", *program, "--")
+    assert contestant.command == (str(launcher_path(build)), "other", "one", *program, "--")
 
 
 def test_without_the_launcher_a_command_is_not_built(tmp_path: Path) -> None:
     add(tmp_path, "other", COMMAND)
-    (other,) = discover(tmp_path, tmp_path)
-    assert other.why_not.startswith(f"not built: {launcher_path(tmp_path)} is missing")
+    (contestant,) = discover(tmp_path, tmp_path)
+    assert contestant.why_not.startswith(f"not built: {launcher_path(tmp_path)} is missing")
 
 
 def test_a_client_reads_its_own_options(tmp_path: Path) -> None:
     add(tmp_path, "other", COMMAND, kind="client")
-    (other,) = discover(tmp_path, tmp_path, "client")
-    assert other.available
-    assert other.command[0] == "python3"
+    (contestant,) = discover(tmp_path, tmp_path, "client")
+    assert contestant.available
+    assert contestant.command[0] == "python3"
 
 
 def test_a_command_gets_the_interpreter_of_the_harness(tmp_path: Path) -> None:
     add(tmp_path, "other", COMMAND | {"run": ["{python}", "-P", "{folder}/main.py"]})
-    (other,) = discover(tmp_path, tmp_path)
-    assert other.command[3:5] == (sys.executable, "-P")
+    (contestant,) = discover(tmp_path, tmp_path)
+    assert contestant.command[3:5] == (sys.executable, "-P")
 
 
 def test_a_command_that_is_not_installed_is_unavailable(tmp_path: Path) -> None:
     add(tmp_path, "other", COMMAND | {"run": ["no-such-program-anywhere"]})
-    (other,) = discover(tmp_path, tmp_path)
-    assert (other.available, other.why_not) == (False, "no-such-program-anywhere not found")
+    (contestant,) = discover(tmp_path, tmp_path)
+    assert (contestant.available, contestant.why_not) == (False, "no-such-program-anywhere not found")
 
 
 def test_clients_are_found_in_their_own_folder(tmp_path: Path) -> None:
@@ -292,7 +292,9 @@ def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
     for name in ("asio-callbacks", "asio-coroutines", "epoll"):
         add(tmp_path, name)
     everyone = discover(tmp_path, tmp_path)
-    assert [c.name for c in select(everyone, ["epoll", "asio-*", "*-callbacks"])] == [c.name for c in everyone]
+    assert [contestant.name for contestant in select(everyone, ["epoll", "asio-*", "*-callbacks"])] == [
+        contestant.name for contestant in everyone
+    ]
     with pytest.raises(UserError, match=r"no server is called 'epol' \(did you mean 'epoll'\?\)"):
         select(everyone, ["epol"])
     with pytest.raises(UserError, match=r"unknown server 'asio-calbacks' \(did you mean 'asio-callbacks'\?\)"):
@@ -303,10 +305,10 @@ def test_who_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
     add(tmp_path, "safe")
     add(tmp_path, "safe-not", GOOD | {"unsafe": "answers wrong"})
     everyone = discover(tmp_path, tmp_path)
-    assert [one.manifest.unsafe for one in everyone] == ["", "answers wrong"]
-    assert [one.name for one in select(everyone, ["*"])] == ["safe"]
-    assert [one.name for one in select(everyone, ["safe*"])] == ["safe"]
-    assert [one.name for one in select(everyone, ["*", "safe-not"])] == ["safe", "safe-not"]
+    assert [contestant.manifest.unsafe for contestant in everyone] == ["", "answers wrong"]
+    assert [contestant.name for contestant in select(everyone, ["*"])] == ["safe"]
+    assert [contestant.name for contestant in select(everyone, ["safe*"])] == ["safe"]
+    assert [contestant.name for contestant in select(everyone, ["*", "safe-not"])] == ["safe", "safe-not"]
     with pytest.raises(
         UserError, match=r"'\*-not' matches only what is unsafe or not ranked; name it in full: safe-not"
     ):
@@ -323,7 +325,7 @@ def test_what_is_no_contestant_is_chosen_only_by_its_full_name(tmp_path: Path) -
     add(tmp_path, "good")
     add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"})
     everyone = discover(tmp_path, tmp_path)
-    assert [one.name for one in select(everyone, ["*"])] == ["good"]
+    assert [contestant.name for contestant in select(everyone, ["*"])] == ["good"]
     assert [one.name for one in select(everyone, ["*", "gauge"])] == ["gauge", "good"]
     add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"}, "client")
     with pytest.raises(UserError, match=r"gauge/client.json: key 'unranked': only a server can be unranked"):
@@ -362,6 +364,6 @@ def test_a_build_step_has_no_flags_of_the_shell(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_folder_of_this_repository_is_a_contestant() -> None:
-    found = {contestant.name for contestant in discover()}
-    assert found == {path.name for path in (ROOT / "servers").glob("[!._]*") if path.is_dir()}
-    assert found
+    names = {contestant.name for contestant in discover()}
+    assert names == {path.name for path in (ROOT / "servers").glob("[!._]*") if path.is_dir()}
+    assert names

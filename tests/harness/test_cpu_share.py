@@ -184,8 +184,8 @@ print(recorded, seen.throttled_s, seen.throttled_periods, load.cpu_quota(System(
 @pytest.fixture
 def group() -> Iterator[Path]:
     """A control group below one with 5% of a core, which a busy machine leaves it as well."""
-    found = {folder.name: folder for folder in map(Path, cpu_quota.group_folders()) if folder.is_dir()}
-    own = next((folder for folder in found.values() if (folder / "cpu.cfs_quota_us").exists()), None)
+    folders = {folder.name: folder for folder in map(Path, cpu_quota.group_folders()) if folder.is_dir()}
+    own = next((folder for folder in folders.values() if (folder / "cpu.cfs_quota_us").exists()), None)
     parent = (own or Path("/sys/fs/cgroup")) / f"netdyno-test-{os.getpid()}"
     inner = parent / "inner"
     try:
@@ -209,8 +209,8 @@ def group() -> Iterator[Path]:
 
 def test_a_quota_above_the_own_group_is_known_and_what_it_holds_back_is_counted(group: Path) -> None:
     command = [sys.executable, "-c", QUOTA, str(group)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    recorded, seconds, periods, of_doctor = said.split(" ", 3)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    recorded, seconds, periods, of_doctor = printed.split(" ", 3)
     assert recorded == "0.05"
     assert of_doctor.startswith("0.05 cores' time for")
     assert float(seconds) > 0.05

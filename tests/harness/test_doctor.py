@@ -322,16 +322,16 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
 
 
 def finding(name: str, system: System) -> Finding:
-    (one,) = [check for check in all_checks() if check.name == name]
-    return one.examine(system)
+    (selected,) = [check for check in all_checks() if check.name == name]
+    return selected.examine(system)
 
 
-@pytest.mark.parametrize(("name", "system", "verdict", "found"), CASES, ids=[f"{one[0]}-{one[2]}" for one in CASES])
+@pytest.mark.parametrize(("name", "system", "verdict", "found"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
 def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: Verdict, found: str) -> None:
-    told = finding(name, system)
-    assert (told.verdict, found in told.found) == (verdict, True), told
-    assert bool(told.fix) == (verdict in ("bad", "could be better"))
-    assert told.fix or not told.needs_root
+    result = finding(name, system)
+    assert (result.verdict, found in result.found) == (verdict, True), result
+    assert bool(result.fix) == (verdict in ("bad", "could be better"))
+    assert result.fix or not result.needs_root
 
 
 def test_every_check_has_a_case_for_each_verdict_that_it_can_come_to() -> None:
@@ -352,7 +352,7 @@ def test_a_quiet_machine_is_told_on_one_screen() -> None:
 
 def test_the_worst_stands_first_with_its_effect_and_its_fix() -> None:
     findings = examine(Made(files=governors("powersave", "powersave") | {THP: "[always]"}, tells=False))
-    order = [one.verdict for one in findings]
+    order = [result.verdict for result in findings]
     assert order == sorted(order, key=get_args(Verdict).index)
     assert (findings[0].name, findings[1].name) == ("governor", "huge pages")
     text = as_text(findings, 100)
@@ -363,9 +363,11 @@ def test_the_worst_stands_first_with_its_effect_and_its_fix() -> None:
 
 
 def test_a_fix_that_needs_no_root_says_so() -> None:
-    told = finding("other load", Made(idle_ticks=0))
-    assert not told.needs_root
-    assert "\n    fix: end other programs (top shows them), and measure when nothing else runs" in as_text([told], 100)
+    result = finding("other load", Made(idle_ticks=0))
+    assert not result.needs_root
+    assert "\n    fix: end other programs (top shows them), and measure when nothing else runs" in as_text(
+        [result], 100
+    )
 
 
 def test_a_namespace_that_is_refused_tells_the_way_to_get_one() -> None:
@@ -422,11 +424,11 @@ def test_the_command_looks_at_this_machine() -> None:
 def test_the_command_prints_json() -> None:
     done = doctor("--json")
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert {one["name"] for one in found} == {check.name for check in all_checks()}
-    for one in found:
-        assert set(one) == {"name", "found", "verdict", "effect", "fix", "needs_root"}
-        assert one["verdict"] in get_args(Verdict)
+    findings = json.loads(done.stdout)
+    assert {result["name"] for result in findings} == {check.name for check in all_checks()}
+    for result in findings:
+        assert set(result) == {"name", "found", "verdict", "effect", "fix", "needs_root"}
+        assert result["verdict"] in get_args(Verdict)
 
 
 def test_wrong_words_are_an_error_of_usage() -> None:

@@ -72,25 +72,25 @@ def measured(
     monkeypatch.setattr(runner, "run_trial", trials)
     path = execute(asked(text), results, build, trace="never").folder / schema.FILE_NAME
     run = read.load(path)
-    (one,) = analyse(run).flips
-    return run, path, one
+    (result,) = analyse(run).flips
+    return run, path, result
 
 
 def test_the_levels_close_in_on_a_crossing_that_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
-    run, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(55))
-    (crossing,) = one.flips.crossings
+    run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(55))
+    (crossing,) = result.flips.crossings
     assert crossing.interval.low < 55 < crossing.interval.high
     assert crossing.interval.high / crossing.interval.low <= 1.3
-    assert one.pursuit is not None
-    assert one.pursuit.narrow
+    assert result.pursuit is not None
+    assert result.pursuit.narrow
     assert run.finished_at is not None
     levels = run.experiment.scenarios[0].factors["connections"]
     assert levels[:1] + levels[-1:] == (1, 1000)
     assert 32 in levels
     assert list(levels) == sorted(levels, key=float)
-    assert f"the winner changes from {FIRST} to {SECOND} between " in sentence(one)
+    assert f"the winner changes from {FIRST} to {SECOND} between " in sentence(result)
     # Each level has as many blocks as it took, and no more than the look that told it.
     blocks = Counter(trial.levels["connections"] for trial in run.trials)
     assert {count for level, count in blocks.items() if level in (1, 1000)} == {12}
@@ -99,10 +99,10 @@ def test_the_levels_close_in_on_a_crossing_that_is_known(
 def test_where_the_same_one_is_better_throughout_no_flip_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
-    run, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(0.01))
-    assert one.flips.verdict == "none"
+    run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(0.01))
+    assert result.flips.verdict == "none"
     assert run.experiment.scenarios[0].factors["connections"] == (1, 6, 32, 179, 1000)
-    assert sentence(one) == (
+    assert sentence(result) == (
         f"Throughput: no flip between 1 and 1,000 connections: {SECOND} is better than {FIRST} at each of 5 levels"
     )
 
@@ -111,17 +111,17 @@ def test_of_equals_nothing_is_decided_and_the_blocks_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     text = TOML.replace("blocks = 6", "blocks = 6\nmost-blocks = 9")
-    run, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(1, slope=0.0), text)
-    assert one.flips.verdict == "open"
+    run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(1, slope=0.0), text)
+    assert result.flips.verdict == "open"
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {18}
-    assert "undecided between 1 and 1,000 connections" in sentence(one)
+    assert "undecided between 1 and 1,000 connections" in sentence(result)
 
 
 def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     """Killed within a block whose levels were not planned at the beginning, and again."""
-    whole, _, one = measured(monkeypatch, tmp_path / "whole", fake_build, crossing_at(55))
+    whole, _, result = measured(monkeypatch, tmp_path / "whole", fake_build, crossing_at(55))
     trials, left = crossing_at(55), [15, 40]
 
     class Killed(BaseException): ...
@@ -144,10 +144,10 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
     resume.resume(path, build=fake_build, display=Silent(), anyway=True, permit=permit)
     run = read.load(path)
     assert run.finished_at is not None
-    assert [(one.block, one.position, one.contestant, one.levels) for one in run.trials] == [
-        (one.block, one.position, one.contestant, one.levels) for one in whole.trials
+    assert [(trial.block, trial.position, trial.contestant, trial.levels) for trial in run.trials] == [
+        (trial.block, trial.position, trial.contestant, trial.levels) for trial in whole.trials
     ]
-    assert analyse(run).flips == (one,)
+    assert analyse(run).flips == (result,)
 
 
 def test_blocks_of_the_command_line_are_all_that_a_level_has(
@@ -164,11 +164,11 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     text = TOML.replace("blocks = 6", 'blocks = 6\ntime-budget = "80s"')
-    run, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
+    run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
     assert sum(trial.seconds for trial in run.trials) <= 80
-    assert one.pursuit is not None
-    assert one.pursuit.wanted
-    assert "the run ended before" in sentence(one)
+    assert result.pursuit is not None
+    assert result.pursuit.wanted
+    assert "the run ended before" in sentence(result)
 
 
 def test_groups_are_compared_by_the_means_of_their_members(
@@ -177,9 +177,9 @@ def test_groups_are_compared_by_the_means_of_their_members(
     text = TOML.replace(
         f'between = ["{FIRST}", "{SECOND}"]', f'between = ["slow", "{SECOND}"]\ngroups = {{ slow = ["{FIRST}"] }}'
     )
-    _, _, one = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
-    assert (one.first, one.second) == ("slow", SECOND)
-    assert "the winner changes from slow to " in sentence(one)
+    _, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
+    assert (result.first, result.second) == ("slow", SECOND)
+    assert "the winner changes from slow to " in sentence(result)
 
 
 def test_who_takes_no_part_is_told_before_the_first_trial(tmp_path: Path, fake_build: Path) -> None:

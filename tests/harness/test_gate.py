@@ -78,9 +78,9 @@ def test_a_slower_one_fails_and_both_files_say_so(
     table, xml = tmp_path / "table.md", tmp_path / "junit.xml"
     words = ["--json", "--markdown", str(table), "--junit", str(xml)]
     assert gate(monkeypatch, tmp_path / "results", 1.2, 0.01, *words)[0] == 1
-    said = json.loads(capsys.readouterr().out)["gate"]
-    assert said["decision"] == "fails"
-    assert {one["outcome"] for one in said["lines"]} == {"worse"}
+    answer = json.loads(capsys.readouterr().out)["gate"]
+    assert answer["decision"] == "fails"
+    assert {line["outcome"] for line in answer["lines"]} == {"worse"}
     assert "**worse**" in table.read_text()
     assert "<failure" in xml.read_text()
 
@@ -108,9 +108,9 @@ def test_a_file_that_cannot_be_written_does_not_blame_the_server(
     monkeypatch.setattr("netdyno.commands.gate.write_whole", full)
     words = ["--markdown", str(tmp_path / "table.md"), "--json", "--time-budget", "8s"]
     assert gate(monkeypatch, tmp_path / "results", 1.0, 0.01, *words)[0] == 2
-    said = capsys.readouterr()
-    assert "table.md cannot be written: no disk" in said.err
-    assert json.loads(said.out)["gate"]["decision"] == "open"
+    output = capsys.readouterr()
+    assert "table.md cannot be written: no disk" in output.err
+    assert json.loads(output.out)["gate"]["decision"] == "open"
 
 
 def test_what_breaks_does_not_blame_the_server(
@@ -131,9 +131,9 @@ def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) 
     ) as ended:
         assert ended.stdout is not None
         ended.stdout.close()
-        _, said = ended.communicate()
+        _, printed = ended.communicate()
     assert ended.returncode == 2
-    assert said.endswith("netdyno: the reader of the gate's output has gone\n")
+    assert printed.endswith("netdyno: the reader of the gate's output has gone\n")
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ def _fresh(trap: Path) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def control(at: str, folder: Path, trap: Path) -> Iterator[Control]:
     """Whose host of servers has fallen."""
-    with hostile(folder, "server", trap) as line, Control(folder) as found:
+    with hostile(folder, "server", trap) as line, Control(folder) as controller:
         assert line.startswith(f"joined {at}")
-        yield found
+        yield controller
 
 
 @pytest.mark.parametrize("deed", [deed.__name__ for deed in (*OPENED, *ODD, *WRITTEN)])
@@ -222,20 +222,20 @@ def test_a_host_does_nothing_that_is_not_the_roles_to_ask_for(
     role: Role, operation: str, control: Control, folder: Path, trap: Path
 ) -> None:
     client = next(address for address, name in control.names().items() if name.startswith("client@"))
-    asked = {"op": operation, "function": pickle.dumps(Trap()), "request": b"{}", "wanted": {}}
-    assert ask_at(client, folder, role, asked) is None
+    message = {"op": operation, "function": pickle.dumps(Trap()), "request": b"{}", "wanted": {}}
+    assert ask_at(client, folder, role, message) is None
     assert control.answers(client)
     assert list(trap.parent.iterdir()) == []
 
 
-def ask_at(address: str, folder: Path, role: Role, asked: dict[str, Any]) -> object:
+def ask_at(address: str, folder: Path, role: Role, message: dict[str, Any]) -> object:
     """What somebody answers to a holder of a role's certificate; None where the connection is closed."""
     security = engine.security(folder, role, authority.scheduler_of(folder))
 
     async def ask() -> object:
         comm = await connect(address, PATIENCE_S, **security.get_connection_args("client"))
         try:
-            await comm.write({"reply": True, **asked})
+            await comm.write({"reply": True, **message})
             async with asyncio.timeout(PATIENCE_S):
                 return await comm.read()
         except CommClosedError:

@@ -57,6 +57,6 @@ def test_who_needs_what_the_kernel_forbids_is_a_stated_skip(tmp_path: Path, monk
         (tmp_path / "build" / "servers").mkdir(parents=True, exist_ok=True)
         (tmp_path / "build" / "servers" / name).touch()
     monkeypatch.setattr(kernel, "_why_no_uring", lambda: "io_uring is forbidden")
-    one, other = discover(tmp_path, tmp_path / "build")
-    assert (one.available, one.why_not) == (False, "io_uring is forbidden")
-    assert other.available
+    first, second = discover(tmp_path, tmp_path / "build")
+    assert (first.available, first.why_not) == (False, "io_uring is forbidden")
+    assert second.available

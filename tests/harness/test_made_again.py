@@ -59,15 +59,15 @@ def test_what_is_disturbed_is_made_again_in_its_block(
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1 and cell.attempt < 3)
     outcome = execute(fixed("echo"), tmp_path, fake_build)
     run = stored(outcome)
-    tries = [(one.contestant, one.attempt) for one in run.trials if one.block == 1]
+    tries = [(trial.contestant, trial.attempt) for trial in run.trials if trial.block == 1]
     assert sorted(tries) == sorted([(NAMES[0], 1), (NAMES[1], 1), (NAMES[0], 2), (NAMES[0], 3)])
     counts = {"valid": 4, "struck_out": 0, "faulty": 0, "failed": 0, "skipped": 0, "made_again": 2}
     assert outcomes.counts(run) == counts
     assert read.summary(outcome.folder / schema.FILE_NAME)["trials"] == counts
-    found = of_run(outcomes.judged(run))
-    assert (found.tries, found.cells, found.given_up) == (2, 4, 0)
-    assert found.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
-    assert found.causes == {"steal": 2}
+    totals = of_run(outcomes.judged(run))
+    assert (totals.tries, totals.cells, totals.given_up) == (2, 4, 0)
+    assert totals.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
+    assert totals.causes == {"steal": 2}
 
 
 BEHIND = Audit(name="achieved_rate", passed=False, detail="asked 1,000,000/s")
@@ -94,9 +94,11 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
     run = stored(outcome)
     tried = {
         (scenario, name): [
-            one.block
-            for one in run.trials
-            if one.attempt == 1 and (one.scenario, one.contestant) == (scenario, name) and one.status != "skipped"
+            trial.block
+            for trial in run.trials
+            if trial.attempt == 1
+            and (trial.scenario, trial.contestant) == (scenario, name)
+            and trial.status != "skipped"
         ]
         for scenario in ("echo", "chat")
         for name in NAMES
@@ -108,12 +110,12 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
         ("chat", NAMES[0]): everything,
         ("chat", NAMES[1]): everything,
     }
-    reasons = {one.reason for one in run.trials if one.status == "skipped"}
+    reasons = {trial.reason for trial in run.trials if trial.status == "skipped"}
     assert reasons == {"the generator could not offer the rate in any of 3 blocks"}
-    judged = [one for one in outcomes.judged(run).trials if one.scenario == "echo" and one.attempt == 1]
-    assert {one.status for one in judged if one.contestant == NAMES[1]} == {"censored"}
+    judged = [trial for trial in outcomes.judged(run).trials if trial.scenario == "echo" and trial.attempt == 1]
+    assert {trial.status for trial in judged if trial.contestant == NAMES[1]} == {"censored"}
     cells = read.load_cells(outcome.folder / schema.FILE_NAME)
-    last = next(one for one in reversed(cells) if (one.scenario, one.contestant) == ("echo", NAMES[0]))
+    last = next(cell for cell in reversed(cells) if (cell.scenario, cell.contestant) == ("echo", NAMES[0]))
     assert schedule.Schedule(run, cells, Silent().progress).out_of_reach(last)
     search = replace(run, experiment=run.experiment.with_each(slo="p99<5ms"))
     assert not schedule.Schedule(search, cells, Silent().progress).out_of_reach(last)
@@ -124,11 +126,11 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
 ) -> None:
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1)
     run = stored(execute(fixed("echo"), tmp_path, fake_build))
-    assert max(one.attempt for one in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
-    assert {one.contestant for one in run.trials if one.block == 2} == set(NAMES)  # and the run goes on
-    found = of_run(outcomes.judged(run))
-    assert found.given_up == 1
-    assert "1 cell stayed empty" in made_again_words.sentence(found)
+    assert max(trial.attempt for trial in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
+    assert {trial.contestant for trial in run.trials if trial.block == 2} == set(NAMES)  # and the run goes on
+    totals = of_run(outcomes.judged(run))
+    assert totals.given_up == 1
+    assert "1 cell stayed empty" in made_again_words.sentence(totals)
 
 
 def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
@@ -137,7 +139,7 @@ def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
     """Eight cells have room for 48 more tries; the one that is always disturbed has 40 in all."""
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
-    assert max(one.attempt for one in run.trials) == schedule.MOST_TRIES == 40
+    assert max(trial.attempt for trial in run.trials) == schedule.MOST_TRIES == 40
 
 
 def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
@@ -147,14 +149,14 @@ def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
     unfit = Audit(name="observation", passed=False, detail="read 1.6 s apart")
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1, by=unfit)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
-    assert max(one.attempt for one in run.trials) == schedule.TRIES_ALONE == 8
+    assert max(trial.attempt for trial in run.trials) == schedule.TRIES_ALONE == 8
 
 
 def test_where_foreign_load_is_counted_nothing_is_made_again(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturbs(monkeypatch, lambda _: False)
-    assert {one.attempt for one in stored(execute(fixed("echo"), tmp_path, fake_build)).trials} == {1}
+    assert {trial.attempt for trial in stored(execute(fixed("echo"), tmp_path, fake_build)).trials} == {1}
 
 
 def test_the_planned_blocks_end_at_the_limit_of_time(
@@ -174,10 +176,10 @@ def test_time_that_is_left_goes_to_the_widest_interval(
     disturbs(monkeypatch, lambda _: False)
     timed = replace(fixed("echo", "chat", blocks=6, most_blocks=60), time_budget_s=60.0, time_limit_s=100.0)
     run = stored(execute(timed, tmp_path, fake_build))
-    blocks = {name: len({one.block for one in run.trials if one.scenario == name}) for name in ("echo", "chat")}
+    blocks = {name: len({trial.block for trial in run.trials if trial.scenario == name}) for name in ("echo", "chat")}
     assert blocks["echo"] == 6
     assert blocks["chat"] > 15
-    assert sum(one.seconds for one in run.trials) <= 60.0
+    assert sum(trial.seconds for trial in run.trials) <= 60.0
 
 
 def test_a_block_is_expected_to_take_what_its_cells_took_with_all_their_tries(
@@ -187,7 +189,7 @@ def test_a_block_is_expected_to_take_what_its_cells_took_with_all_their_tries(
     disturbs(monkeypatch, lambda cell: cell.attempt == 1, seconds=10.0)
     timed = replace(fixed("echo", blocks=6, most_blocks=60), time_budget_s=390.0, time_limit_s=1000.0)
     run = stored(execute(timed, tmp_path, fake_build))
-    assert len({one.block for one in run.trials}) == 9
+    assert len({trial.block for trial in run.trials}) == 9
 
 
 def test_an_interrupted_round_goes_on_where_it_was(
@@ -196,10 +198,10 @@ def test_an_interrupted_round_goes_on_where_it_was(
     disturbs(monkeypatch, lambda cell: cell.attempt < 3)
     outcome = execute(fixed("echo", blocks=1), tmp_path, fake_build)
     run = stored(outcome)
-    assert [one.attempt for one in run.all_trials if one.contestant == NAMES[0]] == [1, 2, 3]
+    assert [trial.attempt for trial in run.all_trials if trial.contestant == NAMES[0]] == [1, 2, 3]
     cells = read.load_cells(outcome.folder / schema.FILE_NAME)
-    first = [one for one in run.trials if one.attempt == 1]
-    partly = replace(run, trials=(*first, *[one for one in run.trials if one.attempt == 2][:1]))
+    first = [trial for trial in run.trials if trial.attempt == 1]
+    partly = replace(run, trials=(*first, *[trial for trial in run.trials if trial.attempt == 2][:1]))
     waiting = schedule.Schedule(partly, cells, Silent().progress)
     assert next(waiting.groups(lambda _cells, _experiment: None))[0].attempt in (2, 3)
 
@@ -228,15 +230,15 @@ def _named(name: str) -> Contestant:
 
 
 def test_a_bias_between_contestants_is_found_and_said() -> None:
-    found = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
-    assert found.p is not None
-    assert found.p < made_again_words.UNEVEN
-    assert "NOT disturbed alike" in made_again_words.sentence(found)
-    assert "c most" in made_again_words.sentence(found)
+    totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
+    assert totals.p is not None
+    assert totals.p < made_again_words.UNEVEN
+    assert "NOT disturbed alike" in made_again_words.sentence(totals)
+    assert "c most" in made_again_words.sentence(totals)
 
 
 def test_what_meets_all_alike_is_said_too() -> None:
-    found = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
-    assert found.p == 1.0
-    assert "All contestants were disturbed alike (p = 1)." in made_again_words.sentence(found)
+    totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
+    assert totals.p == 1.0
+    assert "All contestants were disturbed alike (p = 1)." in made_again_words.sentence(totals)
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

@@ -68,36 +68,40 @@ def stage(
     prepared: list[tuple[str, Prepare]], fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Stage]:
     """A cluster with so many hosts of the load, all of which do what they are asked for."""
-    servers = {one.name: one for one in discover(build=fake_build)}
+    servers = {contestant.name: contestant for contestant in discover(build=fake_build)}
 
-    def perform(_: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
+    def perform(_: Stage, there: Host, request: Request, limit_s: float) -> Reply:
         assert limit_s > 0
-        if isinstance(wanted, Prepare):
-            prepared.append((there.address, wanted))
-            clients = [one for one in discover(build=fake_build, kind="client") if one.name in wanted.clients]
-            of_servers = [servers[name] for name in wanted.servers]
+        if isinstance(request, Prepare):
+            prepared.append((there.address, request))
+            clients = [
+                contestant
+                for contestant in discover(build=fake_build, kind="client")
+                if contestant.name in request.clients
+            ]
+            of_servers = [servers[name] for name in request.servers]
             programs = digests.of_host(generator_path(fake_build), canary_path(fake_build), of_servers, clients)
             return Prepared(environment=commit(), programs=tuple(programs), why_not={})
-        assert isinstance(wanted, TrialWanted)
+        assert isinstance(request, TrialWanted)
         assert there.description.role == "server"
-        cell = wanted.cell
-        trial = made_trial(wanted.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
+        cell = request.cell
+        trial = made_trial(request.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
         return TrialDone(trial=replace(trial, position=cell.position, attempt=cell.attempt, twin=cell.twin), log="")
 
     monkeypatch.setattr(Stage, "_perform", perform)
 
-    def of(loads: int) -> Stage:
+    def build_stage(loads: int) -> Stage:
         harness = digests.harness()
         clients = (
             host("client", f"tls://10.0.0.{number}:8787", boot="b", harness=harness) for number in range(3, 3 + loads)
         )
         hosts = (host("server", boot="a", harness=harness), *clients)
         control = SimpleNamespace(
-            hosts=lambda: hosts, names=lambda: {one.address: one.name for one in hosts}, answers=lambda _: True
+            hosts=lambda: hosts, names=lambda: {joined.address: joined.name for joined in hosts}, answers=lambda _: True
         )
         return Stage(cast(Control, control))
 
-    return of
+    return build_stage
 
 
 @pytest.fixture
@@ -112,17 +116,23 @@ def asked(factors: dict[str, tuple[type_level, ...]], workload: str = "echo") ->
     return Experiment(name="hosts", question="?", scenarios=(scenario,)).with_each(contestants=(CONTESTANT,), blocks=1)
 
 
-def run(wanted: Experiment, results: Path, build: Path, stage: Stage) -> dict[str, Trial]:
+def run(requested: Experiment, results: Path, build: Path, stage: Stage) -> dict[str, Trial]:
     """Its trials by their levels."""
-    clients = [one for one in discover(build=build, kind="client") if one.name in experiment.clients(wanted)]
-    servers = [one for one in discover(build=build) if one.name in wanted.scenarios[0].contestants]
-    ready = needed.make(wanted, servers, clients, build)
-    return {level_key(trial.levels): trial for trial in executed(wanted, ready, results, build, stage)}
+    clients = [
+        contestant
+        for contestant in discover(build=build, kind="client")
+        if contestant.name in experiment.clients(requested)
+    ]
+    servers = [
+        contestant for contestant in discover(build=build) if contestant.name in requested.scenarios[0].contestants
+    ]
+    ready = needed.make(requested, servers, clients, build)
+    return {level_key(trial.levels): trial for trial in executed(requested, ready, results, build, stage)}
 
 
-def executed(wanted: Experiment, ready: needed.Ready, results: Path, build: Path, stage: Stage) -> tuple[Trial, ...]:
+def executed(requested: Experiment, ready: needed.Ready, results: Path, build: Path, stage: Stage) -> tuple[Trial, ...]:
     outcome = runner.execute(
-        wanted,
+        requested,
         ready.servers,
         clients=ready.clients,
         results=results,
@@ -138,18 +148,18 @@ def executed(wanted: Experiment, ready: needed.Ready, results: Path, build: Path
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was to be built."""
     targets: list[str] = []
-    monkeypatch.setattr(building, "make", lambda some, _: targets.extend(some))
+    monkeypatch.setattr(building, "make", lambda names, _: targets.extend(names))
     return targets
 
 
 def test_links_of_one_machine_and_clients_that_are_not_there_are_skipped_and_the_rest_is_run(
     stage: Callable[[int], Stage], built: list[str], client: str, tmp_path: Path, fake_build: Path
 ) -> None:
-    wanted = asked({"client": ("netdyno-load", client, MISSING), "link": ("loopback", "lan")}, "rpc")
-    found = run(wanted, tmp_path / "results", fake_build, stage(1))
+    requested = asked({"client": ("netdyno-load", client, MISSING), "link": ("loopback", "lan")}, "rpc")
+    trials = run(requested, tmp_path / "results", fake_build, stage(1))
     lan = "the link lan lies within one machine, and this run has several"
     missing = f"client {MISSING}: not built: {fake_build / 'clients' / MISSING} is missing"
-    assert {level: (trial.status, trial.reason.partition(" (")[0]) for level, trial in found.items()} == {
+    assert {level: (trial.status, trial.reason.partition(" (")[0]) for level, trial in trials.items()} == {
         "client=netdyno-load, link=loopback": ("valid", ""),
         "client=netdyno-load, link=lan": ("skipped", lan),
         f"client={client}, link=loopback": ("valid", ""),
@@ -168,10 +178,10 @@ def test_of_several_hosts_of_the_load_the_first_starts_the_client_contestants(
     tmp_path: Path,
     fake_build: Path,
 ) -> None:
-    wanted = asked({"client": (client, MISSING)}, "rpc")
+    requested = asked({"client": (client, MISSING)}, "rpc")
     both = asked({"client-hosts": (2,)})
-    wanted = replace(wanted, scenarios=(*wanted.scenarios, *both.scenarios))
-    run(wanted, tmp_path / "results", fake_build, stage(2))
+    requested = replace(requested, scenarios=(*requested.scenarios, *both.scenarios))
+    run(requested, tmp_path / "results", fake_build, stage(2))
     assert [(address, request.clients) for address, request in prepared] == [
         ("tls://server:8787", ()),
         ("tls://10.0.0.3:8787", (client,)),
@@ -211,10 +221,12 @@ def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
 def test_what_this_machine_cannot_start_is_skipped_and_no_host_is_asked_for_it(
     stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
-    wanted = asked({}).with_each(contestants=NAMES)
-    servers = [one for one in discover(build=fake_build) if one.name in NAMES]
-    servers = [replace(one, available=one.name == CONTESTANT, why_not="no Folly") for one in servers]
-    trials = executed(wanted, needed.Ready(tuple(servers), ()), tmp_path / "results", fake_build, stage(1))
+    requested = asked({}).with_each(contestants=NAMES)
+    servers = [contestant for contestant in discover(build=fake_build) if contestant.name in NAMES]
+    servers = [
+        replace(contestant, available=contestant.name == CONTESTANT, why_not="no Folly") for contestant in servers
+    ]
+    trials = executed(requested, needed.Ready(tuple(servers), ()), tmp_path / "results", fake_build, stage(1))
     assert {trial.contestant: trial.reason for trial in trials} == {CONTESTANT: "", NAMES[1]: "no Folly"}
 
 
@@ -236,8 +248,8 @@ SKIPPED = "4 client hosts make this load, and this run has "
 def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_for_it(
     stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
-    found = run(asked({"client-hosts": (1, 2, 4)}), tmp_path / "results", fake_build, stage(3))
-    assert {level: (trial.status, trial.reason) for level, trial in found.items()} == {
+    trials = run(asked({"client-hosts": (1, 2, 4)}), tmp_path / "results", fake_build, stage(3))
+    assert {level: (trial.status, trial.reason) for level, trial in trials.items()} == {
         "client-hosts=1": ("valid", ""),
         "client-hosts=2": ("valid", ""),
         "client-hosts=4": ("skipped", f"{SKIPPED}3"),
@@ -321,8 +333,8 @@ def test_a_program_that_a_host_has_otherwise_is_named(
     """Of both sides of a trial, committed or not."""
     joined, perform = stage(1), Stage._perform
 
-    def differs(on: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
-        reply = perform(on, there, wanted, limit_s)
+    def differs(on: Stage, there: Host, request: Request, limit_s: float) -> Reply:
+        reply = perform(on, there, request, limit_s)
         with (fake_build / changed).open("a") as program:
             program.write("# another one\n")
         return reply

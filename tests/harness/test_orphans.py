@@ -56,9 +56,9 @@ def test_other_children_of_this_process_are_let_alone() -> None:
         with orphans.end():
             later = subprocess.Popen(["sleep", "1000"])
         assert later.poll() is None
-        for one in (before, later):
-            one.kill()
-            one.wait()
+        for process in (before, later):
+            process.kill()
+            process.wait()
 
 
 def test_nobody_is_inherited_afterwards() -> None:

@@ -40,9 +40,9 @@ def split_alone(cores: int) -> Pinning:
 
 def test_a_server_can_be_given_fewer_cores_and_the_generator_keeps_its_own() -> None:
     whole = split_alone(8)
-    one = give_server(whole, 1)
-    assert (whole.server, one.server, one.generator, one.harness) == ((1, 2, 3), (1,), (4, 5, 6, 7), (0,))
-    assert "of the server's only core 1" in one.note
+    single = give_server(whole, 1)
+    assert (whole.server, single.server, single.generator, single.harness) == ((1, 2, 3), (1,), (4, 5, 6, 7), (0,))
+    assert "of the server's only core 1" in single.note
     assert give_server(whole, "all") == give_server(whole, 4) == whole
     assert give_server(split_alone(1), 1) == split_alone(1)
 
@@ -74,11 +74,11 @@ def restored_affinity() -> Iterator[None]:
 def test_what_a_quota_leaves_is_what_the_sides_are_counted_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = sorted(os.sched_getaffinity(0))
     monkeypatch.setattr(topology, "ROOT", unpack("vm-2-quota", tmp_path, allowed=format_list(own)))
-    found = choose()
+    chosen = choose()
     assert os.sched_getaffinity(0) == {own[0]}, "what is not pinned would run on cores that are not counted"
-    assert (found.server, found.generator) == ((), ())
-    assert "a CPU quota leaves 0.4 cores' time" in found.note
-    assert (server_cores(found), generator_cores(found)) == (1, 1)
+    assert (chosen.server, chosen.generator) == ((), ())
+    assert "a CPU quota leaves 0.4 cores' time" in chosen.note
+    assert (server_cores(chosen), generator_cores(chosen)) == (1, 1)
 
 
 def test_only_allowed_cores_are_used() -> None:

@@ -168,12 +168,15 @@ def test_who_writes_too_much_into_a_log_ends_the_wait_for_anybody(
 ) -> None:
     monkeypatch.setattr(machine_process, "MOST_LOG", 1 << 20)
     with (tmp_path / "flood").open("wb") as flood, (tmp_path / "out").open("wb") as output:
-        with Process(["cat", "/dev/zero"], [], flood, name="client x"), Process(["sleep", "1000"], [], output) as other:
-            with pytest.raises(TrialError, match="the client x wrote more than 1 MiB to its log") as told:
-                other.wait(time.monotonic() + SOON_S)
-            assert not isinstance(told.value, ServerError)
-        with Process(["sleep", "1000"], [], output) as other:
-            assert not other.wait(time.monotonic() + 0.01)
+        with (
+            Process(["cat", "/dev/zero"], [], flood, name="client x"),
+            Process(["sleep", "1000"], [], output) as sleeper,
+        ):
+            with pytest.raises(TrialError, match="the client x wrote more than 1 MiB to its log") as raised:
+                sleeper.wait(time.monotonic() + SOON_S)
+            assert not isinstance(raised.value, ServerError)
+        with Process(["sleep", "1000"], [], output) as sleeper:
+            assert not sleeper.wait(time.monotonic() + 0.01)
 
 
 def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:

@@ -41,14 +41,14 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> list[profiled.Ta
 def test_each_server_of_each_question_at_the_middle_of_its_levels(
     experiment: Experiment, contestant: Contestant, looked_at: list[profiled.Task], tmp_path: Path
 ) -> None:
-    other = replace(contestant, name="other", available=False, why_not="Folly not found")
+    missing = replace(contestant, name="other", available=False, why_not="Folly not found")
     (first,) = experiment.with_each(contestants=("fake", "other")).scenarios
     first = replace(first, factors={"connections": (1, 2, 40)})
-    asked = replace(experiment, scenarios=(first, replace(first, name="../second", contestants=("fake",))))
-    said = io.StringIO()
-    profile.beside(asked, needed.Ready((contestant, other), ()), tmp_path, tmp_path / "build", said)
+    requested = replace(experiment, scenarios=(first, replace(first, name="../second", contestants=("fake",))))
+    output = io.StringIO()
+    profile.beside(requested, needed.Ready((contestant, missing), ()), tmp_path, tmp_path / "build", output)
 
-    assert [(one.cell.scenario, one.contestant.name, one.wanted.connections) for one in looked_at] == [
+    assert [(task.cell.scenario, task.contestant.name, task.wanted.connections) for task in looked_at] == [
         ("echo", "fake", 2),
         ("echo", "other", 2),
         ("../second", "fake", 2),
@@ -64,8 +64,8 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
     assert (echo.question, echo.load, echo.servers) == ("echo", "echo, connections 2, 1 s", ["fake", "other"])
     assert echo.profiles[0].stacks == {("main", "a"): 5.0}
     assert echo.profiles[2].missing == "Folly not found"
-    assert "other, on-cpu: Folly not found" in said.getvalue()
-    assert "\x1b" not in said.getvalue()
+    assert "other, on-cpu: Folly not found" in output.getvalue()
+    assert "\x1b" not in output.getvalue()
 
 
 def names_in(page: Path) -> list[str]:
@@ -79,7 +79,7 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
 ) -> None:
     run = made_run()
     name = run.experiment.scenarios[-1].name
-    run = replace(run, trials=tuple(one for one in run.trials if one.scenario == name))
+    run = replace(run, trials=tuple(trial for trial in run.trials if trial.scenario == name))
     folder = stored(run, tmp_path)
     outcome = runner.Outcome(run.run_id, folder, 0)
     seen = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks={("main", "a"): 5.0}, samples=9)
@@ -98,8 +98,8 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
     (folder / f"profile-{name}.{seen.server}.on-cpu.folded").write_text("\x1b")
     (folder / "profile-other.json").write_text("{")
     assert main(["report", run.run_id, "--results", str(tmp_path)]) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(" is damaged")[0] for line in said] == [
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" is damaged")[0] for line in lines] == [
         f"netdyno: profile-{name}.{seen.server}.on-cpu.folded",
         "netdyno: profile-other.json",
     ]

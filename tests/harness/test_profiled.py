@@ -35,7 +35,7 @@ def tool(folder: Path, script: str) -> str:
 
 
 def why_not(contestant: Contestant, bench: Bench) -> list[str]:
-    return [one.missing for one in profiled.profile(task(contestant), bench) if not one.stacks]
+    return [result.missing for result in profiled.profile(task(contestant), bench) if not result.stacks]
 
 
 def test_without_perf_it_is_said_how_to_get_it(
@@ -59,9 +59,9 @@ def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
 
 
 def test_without_the_kernel_only_what_it_computes_is_looked_at(tmp_path: Path) -> None:
-    found = perf.rights(tool(tmp_path, 'case "$*" in *:k*) exit 255 ;; esac'), tmp_path)
-    assert found == perf.Rights(user=True, kernel=False)
-    assert perf.on_cpu(found.kernel, 99)[1] == "cpu-clock:u"
+    rights = perf.rights(tool(tmp_path, 'case "$*" in *:k*) exit 255 ;; esac'), tmp_path)
+    assert rights == perf.Rights(user=True, kernel=False)
+    assert perf.on_cpu(rights.kernel, 99)[1] == "cpu-clock:u"
 
 
 def test_what_perf_may_is_tried_once_for_all_servers_of_a_run(tmp_path: Path) -> None:

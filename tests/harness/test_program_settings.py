@@ -67,10 +67,10 @@ def test_a_real_time_policy_is_not_passed_on_and_a_lower_one_is() -> None:
 
 
 def test_it_is_told_in_a_few_keys() -> None:
-    told = program_settings.choose()._replace(limits=limits_for(DEBIAN), nice=3).described()
-    assert told["ground.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
-    assert (told["ground.timer_slack_ns"], told["ground.policy"], told["ground.nice"]) == (1, "SCHED_OTHER", 3)
-    assert "LANG" in str(told["ground.environment"]).split()
+    keys = program_settings.choose()._replace(limits=limits_for(DEBIAN), nice=3).described()
+    assert keys["ground.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
+    assert (keys["ground.timer_slack_ns"], keys["ground.policy"], keys["ground.nice"]) == (1, "SCHED_OTHER", 3)
+    assert "LANG" in str(keys["ground.environment"]).split()
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_a_program_by_hand_has_the_same_as_in_a_trial(tmp_path: Path) -> None:
     of_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
     assert {line.partition("=")[0] for line in variables.splitlines()} - of_the_shell == given.environment.keys()
     assert slack == "1\n"
-    found = parse_limits(limits)
-    assert {name: found[name] for name in given.limits} == given.limits
+    granted = parse_limits(limits)
+    assert {name: granted[name] for name in given.limits} == given.limits

@@ -40,7 +40,7 @@ def target(tmp_path: Path) -> Path:
 def small(run: Run, blocks: int = 1) -> Run:
     """Its last scenario, of which little is drawn."""
     scenario = run.experiment.scenarios[-1]
-    trials = tuple(one for one in run.trials if one.scenario == scenario.name and one.block <= blocks)
+    trials = tuple(trial for trial in run.trials if trial.scenario == scenario.name and trial.block <= blocks)
     return replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
 
 
@@ -53,16 +53,16 @@ def test_each_run_has_its_page_its_report_and_every_trial(results: Path, target:
     run = small(made_run())
     run = replace(run, environment={**run.environment, "build": place})
     runs = [run, replace(small(claims_run()), run_id="claims")]
-    folders = [str(stored(one, results)) for one in runs]
+    folders = [str(stored(stored_run, results)) for stored_run in runs]
     assert publish.run(folders, target, results) == 0
 
     listed = json.loads((target / "site.json").read_text())
     assert (listed["format"], listed["version"]) == ("netdyno-site", 2)
-    assert [(one["run_id"], one["version"]) for one in listed["runs"]] == [(run.run_id, 1), ("claims", 1)]
-    assert [one["verdict"] for one in listed["runs"][1]["claims"]] != []
-    for one, entry in zip(runs, listed["runs"], strict=True):
+    assert [(row["run_id"], row["version"]) for row in listed["runs"]] == [(run.run_id, 1), ("claims", 1)]
+    assert [claim["verdict"] for claim in listed["runs"][1]["claims"]] != []
+    for stored_run, entry in zip(runs, listed["runs"], strict=True):
         exported = json.loads((target / entry["folder"] / "export.json").read_text())
-        assert len(exported["trials"]) == len(one.all_trials)
+        assert len(exported["trials"]) == len(stored_run.all_trials)
         assert (target / entry["folder"] / "export.csv").read_bytes().startswith(b"table,question,")
         page = (target / entry["folder"] / "index.html").read_text()
         assert all(answer["text"] in unescape(page) for answer in entry["answers"] + entry["claims"])
@@ -92,15 +92,15 @@ def test_what_is_published_stays_and_what_has_changed_is_a_new_version(
     assert "published already, as version 1" in capsys.readouterr().out
 
     longer = small(made_run(), blocks=2)
-    other = results / "longer"
-    stored(longer, other)
+    longer_results = results / "longer"
+    stored(longer, longer_results)
     (target / "runs" / run.run_id / "2").mkdir()  # of somebody who was cut short
-    publish.run([run.run_id], target, other)
+    publish.run([run.run_id], target, longer_results)
     now = content(target)
     for name, before in first.items():
         assert name in ("index.html", "site.json", "summary.md") or now[name] == before
     listed = json.loads(now["site.json"])["runs"]
-    assert [one["version"] for one in listed] == [1, 3]
+    assert [row["version"] for row in listed] == [1, 3]
     index = now["index.html"].decode()
     assert index.index(f'runs/{run.run_id}/3/index.html"') < index.index(f'runs/{run.run_id}/1/index.html">version 1')
 
@@ -112,20 +112,20 @@ def test_its_flame_graphs_are_published_without_a_word_of_the_machine(
     run = small(made_run())
     folder = stored(run, results)
     publish.run([run.run_id], target, results)
-    (question,) = (one.name for one in run.experiment.scenarios)
+    (question,) = (scenario.name for scenario in run.experiment.scenarios)
     secret = f"/home/{os.getpid()}x"
     stacks: dict[Stack, float] = {
         ("main", f"LazyCompile:*handler {secret}/app.js:3", "enigma"): 1.0,
         ("main", "LazyCompile:*handler /opt/elsewhere/app.js:3", "enigma"): 2.0,
     }
     made = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks=stacks, unnamed=(f"{results}/libours.so",))
-    asked = Profiled(question=question, load="echo", profiles=(made, replace(made, sort="off-cpu")))
-    profiles.write(asked, folder, f"profile-{question}")
+    recorded = Profiled(question=question, load="echo", profiles=(made, replace(made, sort="off-cpu")))
+    profiles.write(recorded, folder, f"profile-{question}")
     (folder / "profile-gone.json").write_text("{")
     publish.run([run.run_id], target, results)
-    said = capsys.readouterr()
-    assert "published as version 2" in said.out
-    assert "netdyno: profile-gone.json is damaged" in said.err
+    output = capsys.readouterr()
+    assert "published as version 2" in output.out
+    assert "netdyno: profile-gone.json is damaged" in output.err
     page = (target / "runs" / run.run_id / "2" / "report.html").read_text()
     names = json.loads(page.partition('<script id="profiles" type="application/json">')[2].partition("</script>")[0])
     assert names["names"] == ["all", "main", "LazyCompile:*handler …/app.js:3", "…"]

@@ -181,8 +181,8 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     resume.resume(path, build=fake_build, display=display, anyway=False, permit=permit)
     assert statuses(path) == ["valid"] + ["struck_out"] * 5 + ["valid"] * 4
     assert dict(display.progress.counts) == {"valid": 5, "struck_out": 5}
-    assert [one.position for one in display.told] == [6, 7, 8, 9, 2, 3, 4, 5]
-    assert [one.status for one in display.told] == ["valid"] * 4 + ["struck_out"] * 4
+    assert [trial.position for trial in display.told] == [6, 7, 8, 9, 2, 3, 4, 5]
+    assert [trial.status for trial in display.told] == ["valid"] * 4 + ["struck_out"] * 4
 
 
 def statuses(path: Path) -> list[str]:
@@ -199,7 +199,7 @@ def made_trace(task: traced.Task, *_: object) -> Traced:
 
 
 def reasons(path: Path) -> list[tuple[str, str]]:
-    return [(one.contestant, one.reason.partition(" of a run's time")[0]) for one in read.load(path).traced]
+    return [(result.contestant, result.reason.partition(" of a run's time")[0]) for result in read.load(path).traced]
 
 
 def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_nothing_twice(

@@ -67,9 +67,9 @@ def execute(
     foreign_load: ForeignLoad = "count",
 ) -> runner.Outcome:
     results = tmp_path / "results"
-    asked = experiment.with_each(contestants=tuple(one.name for one in contestants))
+    requested = experiment.with_each(contestants=tuple(contestant.name for contestant in contestants))
     return runner.execute(
-        asked,
+        requested,
         contestants,
         results=results,
         build=fake_build,
@@ -81,7 +81,7 @@ def execute(
 
 def without_canary_audit(trial: Trial) -> Trial:
     """As it was before its block ended."""
-    return msgspec.structs.replace(trial, audits=tuple(one for one in trial.audits if one.name != "canary"))
+    return msgspec.structs.replace(trial, audits=tuple(audit for audit in trial.audits if audit.name != "canary"))
 
 
 def test_a_run_stores_every_trial_of_its_plan(
@@ -92,10 +92,12 @@ def test_a_run_stores_every_trial_of_its_plan(
     outcome = execute(experiment, [contestant, absent], tmp_path, fake_build, recorder)
     path = outcome.folder / schema.FILE_NAME
     run = read.load(path)
-    assert [(t.block, t.position) for t in run.trials] == [(b, p) for b in (1, 2) for p in range(4)]
+    assert [(trial.block, trial.position) for trial in run.trials] == [
+        (block, position) for block in (1, 2) for position in range(4)
+    ]
     counts = {"valid": 4, "struck_out": 0, "faulty": 0, "failed": 0, "skipped": 4, "made_again": 0}
     assert outcomes.counts(run) == counts
-    assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
+    assert {trial.reason for trial in run.trials if trial.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
     assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
     assert "It makes 2 blocks of 4 trials (2 contestants) over loopback." in recorder.begun[0]
@@ -104,8 +106,8 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
     assert (run.environment["foreign_load"], run.environment["trace"]) == ("count", "auto")
     assert outcome.interrupted == 0
-    (one,) = [one for one in run.traced if one.contestant == contestant.name]
-    assert "tracing may take 10% of a run's time" in one.reason, "a short run is not made longer"
+    (result,) = [candidate for candidate in run.traced if candidate.contestant == contestant.name]
+    assert "tracing may take 10% of a run's time" in result.reason, "a short run is not made longer"
     assert recorder.notes == []
 
 
@@ -157,13 +159,13 @@ def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
     checked = link_check.Checked({"link.wan": ["wan with 5ms each way: measured 18 ms"]}, bad)
     monkeypatch.setattr(link_check, "check", lambda *_: checked)
     factors = {"link": ("loopback", "wan")}
-    asked = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
-    outcome = execute(asked, [contestant], tmp_path, fake_build, Recorder())
+    requested = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
+    outcome = execute(requested, [contestant], tmp_path, fake_build, Recorder())
     stored = read.load(outcome.folder / schema.FILE_NAME)
     assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]
     assert json.loads((outcome.folder / "environment.json").read_text())["link.wan"]
-    found = {trial.levels["link"]: (trial.status, trial.reason) for trial in stored.trials}
-    assert found == {"loopback": ("valid", ""), "wan": ("skipped", "it takes 9 ms")}
+    results = {trial.levels["link"]: (trial.status, trial.reason) for trial in stored.trials}
+    assert results == {"loopback": ("valid", ""), "wan": ("skipped", "it takes 9 ms")}
 
 
 def test_a_trial_that_fails_does_not_stop_the_run(
@@ -259,11 +261,13 @@ def test_kill_9_leaves_a_readable_file_with_each_block_judged_or_not_yet(tmp_pat
     trials = run.trials  # two blocks, and a trial of the third
     assert len(trials) >= 7
     assert run.finished_at is None
-    judged = [[has_canary_audit(one) for one in trials if one.block == block] for block in (1, 2, trials[-1].block)]
+    judged = [
+        [has_canary_audit(trial) for trial in trials if trial.block == block] for block in (1, 2, trials[-1].block)
+    ]
     assert judged[:2] == [[True] * 3] * 2
     assert len(set(judged[2])) == 1
-    assert all(one.canary is not None for one in trials)
-    assert all(one.load is not None for one in trials)  # valid or not, for a machine may be late
+    assert all(trial.canary is not None for trial in trials)
+    assert all(trial.load is not None for trial in trials)  # valid or not, for a machine may be late
 
 
 def has_canary_audit(trial: Trial) -> bool:
@@ -292,17 +296,19 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     recorder = Recorder()
-    asked = experiment.with_each(factors=SIX, blocks=1)
-    outcome = execute(asked, [contestant], tmp_path, fake_build, recorder, "strike-out")
+    requested = experiment.with_each(factors=SIX, blocks=1)
+    outcome = execute(requested, [contestant], tmp_path, fake_build, recorder, "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
-    audits = [next(audit for audit in one.audits if audit.name == "canary") for one in run.trials]
+    audits = [next(audit for audit in trial.audits if audit.name == "canary") for trial in run.trials]
     assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
     struck = run.trials[2]
     assert struck.status == "struck_out"
     assert "canary: after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
     # who watches sees the trial as it ended, and again where only the canary has struck it out
-    by_canary = [one for one in run.trials if [audit.name for audit in one.audits if not audit.passed] == ["canary"]]
-    assert all(one.load is not None for one in by_canary)  # whose window another program took was cut short
+    by_canary = [
+        trial for trial in run.trials if [audit.name for audit in trial.audits if not audit.passed] == ["canary"]
+    ]
+    assert all(trial.load is not None for trial in by_canary)  # whose window another program took was cut short
     assert tuple(recorder.trials) == (*map(as_it_ended, run.trials), *by_canary)
     assert recorder.valid_at_end == outcomes.counts(run)["valid"]
 
@@ -321,9 +327,9 @@ def test_where_foreign_load_is_only_counted_so_is_the_canary(
         experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, Recorder(), "count"
     )
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
-    assert not any("canary" in one.reason for one in trials)
-    (told,) = [one.detail for one in trials[2].audits if one.name == "canary"]
-    assert told.startswith("not judged, because it is only counted: after the trial, the canary read 10.0k/s")
+    assert not any("canary" in trial.reason for trial in trials)
+    (detail,) = [audit.detail for audit in trials[2].audits if audit.name == "canary"]
+    assert detail.startswith("not judged, because it is only counted: after the trial, the canary read 10.0k/s")
 
 
 def test_an_interrupted_block_is_judged_as_far_as_it_came(
@@ -336,7 +342,7 @@ def test_an_interrupted_block_is_judged_as_far_as_it_came(
 
     outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, Impatient())
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
-    assert [has_canary_audit(one) for one in trials] == [True] * 3
+    assert [has_canary_audit(trial) for trial in trials] == [True] * 3
 
 
 def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
@@ -348,13 +354,13 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")
     monkeypatch.setattr(schedule, "MOST_TRIES", 1)
-    asked = experiment.with_each(blocks=1)
-    outcome = execute(asked, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
+    requested = experiment.with_each(blocks=1)
+    outcome = execute(requested, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
-    assert {one.status for one in run.trials} == {"struck_out"}
+    assert {trial.status for trial in run.trials} == {"struck_out"}
     why = "canary: the speed of the machine is unknown: the canary ended with exit code 1"
-    assert all(why in one.reason for one in run.trials)
+    assert all(why in trial.reason for trial in run.trials)
 
 
 def test_a_missing_canary_is_said_before_anything_is_written(
@@ -443,7 +449,7 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
         trace="always",
     )
     run = read.load(outcome.folder / schema.FILE_NAME)
-    assert [(one.contestant, one.levels) for one in run.traced] == [("fake", {"connections": 2})]
+    assert [(result.contestant, result.levels) for result in run.traced] == [("fake", {"connections": 2})]
     assert len(run.trials) == len(recorder.trials) == 2, "it is no trial"
     assert recorder.notes == ["tracing system calls in 1 short trial of their own, about 1 s"]
     assert run.finished_at is not None
@@ -472,7 +478,7 @@ def test_a_signal_that_came_in_a_finaliser_ends_the_run_at_the_next_trial() -> N
 
     with runner.signals_raise() as raise_again:
         raise_again()
-        one = Finalised()
-        del one  # Python prints what is raised there, and goes on
+        finalised = Finalised()
+        del finalised  # Python prints what is raised there, and goes on
         with pytest.raises(runner.Interrupted):
             raise_again()

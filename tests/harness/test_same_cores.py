@@ -46,7 +46,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
 
     def carry_out(machine: str, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
         monkeypatch.setattr(topology, "ROOT", unpack(machine, tmp_path / machine))
-        used = {one.cpu for one in topology.read().alike}
+        used = {core.cpu for core in topology.read().alike}
         monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: used)
         monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)  # there is no such processor here
         monkeypatch.setattr(runner, "run_trial", run_trial)
@@ -54,9 +54,11 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
         whole = experiment.load(ROOT / "experiments" / f"{name}.toml").with_each(
             blocks=BLOCKS, most_blocks=None, **fields
         )
-        some = tuple(one for one in whole.scenarios if one.name in scenarios)
-        asked = msgspec.structs.replace(whole, scenarios=some, aa_share=0.0, time_budget_s=None, time_limit_s=None)
-        done = execute(asked, tmp_path / "results", fake_build, trace="never")
+        selected = tuple(scenario for scenario in whole.scenarios if scenario.name in scenarios)
+        requested = msgspec.structs.replace(
+            whole, scenarios=selected, aa_share=0.0, time_budget_s=None, time_limit_s=None
+        )
+        done = execute(requested, tmp_path / "results", fake_build, trace="never")
         run = read.load(done.folder / schema.FILE_NAME)
         return run, analyse(run)
 
@@ -64,10 +66,10 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
 
 
 def question(analysis: Analysis, name: str) -> Mapping[str, Any]:
-    found = findings_json.document(analysis)["questions"]
-    assert isinstance(found, list)
-    one: Mapping[str, Any] = next(each for each in found if each["name"] == name)
-    return one
+    questions = findings_json.document(analysis)["questions"]
+    assert isinstance(questions, list)
+    entry: Mapping[str, Any] = next(candidate for candidate in questions if candidate["name"] == name)
+    return entry
 
 
 def table(analysis: Analysis) -> str:
@@ -88,30 +90,36 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(n
     assert set(asio) == {cores}
     names = set(run.experiment.scenarios[0].contestants)
     able = names - ONE_THREAD
-    found, one_client = question(analysis, "compute"), question(analysis, "echo")
-    assert not found["censored"]  # the generator has as many threads as it takes
+    compute, one_client = question(analysis, "compute"), question(analysis, "echo")
+    assert not compute["censored"]  # the generator has as many threads as it takes
 
-    ranks = {one["name"]: one["rank"] for one in found["contestants"]}
-    compared = {frozenset((one["a"], one["b"])) for axis in found["axes"] for one in axis["comparisons"]}
+    ranks = {contestant["name"]: contestant["rank"] for contestant in compute["contestants"]}
+    compared = {
+        frozenset((comparison["a"], comparison["b"])) for axis in compute["axes"] for comparison in axis["comparisons"]
+    }
     mixed = {pair for pair in compared if len(pair & ONE_THREAD) == 1}
-    told = f"{found['sentence']} {found['headline']}"
+    sentences = f"{compute['sentence']} {compute['headline']}"
     if machine.parallel:
         assert {name for name, rank in ranks.items() if rank is None} == names & ONE_THREAD
         assert min(ranks[name] for name in able) == 1
         assert not mixed
-        assert re.search("Take (asio|threads)-", told) or re.search("are equal within|are not proven different", told)
-        assert f"epoll-coroutines, which could use {'one core'}" in told
-        assert [len(group["contestants"]) for group in found["ground"]["together"]] == [4, 1]
+        assert re.search("Take (asio|threads)-", sentences) or re.search(
+            "are equal within|are not proven different", sentences
+        )
+        assert f"epoll-coroutines, which could use {'one core'}" in sentences
+        assert [len(group["contestants"]) for group in compute["ground"]["together"]] == [4, 1]
         assert "on one core:" in table(analysis)
     else:
         assert None not in ranks.values()
         assert mixed
-        assert "Not ranked with these" not in told
-        assert len(found["ground"]["together"]) == 1
+        assert "Not ranked with these" not in sentences
+        assert len(compute["ground"]["together"]) == 1
     # What a core more gives is no difference between models: they are within a tenth of each other, core by core.
-    assert not re.search(r"\d times that of", told)
-    assert not found["whys"] or all(1 / 1.5 < why["result"]["ratio"] < 1.5 for why in found["whys"])
-    assert all(one["rank"] is not None for one in one_client["contestants"])  # one client is served by one thread
+    assert not re.search(r"\d times that of", sentences)
+    assert not compute["whys"] or all(1 / 1.5 < why["result"]["ratio"] < 1.5 for why in compute["whys"])
+    assert all(
+        contestant["rank"] is not None for contestant in one_client["contestants"]
+    )  # one client is served by one thread
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -119,10 +127,10 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
     """As asked of a web server: two that can use all cores, and two that run one thread."""
     machine = MACHINES[name]
     _, analysis = carried_out(name, "web", "most")
-    found = question(analysis, "most")
+    most = question(analysis, "most")
     by_ground: dict[int, dict[str, int]] = {}
-    for one in found["contestants"]:
-        by_ground.setdefault(one["ground"], {})[one["name"]] = one["rank"]
+    for contestant in most["contestants"]:
+        by_ground.setdefault(contestant["ground"], {})[contestant["name"]] = contestant["rank"]
     pages = [table(analysis), tables.as_markdown(collect.collect(analysis)), report.html(analysis)]
     if machine.parallel:
         assert [set(group) for group in by_ground.values()] == [
@@ -130,18 +138,18 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
             {"epoll-reactor", "node-events"},
         ]
         assert all(1 in ranks.values() for ranks in by_ground.values())
-        assert len(found["elsewhere"]) == 1
-        many, one_core = found["sentence"].split("of those that could use one core")
+        assert len(most["elsewhere"]) == 1
+        many, one_core = most["sentence"].split("of those that could use one core")
         assert "asio-callbacks" in many
         assert not ONE_THREAD & set(re.findall(r"[a-z]+-[a-z]+", many.rpartition(". ")[0]))
         assert "asio-callbacks" not in one_core
         assert all("one core" in page for page in pages)
     else:
         assert list(by_ground) == [0]
-        assert found["elsewhere"] == []
+        assert most["elsewhere"] == []
         assert all("could use" not in page for page in pages)
-    scored = {score["contestant"]: score["ground"] for axis in found["axes"] for score in axis["scores"]}
-    assert scored == {one["name"]: one["ground"] for one in found["contestants"]}
+    scored = {score["contestant"]: score["ground"] for axis in most["axes"] for score in axis["scores"]}
+    assert scored == {contestant["name"]: contestant["ground"] for contestant in most["contestants"]}
     rows = [row for row in tables.rows(collect.collect(analysis)) if row["table"] == "ranking"]
     assert {(row["contestant"], row["ground"]) for row in rows} == set(scored.items())
 
@@ -154,9 +162,9 @@ def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_o
 
 def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
     _, analysis = carried_out("vm-2-quota", "quick", "compute")
-    said = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
-    assert said in " ".join(table(analysis).split())
-    assert said in report.html(analysis)
+    notice = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
+    assert notice in " ".join(table(analysis).split())
+    assert notice in report.html(analysis)
     assert question(analysis, "compute")["ground"]["quota_cores"] == 0.4
     _, analysis = carried_out("vm-2", "quick", "compute")
     assert "quota" not in table(analysis)
@@ -164,14 +172,16 @@ def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
 
 def test_on_two_processors_a_run_says_what_it_always_said(carried_out: Carried) -> None:
     _, analysis = carried_out("vm-2", "quick", "compute")
-    said = " ".join(table(analysis).split())
-    assert "The server had one core: lock contention and parallel work cannot show here" in said
-    assert "could use" not in said
+    printed = " ".join(table(analysis).split())
+    assert "The server had one core: lock contention and parallel work cannot show here" in printed
+    assert "could use" not in printed
 
 
 def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(carried_out: Carried) -> None:
     run, analysis = carried_out("i7-8550u", "quick", "compute", server_cores=1)
-    assert {(len(one.pinning.server), len(one.pinning.generator)) for one in run.trials if one.pinning} == {(1, 4)}
-    found = question(analysis, "compute")
-    assert None not in [one["rank"] for one in found["contestants"]]
-    assert len(found["ground"]["together"]) == 1
+    assert {(len(trial.pinning.server), len(trial.pinning.generator)) for trial in run.trials if trial.pinning} == {
+        (1, 4)
+    }
+    compute = question(analysis, "compute")
+    assert None not in [contestant["rank"] for contestant in compute["contestants"]]
+    assert len(compute["ground"]["together"]) == 1

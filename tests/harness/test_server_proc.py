@@ -39,9 +39,9 @@ Still = subprocess.Popen[str]
 
 
 @contextmanager
-def still(others: int) -> Iterator[Still]:
+def still(waiting: int) -> Iterator[Still]:
     """A process of a main thread and so many others, which all wait. It has told one line."""
-    command = (sys.executable, "-I", "-S", "-c", STILL, str(others))
+    command = (sys.executable, "-I", "-S", "-c", STILL, str(waiting))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process  # its input is closed after that, which ends it
 
@@ -100,16 +100,16 @@ def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
 
 
 def test_of_many_threads_some_are_chosen_once() -> None:
-    others = server_proc.MOST_THREADS_READ + 50
-    with still(others) as process:
+    waiting = server_proc.MOST_THREADS_READ + 50
+    with still(waiting) as process:
         told(process)
         chosen = server_proc.choose_threads(process.pid)
         assert len(set(chosen)) == server_proc.MOST_THREADS_READ
         assert chosen[0] == str(process.pid)
         taken = server_proc.take(process.pid, chosen)
         assert set(taken.tasks) == set(chosen)
-        assert server_proc.understand(taken).threads == 1 + others
-        assert len(server_proc.take(process.pid).tasks) == 1 + others
+        assert server_proc.understand(taken).threads == 1 + waiting
+        assert len(server_proc.take(process.pid).tasks) == 1 + waiting
 
 
 def test_of_few_threads_all_are_read() -> None:
@@ -127,7 +127,7 @@ def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
 
 
 def test_a_process_is_read_truly() -> None:
-    with still(others=1) as process:
+    with still(waiting=1) as process:
         cpu_s, voluntary = told(process)
         seen = server_proc.understand(server_proc.take(process.pid))
         ask(process)

@@ -36,7 +36,7 @@ TRACE = """\
 
 def test_whole_calls_and_those_in_two_lines_are_read_with_the_time_of_their_return() -> None:
     seen = list(strace.calls(TRACE.splitlines(keepends=True)))
-    assert [(one.thread, one.name, one.error) for one in seen] == [
+    assert [(call.thread, call.name, call.error) for call in seen] == [
         (100, "epoll_wait", ""),
         (100, "recvfrom", ""),
         (100, "recvfrom", "EAGAIN"),
@@ -48,17 +48,17 @@ def test_whole_calls_and_those_in_two_lines_are_read_with_the_time_of_their_retu
     ]
     assert seen[0].ended_at_s == pytest.approx(1000.5)
     assert seen[4].ended_at_s == pytest.approx(1001.0)
-    assert [one.took_s for one in seen][3:6] == pytest.approx([0.1, 0.35, 0.000002])
+    assert [call.took_s for call in seen][3:6] == pytest.approx([0.1, 0.35, 0.000002])
 
 
 def test_what_returned_within_the_window_counts_and_what_was_in_vain_stands_apart() -> None:
     counted, threads = strace.count(strace.calls(TRACE.splitlines()), 1000.55, 1001.15)
-    assert [(one.name, one.calls, one.again, one.failed) for one in counted] == [
+    assert [(total.name, total.calls, total.again, total.failed) for total in counted] == [
         ("futex", 2, 0, 1),
         ("recvfrom", 2, 1, 0),
         ("poll", 1, 0, 0),
     ]
-    assert [one.time_s for one in counted] == pytest.approx([0.350002, 0.000017, 0.1])
+    assert [total.time_s for total in counted] == pytest.approx([0.350002, 0.000017, 0.1])
     assert threads == 2
 
 
@@ -110,7 +110,7 @@ def test_it_is_attached_to_all_threads_and_lets_go_of_them(asking: int, strace_p
 
         def both_have_asked() -> bool:
             counted, threads = since()
-            return threads == 2 and any(one.name == "getppid" and one.calls > 50 for one in counted)
+            return threads == 2 and any(total.name == "getppid" and total.calls > 50 for total in counted)
 
         eventually(both_have_asked, lambda: f"not both threads are seen to ask: {since()}")
         tracer.terminate()

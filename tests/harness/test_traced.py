@@ -23,7 +23,7 @@ from netdyno.trial.setup import Bench
 @pytest.fixture
 def servers(contestant: Contestant) -> dict[str, Contestant]:
     absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
-    return {one.name: one for one in (contestant, msgspec.structs.replace(contestant, name="other"), absent)}
+    return {server.name: server for server in (contestant, msgspec.structs.replace(contestant, name="other"), absent)}
 
 
 # --- which -------------------------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ def long(experiment: Experiment, *names: str) -> Experiment:
 def test_each_contestant_of_each_scenario_is_traced_once(
     experiment: Experiment, servers: dict[str, Contestant]
 ) -> None:
-    found = traced.tasks(long(experiment, "fake", "other", "absent"), servers)
-    assert [(one.contestant, one.levels, one.reason) for one in found] == [
+    tasks = traced.tasks(long(experiment, "fake", "other", "absent"), servers)
+    assert [(task.contestant, task.levels, task.reason) for task in tasks] == [
         ("fake", {"connections": 2}, ""),
         ("other", {"connections": 2}, ""),
         ("absent", {"connections": 2}, "Folly not found"),
     ]
-    assert traced.seconds(found) == pytest.approx(2 * traced.seconds(found[:1]))
-    assert "tracing system calls in 2 short trials" in traced.announcement(found)
+    assert traced.seconds(tasks) == pytest.approx(2 * traced.seconds(tasks[:1]))
+    assert "tracing system calls in 2 short trials" in traced.announcement(tasks)
 
 
 def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing(
@@ -67,37 +67,37 @@ def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing
     first = experiment.scenarios[0]
     two = msgspec.structs.replace(experiment, scenarios=(first, msgspec.structs.replace(first, name="second")))
     for blocks in range(1, 40):
-        asked = two.with_each(contestants=("fake", "other"), blocks=blocks, duration_s=0.3)
-        found = traced.tasks(asked, servers)
-        assert traced.seconds(found) <= traced.SHARE * plan.estimate_seconds(asked, servers)
+        requested = two.with_each(contestants=("fake", "other"), blocks=blocks, duration_s=0.3)
+        tasks = traced.tasks(requested, servers)
+        assert traced.seconds(tasks) <= traced.SHARE * plan.estimate_seconds(requested, servers)
         for name in ("echo", "second"):
-            assert len({one.reason for one in found if one.scenario.name == name}) == 1, "all or none"
+            assert len({task.reason for task in tasks if task.scenario.name == name}) == 1, "all or none"
     few, many = (
         traced.tasks(two.with_each(contestants=("fake",), blocks=blocks, duration_s=0.3), servers) for blocks in (1, 39)
     )
-    assert ["--trace always" in one.reason for one in few] == [True, True]
-    assert [one.reason for one in many] == ["", ""]
+    assert ["--trace always" in task.reason for task in few] == [True, True]
+    assert [task.reason for task in many] == ["", ""]
 
 
 def test_asked_for_it_is_always_or_never_done(experiment: Experiment, servers: dict[str, Contestant]) -> None:
-    asked = experiment.with_each(contestants=("fake",), blocks=1)
-    assert [one.reason for one in traced.tasks(asked, servers, trace="always")] == [""]
+    requested = experiment.with_each(contestants=("fake",), blocks=1)
+    assert [task.reason for task in traced.tasks(requested, servers, trace="always")] == [""]
     assert traced.tasks(long(experiment, "fake"), servers, trace="never") == ()
     assert traced.announcement(()) == ""
 
 
 def test_one_that_stands_already_is_not_held_up(experiment: Experiment, contestant: Contestant) -> None:
     there = msgspec.structs.replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:1"))
-    asked = experiment.with_each(contestants=("fake",), blocks=1)
-    (found, *_) = traced.tasks(asked, {"fake": there}, trace="always")
-    assert found.reason == "an already running server is not traced"
+    requested = experiment.with_each(contestants=("fake",), blocks=1)
+    (task, *_) = traced.tasks(requested, {"fake": there}, trace="always")
+    assert task.reason == "an already running server is not traced"
 
 
 def test_a_trace_is_short_whatever_the_window(experiment: Experiment, servers: dict[str, Contestant]) -> None:
-    some = traced.tasks(
+    tasks = traced.tasks(
         experiment.with_each(contestants=("fake",), duration_s=60.0, warmup_s=9.0), servers, trace="always"
     )
-    assert traced.seconds(some) < 1.5
+    assert traced.seconds(tasks) < 1.5
 
 
 # --- what comes of one -------------------------------------------------------------------------------------------
@@ -111,15 +111,15 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trace_one(experiment: Experiment, contestant: Contestant, bench: Bench) -> Traced:
-    asked = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
+    requested = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
     named = {contestant.name: contestant}
-    (found,) = traced.trace(traced.tasks(asked, named, trace="always"), named, bench)
-    return found
+    (result,) = traced.trace(traced.tasks(requested, named, trace="always"), named, bench)
+    return result
 
 
-def per_message(found: Traced) -> dict[str, float]:
-    assert found.reason == ""
-    return {one.name: one.calls / found.messages for one in found.calls}
+def per_message(result: Traced) -> dict[str, float]:
+    assert result.reason == ""
+    return {call.name: call.calls / result.messages for call in result.calls}
 
 
 @pytest.mark.calm
@@ -153,11 +153,11 @@ def test_what_a_server_does_before_and_after_the_window_is_no_messages_work(
 
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_the_log_stays_and_the_trace_goes(experiment: Experiment, contestant: Contestant, bench: Bench) -> None:
-    found = trace_one(experiment, contestant, bench)
-    text = (bench.folder / found.log).read_text()
+    result = trace_one(experiment, contestant, bench)
+    text = (bench.folder / result.log).read_text()
     assert "== strace: " in text
     assert "== server: " in text
-    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(found.log).name]
+    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(result.log).name]
 
 
 @pytest.mark.usefixtures("strace_program", "steady")
@@ -165,8 +165,8 @@ def test_answers_are_waited_for_no_longer_than_a_trace_needs(
     experiment: Experiment, contestant: Contestant, bench: Bench
 ) -> None:
     for asked_s, waits in ((60.0, "2s"), (1.0, "1s")):
-        found = trace_one(experiment.with_each(timeout_s=asked_s), contestant, bench)
-        loads = [line for line in (bench.folder / found.log).read_text().splitlines() if "--arrivals" in line]
+        result = trace_one(experiment.with_each(timeout_s=asked_s), contestant, bench)
+        loads = [line for line in (bench.folder / result.log).read_text().splitlines() if "--arrivals" in line]
         assert f"--timeout {waits} " in loads[-1]
 
 
@@ -184,9 +184,9 @@ def test_where_nobody_may_trace_it_is_one_too(
     refused.write_text("#!/bin/sh\necho 'attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(strace, "program", lambda: str(refused))
-    found = trace_one(experiment, contestant, bench)
-    assert found.reason.startswith("strace may not trace here: attach: ptrace")
-    assert (found.messages, found.calls) == (0, ())
+    result = trace_one(experiment, contestant, bench)
+    assert result.reason.startswith("strace may not trace here: attach: ptrace")
+    assert (result.messages, result.calls) == (0, ())
 
 
 @pytest.mark.usefixtures("strace_program")
@@ -216,10 +216,10 @@ def test_over_a_link_that_is_not_measured_over_nothing_is_traced(
 
 def test_it_is_stored_beside_the_trials_and_read_back(experiment: Experiment, tmp_path: Path) -> None:
     run = Run(run_id="x", experiment=experiment, started_at="now", finished_at=None, environment={}, trials=())
-    found = [Traced(scenario="echo", contestant=name, levels={"connections": 2}, messages=7) for name in ("b", "a")]
+    results = [Traced(scenario="echo", contestant=name, levels={"connections": 2}, messages=7) for name in ("b", "a")]
     with write.Store.create(tmp_path, run, [], ()) as stored:
-        for one in found:
-            stored.add_traced(one)
+        for result in results:
+            stored.add_traced(result)
     found_again = read.load(tmp_path / schema.FILE_NAME)
-    assert found_again.traced == tuple(found)
+    assert found_again.traced == tuple(results)
     assert found_again.trials == ()

@@ -53,9 +53,9 @@ def test_each_commit_is_built_in_a_folder_of_its_own_and_put_away(
 
 
 def test_the_same_commit_may_be_held_against_itself(repository: Path) -> None:
-    with trees.checked_out(repository, ["HEAD", "HEAD"]) as (one, other):
-        assert one != other
-        assert (one / "server.sh").read_text() == (other / "server.sh").read_text()
+    with trees.checked_out(repository, ["HEAD", "HEAD"]) as (first, second):
+        assert first != second
+        assert (first / "server.sh").read_text() == (second / "server.sh").read_text()
 
 
 def test_sigterm_while_it_builds_ends_the_build_and_leaves_no_worktree(repository: Path, tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys:
         trees.checked_out(repository, ["HEAD"]) as (folder,),
     ):
         trees.build(folder, "seq 100; echo the compiler is gone; exit 3")
-    said = capsys.readouterr().err.splitlines()
-    assert said[-2:] == ["100", "the compiler is gone"], "the end of what a build said is why it failed"
-    assert "50" not in said
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[-2:] == ["100", "the compiler is gone"], "the end of what a build said is why it failed"
+    assert "50" not in printed
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
@@ -120,28 +120,28 @@ def test_who_is_no_repository_or_no_commit_is_told_so(repository: Path, tmp_path
 
 
 def test_a_contestant_under_another_name_is_not_built_again() -> None:
-    found = by_name(discover(ROOT), "epoll-reactor")
-    other = trees.renamed(found, "before")
-    assert (other.name, other.command) == ("before", found.command)
-    assert not other.manifest.is_built
-    assert other.manifest.workloads == found.manifest.workloads
+    contestant = by_name(discover(ROOT), "epoll-reactor")
+    renamed = trees.renamed(contestant, "before")
+    assert (renamed.name, renamed.command) == ("before", contestant.command)
+    assert not renamed.manifest.is_built
+    assert renamed.manifest.workloads == contestant.manifest.workloads
 
 
 def test_a_gate_starts_the_server_of_each_commit(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[OwnServers] = []
+    requested: list[OwnServers] = []
 
     def decide(run: Wishes, *_: object) -> int:
-        asked.append(run.own)
+        requested.append(run.own)
         return 0
 
     monkeypatch.setattr("netdyno.commands.gate.decide", decide)
     words = ["--base", "main~1", "--repository", str(repository), "--server", "sh {tree}/built {port}"]
     assert main(["gate", *words, "--build", "cp server.sh built", "--results", str(tmp_path)]) == 0, capsys.readouterr()
-    ((before, after),) = [own.commands for own in asked]
+    ((before, after),) = [own.commands for own in requested]
     commits = git(repository, "log", "--format=%H").split()
     assert before != after
     assert f"/0-{commits[1][:12]}/built " in before
     assert f"/1-{commits[0][:12]}/built " in after
-    assert asked[0].names == ("before", "after")
+    assert requested[0].names == ("before", "after")

@@ -146,10 +146,10 @@ def test_a_window_that_has_lost_its_cores_is_ended_early(
     """The load would hang for ever: the trial ends by what the cores say alone."""
     monkeypatch.setenv("FAKE_LOAD", "hangs")
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: True)
-    nobody = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
-    monkeypatch.setattr(cpu_share, "observation", lambda *_: nobody)
+    stolen = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
+    monkeypatch.setattr(cpu_share, "observation", lambda *_: stolen)
     trial = run(contestant, bench._replace(foreign_load="strike-out"))
-    assert (trial.status, trial.load, trial.machine) == ("struck_out", None, nobody)
+    assert (trial.status, trial.load, trial.machine) == ("struck_out", None, stolen)
     assert outcomes.is_disturbed(trial)
     assert "ended early: steal" in (bench.folder / trial.log).read_text()
 
@@ -278,15 +278,15 @@ def test_what_a_server_leaves_behind_is_ended_and_told(
     before = children()
     trial = run(contestant, bench)
     assert children() <= before
-    (told,) = [audit.detail for audit in trial.audits if audit.name == "left_behind"]
-    assert told == "2 programs outlived the server and had to be ended: python"
-    assert f"== {told}\n" in (bench.folder / trial.log).read_text()
+    (detail,) = [audit.detail for audit in trial.audits if audit.name == "left_behind"]
+    assert detail == "2 programs outlived the server and had to be ended: python"
+    assert f"== {detail}\n" in (bench.folder / trial.log).read_text()
     assert trial.status == "valid"
     monkeypatch.setenv("FAKE_LOAD", "fails")
     trial = run(contestant, bench)
     assert children() <= before
     assert trial.status == "failed"
-    assert f"== {told}\n" in (bench.folder / trial.log).read_text()
+    assert f"== {detail}\n" in (bench.folder / trial.log).read_text()
 
 
 def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(contestant: Contestant, bench: Bench) -> None:
@@ -486,19 +486,19 @@ def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
 def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
     datagram_contestant: Contestant, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    private = {name: one._replace(private=name == "udp") for name, one in transports.TRANSPORTS.items()}
+    private = {name: transport._replace(private=name == "udp") for name, transport in transports.TRANSPORTS.items()}
     monkeypatch.setattr(transports, "TRANSPORTS", private)
     seen = tmp_path / "seen"
 
     def make_noise_outside(_completed: int, _seconds: float) -> None:
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed,
-            socket.socket(closed.family, closed.type) as one,
+            socket.socket(closed.family, closed.type) as sender,
         ):
             closed.bind(("127.0.0.1", 0))
-            nobody = closed.getsockname()
+            unused_address = closed.getsockname()
             closed.close()
-            one.sendto(b"is anybody there?", nobody)
+            sender.sendto(b"is anybody there?", unused_address)
 
     trial = run(spying(datagram_contestant, seen), bench._replace(progress=make_noise_outside))
     if trial.status == "skipped":

@@ -27,8 +27,8 @@ def test_of_much_the_beginning_and_the_end_are_kept_and_what_was_left_out_is_sai
     beginning, end = b"a" * KEPT, b"z" * KEPT
     with log.section("server", ["serve"]) as output:
         output.write(beginning + b"m" * more + end)
-    said = {0: b"", 1: b"\n== 1.00 B left out here\n", 5 << 20: b"\n== 5.00 MiB left out here\n"}[more]
-    assert log.path.read_bytes() == b"== server: serve\n" + beginning + said + end + b"\n"
+    notice = {0: b"", 1: b"\n== 1.00 B left out here\n", 5 << 20: b"\n== 5.00 MiB left out here\n"}[more]
+    assert log.path.read_bytes() == b"== server: serve\n" + beginning + notice + end + b"\n"
 
 
 def test_a_folder_that_was_taken_away_is_made_again_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -69,8 +69,10 @@ def open_descriptors() -> set[str]:
 
 def orders(trials: Sequence[Trial]) -> list[str]:
     """Of each turn, who had which place."""
-    places = {(one.turn, one.place): trial.contestant for trial in trials for one in trial.slices}
-    return ["".join(places[turn, place] for place in range(len(trials))) for turn in sorted({t for t, _ in places})]
+    places = {(part.turn, part.place): trial.contestant for trial in trials for part in trial.slices}
+    return [
+        "".join(places[turn, place] for place in range(len(trials))) for turn in sorted({turn for turn, _ in places})
+    ]
 
 
 def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]) -> None:
@@ -91,18 +93,18 @@ def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Cont
     trials = run(contestant, bench, "good", "good", "good")
     assert statuses(trials) == [("valid", "")] * 3
     assert [trial.contestant for trial in trials] == list(NAMES)
-    found = orders(trials)
-    assert len(found) == WANTED
-    assert all(sorted(one) == list(NAMES) for one in found)
-    assert [one[::-1] for one in found[:-1:2]] == found[1::2]
-    assert len(set(found[::2])) > 1
+    all_orders = orders(trials)
+    assert len(all_orders) == WANTED
+    assert all(sorted(order) == list(NAMES) for order in all_orders)
+    assert [order[::-1] for order in all_orders[:-1:2]] == all_orders[1::2]
+    assert len(set(all_orders[::2])) > 1
     for trial in trials:
-        assert all(one.kept for one in trial.slices)
+        assert all(part.kept for part in trial.slices)
         assert trial.load is not None
-        assert trial.load.requests.sent == sum(one.sent for one in trial.slices) == WANTED * 6
+        assert trial.load.requests.sent == sum(part.sent for part in trial.slices) == WANTED * 6
         assert trial.load.messages.sent > trial.load.requests.sent  # the warm-up's
     assert open_descriptors() == before
-    assert orders(run(contestant, bench, "good", "good", "good")) == found
+    assert orders(run(contestant, bench, "good", "good", "good")) == all_orders
     assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
 
 
@@ -132,10 +134,10 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
     trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
-        assert [one.turn for one in trial.slices if not one.kept] == [0, 3]
+        assert [part.turn for part in trial.slices if not part.kept] == [0, 3]
         assert len(trial.slices) == WANTED + 2
         assert trial.load is not None
-        assert trial.load.requests.sent == sum(one.sent for one in trial.slices if one.kept)
+        assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept)
         assert trial.machine is not None
         assert trial.machine.steal_s == 0.0
         assert trial.machine.window_s == pytest.approx(WANTED * 0.2)
@@ -161,22 +163,22 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     meet(monkeypatch, [0.9 * LIMIT_S, 1.1 * LIMIT_S, 1.1 * LIMIT_S, 0.0])
     trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
-    first, second = sorted(trials, key=lambda one: min(each.place for each in one.slices if each.turn == 0))
-    assert [(one.turn, one.kept, one.foreign_program) for one in second.slices[:4]] == [
+    first, second = sorted(trials, key=lambda trial: min(part.place for part in trial.slices if part.turn == 0))
+    assert [(part.turn, part.kept, part.foreign_program) for part in second.slices[:4]] == [
         (0, False, "kdamond.0"),
         (0, False, "kdamond.0"),
         (0, True, "kdamond.0"),
         (1, True, ""),
     ]
-    assert [one.kept for one in first.slices] == [True] * WANTED
+    assert [part.kept for part in first.slices] == [True] * WANTED
     for trial in trials:
-        assert len([one for one in trial.slices if one.kept]) == WANTED
+        assert len([part for part in trial.slices if part.kept]) == WANTED
         assert trial.load is not None
-        assert trial.load.requests.sent == sum(one.sent for one in trial.slices if one.kept) == WANTED * 6
-    found = made_again.of_trials(trials, 1)
-    assert found.slices_again == {"kdamond.0": 2}
-    assert found.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
-    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.sentence(found)
+        assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
+    totals = made_again.of_trials(trials, 1)
+    assert totals.slices_again == {"kdamond.0": 2}
+    assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
+    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.sentence(totals)
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
@@ -236,7 +238,7 @@ def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
     trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     assert sum(len(trial.slices) for trial in trials) == 3 * 2 * WANTED, "twice as many again, and no more"
-    assert [one.turn for one in trials[0].slices if one.kept] == list(range(WANTED))
+    assert [part.turn for part in trials[0].slices if part.kept] == list(range(WANTED))
 
 
 @pytest.mark.parametrize(("foreign_load", "neighbour"), [("count", None), ("strike-out", NEIGHBOUR)])
@@ -251,7 +253,7 @@ def test_where_foreign_load_is_expected_no_slice_is_made_again(
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
     trials = run(contestant, bench._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
     assert [len(trial.slices) for trial in trials] == [WANTED] * 2
-    assert all(one.foreign_s == 2 * LIMIT_S for trial in trials for one in trial.slices)
+    assert all(part.foreign_s == 2 * LIMIT_S for trial in trials for part in trial.slices)
 
 
 @pytest.mark.parametrize("kept", [0, 2])
@@ -300,11 +302,11 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
         return make_slice(stand)
 
     monkeypatch.setattr(Stand, "_make_slice", kill_and_make)
-    failed, *others = run(contestant, bench, "good", "good", "good")
-    assert statuses(others) == [("valid", "")] * 2
+    failed, *survivors = run(contestant, bench, "good", "good", "good")
+    assert statuses(survivors) == [("valid", "")] * 2
     assert failed.status == "failed"
     assert "ended with signal SIGKILL" in failed.reason
-    assert all(one.others_cpu_s >= 0 for other in others for one in other.slices)
+    assert all(part.others_cpu_s >= 0 for trial in survivors for part in trial.slices)
 
 
 def test_a_generator_that_fails_ends_its_contestant_alone(
@@ -318,8 +320,8 @@ def test_a_generator_that_fails_ends_its_contestant_alone(
         return take_slice(stand, turn, place, beside)
 
     monkeypatch.setattr(Stand, "take_slice", kill_and_take)
-    failed, other = run(contestant, bench, "good", "good")
-    assert statuses([other]) == [("valid", "")]
+    failed, survivor = run(contestant, bench, "good", "good")
+    assert statuses([survivor]) == [("valid", "")]
     assert failed.status == "failed"
     assert "generator ended with signal SIGKILL" in failed.reason
     assert failed.audits == ()  # not the server's fault
@@ -356,7 +358,7 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     number: signal.Signals, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_slice, before = Stand.take_slice, open_descriptors()
-    others = set(server_proc.children(os.getpid()))
+    earlier = set(server_proc.children(os.getpid()))
 
     def hit(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         if (turn, place) == (1, 1):
@@ -366,7 +368,7 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     monkeypatch.setattr(Stand, "take_slice", hit)
     with signals_raise(), pytest.raises(Interrupted):
         run(contestant, bench, "good", "good")
-    assert set(server_proc.children(os.getpid())) <= others
+    assert set(server_proc.children(os.getpid())) <= earlier
     assert open_descriptors() == before
     assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
 
@@ -386,20 +388,20 @@ def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_made_again() 
     assert (unchanged, still_failed) == (busy, failed)
     assert again.status == "struck_out"
     assert outcomes.is_disturbed(again)
-    assert [one.name for one in again.audits] == ["side_by_side", "turns"]
+    assert [audit.name for audit in again.audits] == ["side_by_side", "turns"]
 
 
 def test_what_was_seen_in_two_turns_is_added() -> None:
-    one = MachineObservation(
+    observation = MachineObservation(
         cores=2, window_s=0.2, steal_s=0.01, own_s=0.1, foreign_s=0.02, switches=10, softirq_s={0: 0.1}, throttled_s=0.5
     )
-    assert add_observations(None, one) == add_observations(one, None) == one
+    assert add_observations(None, observation) == add_observations(observation, None) == observation
     assert add_observations(None, None) is None
-    both = add_observations(one, one)
+    both = add_observations(observation, observation)
     assert both is not None
     assert (both.cores, both.window_s, both.steal_s, both.switches) == (2, 0.4, 0.02, 20)
     assert (both.own_s, both.foreign_s, both.softirq_s, both.throttled_s) == (0.2, 0.04, {0: 0.2}, 1.0)
-    unknown = add_observations(one, msgspec.structs.replace(one, throttled_s=None))
+    unknown = add_observations(observation, msgspec.structs.replace(observation, throttled_s=None))
     assert unknown is not None
     assert unknown.throttled_s is None
 
@@ -420,9 +422,9 @@ ASKED = Experiment(name="tiny", question="Does it work?", scenarios=(SCENARIO,))
 
 def carry_out(servers: Sequence[Contestant], tmp_path: Path, build: Path, **fields: object) -> Run:
     """A whole run of fake servers."""
-    asked = ASKED.with_each(contestants=tuple(one.name for one in servers), **fields)
+    experiment = ASKED.with_each(contestants=tuple(server.name for server in servers), **fields)
     outcome = runner.execute(
-        asked,
+        experiment,
         servers,
         results=tmp_path / "results",
         build=build,
@@ -444,7 +446,9 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
     assert {trial.status for trial in first} == {"struck_out"}
     later = [trial for trial in run.trials if trial not in first]
     assert {trial.status for trial in later} == {"valid"}
-    assert sorted((trial.block, trial.contestant) for trial in later) == [(b, name) for b in (1, 2) for name in NAMES]
+    assert sorted((trial.block, trial.contestant) for trial in later) == [
+        (block, name) for block in (1, 2) for name in NAMES
+    ]
     assert {trial.contestant for trial in later if not trial.slices} == {"b"}
     assert {trial.contestant for trial in later if trial.slices} == {"a", "c"}
     # So it is in a run that is gone on with, which knows no more than what is stored.
@@ -468,7 +472,9 @@ def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
     run = carry_out(servers, tmp_path, fake_build, arrivals="constant", rate=500, factors=factors, blocks=2)
     late = [trial for trial in run.trials if trial.levels["connections"] == 2]
     first = [trial for trial in late if (trial.block, trial.attempt) == (1, 1)]
-    assert "backlog: the last answers of a slice of 50 ms came" in {t.contestant: t.reason for t in first}["b"]
+    assert (
+        "backlog: the last answers of a slice of 50 ms came" in {trial.contestant: trial.reason for trial in first}["b"]
+    )
     assert all(trial.slices and outcomes.is_disturbed(trial) for trial in first)
     alone = [trial for trial in late if trial not in first]
     assert {(trial.block, trial.contestant) for trial in alone} == {(1, "a"), (1, "b"), (2, "a"), (2, "b")}
@@ -487,6 +493,6 @@ def test_who_is_skipped_leaves_the_turns_to_the_others(
     absent = msgspec.structs.replace(with_mode(contestant, "c"), available=False, why_not="Folly not found")
     servers = [with_mode(contestant, "a"), with_mode(contestant, "b"), absent]
     run = carry_out(servers, tmp_path, fake_build, blocks=1)
-    found = {trial.contestant: trial for trial in run.trials}
-    assert (found["c"].status, found["c"].reason) == ("skipped", "Folly not found")
-    assert all(found[name].status == "valid" and found[name].slices for name in "ab")
+    by_name = {trial.contestant: trial for trial in run.trials}
+    assert (by_name["c"].status, by_name["c"].reason) == ("skipped", "Folly not found")
+    assert all(by_name[name].status == "valid" and by_name[name].slices for name in "ab")

@@ -41,17 +41,17 @@ def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(contestant: Contestant, bench: Bench, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
-    return [found for _, found in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, bench)]
+    return [warmup for _, warmup in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, bench)]
 
 
 def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "jit")
-    (found,) = measured(contestant, bench)
-    assert found.steady
-    assert found.measured_s > 0.25  # a hundred messages that take 3.5 ms at least
-    assert found.seconds == pytest.approx(warm_up.MARGIN * found.measured_s + warm_up.SLICE_S)
+    (warmup,) = measured(contestant, bench)
+    assert warmup.steady
+    assert warmup.measured_s > 0.25  # a hundred messages that take 3.5 ms at least
+    assert warmup.seconds == pytest.approx(warm_up.MARGIN * warmup.measured_s + warm_up.SLICE_S)
     (log,) = (bench.folder / "logs").iterdir()
     assert log.name == "warm-up-echo-fake.log"
 
@@ -61,10 +61,10 @@ def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "compiles_on")
     monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
-    (found,) = measured(contestant, bench)
-    assert found == Warmup(seconds=1.5, measured_s=1.5, steady=False)
+    (warmup,) = measured(contestant, bench)
+    assert warmup == Warmup(seconds=1.5, measured_s=1.5, steady=False)
     assert "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures" in warm_up.words(
-        "fake", "echo", [found]
+        "fake", "echo", [warmup]
     )
 
 
@@ -185,8 +185,8 @@ def test_an_interruption_ends_the_probe_and_the_run(
 def slices_until_settled(taken: float) -> int:
     """Of a server whose cost is the same all the while, where others take this share of the cores."""
     now = iter(range(100))
-    others = iter(taken * number * 0.5 for number in range(100))
-    costs = warm_up.Costs(lambda: float(next(now)), lambda: next(others))
+    foreign = iter(taken * number * 0.5 for number in range(100))
+    costs = warm_up.Costs(lambda: float(next(now)), lambda: next(foreign))
     costs.window_start()
     for number in range(1, 20):
         try:
