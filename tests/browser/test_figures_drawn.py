@@ -146,9 +146,9 @@ def test_the_table_of_each_figure_is_its_data(light: Watched, monkeypatch: pytes
         headings, *rows = region.locator("table").evaluate(cells)
         assert [headings, *rows] == [list(table.headings), *map(list, table.rows)]
         speak, width = METRICS[chart.figure.metric].speak, len(chart.figure.drawn)
-        told = [speak(one.value.value) if one.value else figures.missing(one) for one in chart.spots]
-        assert all(row[width].startswith(text) for row, text in zip(rows, told, strict=False))
-        assert len(rows) == len(told) + sum(row[-1] == "not run" for row in rows)
+        values = [speak(spot.value.value) if spot.value else figures.missing(spot) for spot in chart.spots]
+        assert all(row[width].startswith(text) for row, text in zip(rows, values, strict=False))
+        assert len(rows) == len(values) + sum(row[-1] == "not run" for row in rows)
 
 
 def test_every_drawing_reads_aloud_and_every_table_can_be_scrolled_by_keyboard(light: Watched) -> None:
@@ -160,7 +160,7 @@ def test_every_drawing_reads_aloud_and_every_table_can_be_scrolled_by_keyboard(l
     assert "1.60k/s (asio-callbacks, nodelay off on both sides)" in spoken[0]
     regions = light.page.locator(".chart-of .scroll").all()
     assert len(regions) == 5 + 4
-    assert all(one.get_attribute("tabindex") == "0" and one.get_attribute("aria-label") for one in regions)
+    assert all(region.get_attribute("tabindex") == "0" and region.get_attribute("aria-label") for region in regions)
 
 
 OVERLAPS = """() => [...document.querySelectorAll('.chart-of svg[role=img]')].flatMap(drawing => {
@@ -181,15 +181,15 @@ def test_no_words_of_a_figure_lie_on_one_another(shown: Watched) -> None:
 
 
 def test_bars_are_in_groups_with_intervals_and_hollow_marks(shown: Watched) -> None:
-    found = panels(shown, BARS_TITLE)
-    assert [one.locator("figcaption").inner_text() for one in found] == [*TAKING_PART["pairs"]]
+    bars = panels(shown, BARS_TITLE)
+    assert [panel.locator("figcaption").inner_text() for panel in bars] == [*TAKING_PART["pairs"]]
     ink, first = colour_of(shown.page, "--ink"), colour_of(shown.page, f"--c{theme.looks(sorted(NAMES))[ASIO].colour}")
-    assert painted(found[0], first) == 2 * 6  # each bar is filled, and has an outline
-    hollow = [painted(one, colour_of(shown.page, "--paper")) for one in found]
+    assert painted(bars[0], first) == 2 * 6  # each bar is filled, and has an outline
+    hollow = [painted(panel, colour_of(shown.page, "--paper")) for panel in bars]
     assert hollow[0] == hollow[1] + 2  # beside the light behind each whisker
-    assert painted(found[1], ink) >= 6
+    assert painted(bars[1], ink) >= 6
     for label in ("netdyno-load", "asio-callbacks", "qt-signals", "1.60k/s", "16.0k/s"):
-        assert found[0].locator("text", has_text=re.compile(f"^{label}$")).count() >= 1
+        assert bars[0].locator("text", has_text=re.compile(f"^{label}$")).count() >= 1
     legend = section(shown, BARS_TITLE).locator(".legend").inner_text()
     for text in ("nodelay off on both sides", "nodelay on on both sides", "published (their machine)"):
         assert text in legend
@@ -197,18 +197,18 @@ def test_bars_are_in_groups_with_intervals_and_hollow_marks(shown: Watched) -> N
 
 def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: Watched) -> None:
     left, right = panels(shown, SPEED_TITLE)
-    for one, name in ((left, ASIO), (right, SNAPSHOT)):
-        assert one.locator("figcaption").inner_text() == name
-        assert one.locator(".heat td[title]").count() == 50
-        assert one.locator(".heat .hatched").count() == 10
+    for panel, name in ((left, ASIO), (right, SNAPSHOT)):
+        assert panel.locator("figcaption").inner_text() == name
+        assert panel.locator(".heat td[title]").count() == 50
+        assert panel.locator(".heat .hatched").count() == 10
     hatched = right.locator(".heat .hatched").last
     assert hatched.get_attribute("title") == "400 connections, backlog 10: faulty (connections)"
     assert "repeating-linear-gradient" in hatched.evaluate("e => getComputedStyle(e).backgroundImage")
     assert right.locator(".heat .ringed").count() == 2
     assert right.locator(".heat .published").inner_text().split() == ["52.0k", "36.0k"]
     assert "36.0k/s at 325 connections and backlog 300" in right.inner_text()
-    least = [one.locator(".heat tbody tr").first.locator("td").first for one in (left, right)]
-    colours = [one.evaluate("e => getComputedStyle(e).backgroundColor") for one in least]
+    least = [panel.locator(".heat tbody tr").first.locator("td").first for panel in (left, right)]
+    colours = [cell.evaluate("e => getComputedStyle(e).backgroundColor") for cell in least]
     assert colours[0] == colours[1] == colour_of(shown.page, "--h0")
     assert section(shown, SPEED_TITLE).locator(".ramp b").count() == theme.HEAT_STEPS
     assert section(shown, SPEED_TITLE).locator(".ramp").inner_text().split() == ["8.00k/s", "64.0k/s"]
@@ -231,7 +231,10 @@ def test_every_cell_of_a_surface_can_be_read(shown: Watched) -> None:
 
 def test_the_colours_of_a_surface_go_one_way_so_that_no_hue_is_needed() -> None:
     for steps, sign in ((theme.HEAT_LIGHT, -1), (theme.HEAT_DARK, 1)):
-        grey = [sum(w * int(one[i : i + 2], 16) for w, i in ((0.2126, 1), (0.7152, 3), (0.0722, 5))) for one in steps]
+        grey = [
+            sum(weight * int(step[start : start + 2], 16) for weight, start in ((0.2126, 1), (0.7152, 3), (0.0722, 5)))
+            for step in steps
+        ]
         assert all(sign * (after - before) > 0 for before, after in itertools.pairwise(grey))
 
 
@@ -244,7 +247,7 @@ def test_a_surface_is_saved_as_a_drawing_of_its_cells(light: Watched, tmp_path: 
     space = "{http://www.w3.org/2000/svg}"
     root = ElementTree.parse(tmp_path / "surface.svg").getroot()
     assert len(root.findall(f"{space}rect")) == 1 + panel.locator(".heat td").count()
-    texts = [one.text for one in root.iter(f"{space}text")]
+    texts = [element.text for element in root.iter(f"{space}text")]
     assert set(panel.locator(".heat tbody th").all_inner_texts()) <= set(texts)
 
 
@@ -266,19 +269,19 @@ def test_a_ladder_names_each_rung_and_its_loss_and_marks_what_is_above_the_bound
 
 
 def test_curves_have_their_lines_and_what_stands_below_in_colours_of_the_contestants(shown: Watched) -> None:
-    found = panels(shown, CURVES_TITLE)
-    captions = [panel.locator("figcaption").inner_text() for panel in found]
-    assert captions == [f"threads {n}" for n in (1, 2, 3, 4, 6, 8, 12)]
+    curves = panels(shown, CURVES_TITLE)
+    captions = [panel.locator("figcaption").inner_text() for panel in curves]
+    assert captions == [f"threads {threads}" for threads in (1, 2, 3, 4, 6, 8, 12)]
     looks = theme.looks(sorted(NAMES))
     for name in (ASIO, FOLLY):
         # In each of three rows: a line, its blocks, its intervals, and a marker for each of eight levels.
-        assert painted(found[1], colour_of(shown.page, f"--c{looks[name].colour}")) == 3 * (3 + 8)
-    texts = found[0].locator("svg text").all_text_contents()
+        assert painted(curves[1], colour_of(shown.page, f"--c{looks[name].colour}")) == 3 * (3 + 8)
+    texts = curves[0].locator("svg text").all_text_contents()
     for text in ("median response time (log scale)", "server CPU per message", "peak memory of the server"):
         assert text in texts
     assert "connections (log scale)" in texts
     paper = colour_of(shown.page, "--paper")
-    assert (painted(found[0], paper), painted(found[1], paper)) == (3, 0)
+    assert (painted(curves[0], paper), painted(curves[1], paper)) == (3, 0)
     legend = section(shown, CURVES_TITLE).locator(".legend li").all_inner_texts()
     assert [text.strip() for text in legend] == [ASIO, FOLLY, "published (their machine)"]
 

@@ -20,12 +20,12 @@ from tests.support.watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, 
 
 @pytest.fixture
 def flames(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Watched]:
-    found = (
+    profiles = (
         Profile(server="s", sort="on-cpu", window_s=1, stacks=COMPUTES[EPOLL], samples=100),
         Profile(server="s", sort="off-cpu", missing="kernel.perf_event_paranoid is 2"),
     )
     path = tmp_path / "profile.html"
-    path.write_text(profile.page(Profiled(load="echo over 20 connections", profiles=found)))
+    path.write_text(profile.page(Profiled(load="echo over 20 connections", profiles=profiles)))
     yield from opened(browser, path, WIDE, getattr(request, "param", "light"))
 
 
@@ -93,14 +93,14 @@ def test_all_is_reached_by_keyboard(flames: Watched) -> None:
     page.get_by_role("searchbox").focus()
     page.keyboard.press("Tab")
 
-    def at() -> str:
+    def focused() -> str:
         return str(page.evaluate("document.activeElement.querySelector('text').textContent"))
 
-    assert at() == "all"
+    assert focused() == "all"
     walked = []
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowUp", "ArrowLeft"):
         page.keyboard.press(key)
-        walked.append(at())
+        walked.append(focused())
     assert walked == ["main", "loop", "send_[k]", "read_[k]", "loop", "main", "[libc.so]"]
     page.keyboard.press("Enter")
     assert not page.get_by_role("treeitem", name="main").is_visible()

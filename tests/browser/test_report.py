@@ -70,10 +70,12 @@ def phone(pages: Pages, page_file: Path) -> Watched:
 
 
 def test_every_answer_is_seen_before_any_scrolling(light: Watched) -> None:
-    for one in analysed(one_of_each_kind()).scenarios:
-        card = light.page.locator(".card", has=light.page.get_by_role("heading", name=one.scenario.name, exact=True))
+    for scenario in analysed(one_of_each_kind()).scenarios:
+        card = light.page.locator(
+            ".card", has=light.page.get_by_role("heading", name=scenario.scenario.name, exact=True)
+        )
         sentence = card.locator(".sentence")
-        assert re.sub(r"\s+", " ", sentence.inner_text()) == answer(one).short
+        assert re.sub(r"\s+", " ", sentence.inner_text()) == answer(scenario).short
         box = sentence.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= WIDE[1]
@@ -120,22 +122,22 @@ def test_it_is_one_file_below_two_megabytes(page_file: Path) -> None:
 
 def test_a_run_in_which_everything_failed_noisily_stays_small(tmp_path: Path) -> None:
     run = made_run()
-    trials = tuple(replace(one, status="failed", reason="died", log="x" * 100_000, load=None) for one in run.trials)
+    trials = tuple(replace(trial, status="failed", reason="died", log="x" * 100_000, load=None) for trial in run.trials)
     file = tmp_path / "report.html"
     report.write(replace(run, trials=trials), file)
     assert file.stat().st_size < 2_000_000
 
 
 def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
-    for number, one in enumerate(analysed(one_of_each_kind()).scenarios, 1):
+    for number, scenario in enumerate(analysed(one_of_each_kind()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
-        assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(one).sentence
-        told = labels(section.locator("figure svg"))
-        assert len(told) >= 7
-        assert all(EPOLL in text for text in told)
+        assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(scenario).sentence
+        texts = labels(section.locator("figure svg"))
+        assert len(texts) >= 7
+        assert all(EPOLL in text for text in texts)
         assert section.locator(".chart canvas").count() == 1
         rows = section.locator("details .data").first.locator("tbody tr")
-        assert rows.count() == len(one.cells) == len(MEASURED) * len(one.levels)
+        assert rows.count() == len(scenario.cells) == len(MEASURED) * len(scenario.levels)
 
 
 def test_each_figure_has_units_on_its_axes(light: Watched) -> None:
@@ -173,9 +175,9 @@ def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser
         apart = page.get_by_role("region", name="Unsafe contestants in echo")
         assert "3,000 (25%)" in apart.inner_text()
         assert EPOLL in apart.inner_text()
-        told = labels(page.locator("figure svg"))
-        assert len(told) >= 14
-        places = [*told, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
+        texts = labels(page.locator("figure svg"))
+        assert len(texts) >= 14
+        places = [*texts, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
         assert not [text for text in places if EPOLL in text]
         for size in (WIDE, PHONE):
             resize(page, size)
@@ -219,7 +221,7 @@ def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> 
     table = pairs.page.get_by_role("region", name="Pairs of pairs")
     rows = [text.split("\t") for text in table.locator("tr").all_inner_texts()]
     assert rows[0] == ["server", "netdyno-load", "asio-callbacks", "qt-signals"]
-    assert [[name, *others] for name, _, *others in rows[3:]] == [["threads-global-lock", "invalid", "skipped"]]
+    assert [[name, *cells] for name, _, *cells in rows[3:]] == [["threads-global-lock", "invalid", "skipped"]]
     assert (rows[2][0], rows[2][3]) == (EPOLL, "skipped")
     shown = [float(rate.removesuffix("k/s")) for rate in (*rows[2][1:3], rows[3][1])]
     assert shown == pytest.approx([157, 78, 61], rel=0.02)
@@ -308,9 +310,9 @@ def test_each_legend_says_what_the_ring_is_and_what_each_contestant_lost(lossy: 
     assert len(legends) == 2
     for legend in legends:
         assert f"{REUSEPORT} 12% lost !" in re.sub(r"\s+", " ", legend.inner_text())
-    told = lossy.page.locator("p.legend.loss").all_inner_texts()
-    assert len(told) == 2
-    assert all("lost more than 0.1% of the messages" in text for text in told)
+    losses = lossy.page.locator("p.legend.loss").all_inner_texts()
+    assert len(losses) == 2
+    assert all("lost more than 0.1% of the messages" in text for text in losses)
 
 
 def test_the_chart_over_time_names_the_loss_of_what_is_chosen(lossy: Watched) -> None:
@@ -324,8 +326,8 @@ def test_the_chart_over_time_names_the_loss_of_what_is_chosen(lossy: Watched) ->
 
 
 def test_figures_in_words_tell_the_loss_beside_each_latency(lossy: Watched) -> None:
-    told = labels(lossy.page.locator("#s1 figure svg"))
-    spoken = [text for text in told if "response time" in text.lower() and "1000 connections" in text]
+    texts = labels(lossy.page.locator("#s1 figure svg"))
+    spoken = [text for text in texts if "response time" in text.lower() and "1000 connections" in text]
     assert len(spoken) >= 4
     assert all(re.search(rf"{REUSEPORT} [\d.]+ m?s \(12% lost !\)", text) for text in spoken), spoken
 
@@ -367,8 +369,8 @@ def test_over_streams_nothing_is_ringed_and_no_loss_is_told(light: Watched) -> N
 def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path) -> None:
     run = made_run()
     bad = "</script><img src=x onerror=alert(1)>"
-    chat = [one for one in run.trials if one.scenario == "chat"]
-    trials = tuple(replace(one, contestant=bad) if one.contestant == EPOLL else one for one in chat)
+    chat = [trial for trial in run.trials if trial.scenario == "chat"]
+    trials = tuple(replace(trial, contestant=bad) if trial.contestant == EPOLL else trial for trial in chat)
     file = tmp_path / "report.html"
     report.write(replace(run, trials=trials, experiment=replace(run.experiment, question=bad)), file)
     for watched in opened(browser, file, WIDE, "light"):
@@ -483,9 +485,9 @@ def test_a_contestant_looks_the_same_everywhere_and_like_no_other(light: Watched
     )
     for text, shape, colour in items:
         looks[text.split()[0]].add((shape, colour))
-    assert all(len(found) == 1 for found in looks.values())
-    assert len({colour for found in looks.values() for _, colour in found}) == len(MEASURED)
-    assert len({shape for found in looks.values() for shape, _ in found}) == len(MEASURED)
+    assert all(len(variants) == 1 for variants in looks.values())
+    assert len({colour for variants in looks.values() for _, colour in variants}) == len(MEASURED)
+    assert len({shape for variants in looks.values() for shape, _ in variants}) == len(MEASURED)
 
 
 # --- narrow, and by keyboard -------------------------------------------------------------------------------------
@@ -535,19 +537,19 @@ def troubled(request: pytest.FixtureRequest, pages: Pages, troubled_file: Path) 
 
 def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watched) -> None:
     """On a phone the same table is laid out by contestant; to a screen reader it stays a table."""
-    found = analysed(troubled_run()).scenarios
-    for number, one in enumerate(found, 1):
+    scenarios = analysed(troubled_run()).scenarios
+    for number, scenario in enumerate(scenarios, 1):
         for table in (
             troubled.page.locator(".card").nth(number - 1).get_by_role("table"),
             troubled.page.locator(f"#s{number}").get_by_role("table").first,
         ):
             names = [" ".join(text.split()) for text in table.locator("th[scope=row]").all_inner_texts()]
-            assert names[: len(one.standings)] == [standing.contestant for standing in one.standings]
+            assert names[: len(scenario.standings)] == [standing.contestant for standing in scenario.standings]
             if number == 1:  # all are of one template
-                assert table.get_by_role("columnheader").count() == 1 + len(one.axes)
+                assert table.get_by_role("columnheader").count() == 1 + len(scenario.axes)
                 first = table.get_by_role("row").nth(1)
                 assert first.get_by_role("rowheader").count() == 1
-                assert first.get_by_role("cell").count() == len(one.axes)
+                assert first.get_by_role("cell").count() == len(scenario.axes)
             box = table.bounding_box()
             assert box is not None
             assert box["x"] >= 0
@@ -579,10 +581,10 @@ def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watc
 def test_bounds_ranks_and_the_best_are_said_in_words_and_seen(troubled: Watched) -> None:
     card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="http", exact=True))
     cells = card.locator("tbody tr").first.locator("td")
-    said = [re.sub(r"\s+", " ", text) for text in cells.evaluate_all(SPOKEN)]
-    assert re.fullmatch(r"at least [\d.]+k/s, rank 1, shared", said[0])
-    assert re.fullmatch(r"at most [\d.]+ ms, rank 1, shared", said[1])
-    assert re.fullmatch(r"[\d.]+ µs, rank \d(, shared)?", said[3])
+    spoken = [re.sub(r"\s+", " ", text) for text in cells.evaluate_all(SPOKEN)]
+    assert re.fullmatch(r"at least [\d.]+k/s, rank 1, shared", spoken[0])
+    assert re.fullmatch(r"at most [\d.]+ ms, rank 1, shared", spoken[1])
+    assert re.fullmatch(r"[\d.]+ µs, rank \d(, shared)?", spoken[3])
     assert cells.nth(0).locator("sup").inner_text() == "1="
     assert cells.nth(0).locator(".bound").inner_text().strip() == "≥"
     ranks = {
@@ -617,10 +619,10 @@ def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
 
 
 def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(light: Watched) -> None:
-    one = analysed(one_of_each_kind()).scenarios[0]
+    scenario = analysed(one_of_each_kind()).scenarios[0]
     tables = light.page.locator("#s1 .along")
-    assert tables.count() == len(one.whys)
-    for number, why in enumerate(one.whys):
+    assert tables.count() == len(scenario.whys)
+    for number, why in enumerate(scenario.whys):
         text = tables.nth(number).locator("p").first.inner_text()
         assert text.startswith(f"{why.worse} against {why.better} (throughput ")
         assert len(text) < 200
@@ -637,20 +639,20 @@ def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(light: Watched) 
 
 def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None:
     open_all_details(light.page)
-    one = analysed(one_of_each_kind()).scenarios[0]
+    scenario = analysed(one_of_each_kind()).scenarios[0]
     table = light.page.get_by_role("region", name="Comparisons of echo")
     assert table.locator("thead th").all_inner_texts() == [
         *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     ]
     rows = [text.split("\t") for text in table.locator("tbody tr").all_inner_texts()]
-    assert len(rows) == sum(len(axis.comparisons) for axis in one.axes)
+    assert len(rows) == sum(len(axis.comparisons) for axis in scenario.axes)
     assert list(dict.fromkeys(row[0] for row in rows)) == ["throughput", "p50", "p99", "CPU", "memory"]
 
 
 def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(troubled: Watched) -> None:
     counts = analysed(troubled_run()).counts
-    told = troubled.page.locator(".sure").inner_text()
-    assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in told
+    header = troubled.page.locator(".sure").inner_text()
+    assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in header
     troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
     assert "no figure decides what is retried" in section.inner_text()

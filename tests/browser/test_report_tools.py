@@ -181,9 +181,9 @@ def test_multiples_are_sorted_among_the_changes_in_per_cent(go: Watched) -> None
     for number, change in enumerate(changes[: cells.count()]):
         cells.nth(number).evaluate("(cell, text) => { cell.textContent = text; }", change)
     table.get_by_role("columnheader", name="throughput").get_by_role("button").click()
-    found = [text for text in cells.all_inner_texts() if text in changes]
-    assert found == [one for one in ("−72%", "0%", "+89%", "×2.40", "×11") if one in found]  # noqa: RUF001
-    assert {"×2.40", "+89%", "−72%"} <= set(found)  # noqa: RUF001
+    texts = [text for text in cells.all_inner_texts() if text in changes]
+    assert texts == [text for text in ("−72%", "0%", "+89%", "×2.40", "×11") if text in texts]  # noqa: RUF001
+    assert {"×2.40", "+89%", "−72%"} <= set(texts)  # noqa: RUF001
 
 
 def test_every_figure_stands_in_a_table_that_is_copied_as_it_is_filtered_and_sorted(go: Watched) -> None:
@@ -191,15 +191,15 @@ def test_every_figure_stands_in_a_table_that_is_copied_as_it_is_filtered_and_sor
     page.goto(f"{page.url.split('#')[0]}#contestant={EPOLL}&contestant={LOCK}&workload=echo&table=blocks&order=5.down")
     page.get_by_role("button", name="Copy as CSV").click()
     expect(page.get_by_role("status")).to_have_text("Table copied", timeout=PATIENCE_MS)
-    found = list(csv.DictReader(io.StringIO(copied(go), newline="")))
+    rows = list(csv.DictReader(io.StringIO(copied(go), newline="")))
     export = exported(shown_run())
-    cells = [one for one in export.cells if one.question == "echo" and one.contestant in (EPOLL, LOCK)]
-    cells.sort(key=lambda one: -one.figures["throughput"].value)
-    assert [(row["contestant"], row["level"]) for row in found] == [
-        (one.contestant, one.level.replace("connections=", "") + " connections") for one in cells
+    cells = [cell for cell in export.cells if cell.question == "echo" and cell.contestant in (EPOLL, LOCK)]
+    cells.sort(key=lambda cell: -cell.figures["throughput"].value)
+    assert [(row["contestant"], row["level"]) for row in rows] == [
+        (cell.contestant, cell.level.replace("connections=", "") + " connections") for cell in cells
     ]
-    for row, one in zip(found, cells, strict=True):
-        for name, figure in one.figures.items():
+    for row, cell in zip(rows, cells, strict=True):
+        for name, figure in cell.figures.items():
             unit = export.metrics[name].unit
             assert math.isclose(float(row[f"{name} [{unit}]"]), figure.value, rel_tol=1e-4)
             if figure.low is not None:
@@ -218,7 +218,7 @@ def test_a_figure_is_saved_with_title_and_legend_and_colours_of_its_own(go: Watc
     assert drawn.value.suggested_filename == "echo-throughput.svg"
     text = (tmp_path / "figure.svg").read_text()
     assert "var(" not in text
-    words = [one.text for one in ElementTree.fromstring(text).iter(f"{SPACE}text")]
+    words = [element.text for element in ElementTree.fromstring(text).iter(f"{SPACE}text")]
     assert words[0] == "echo: Throughput"
     assert words[-2:] == [EPOLL, SNAPSHOT]
     assert re.search(r"#[0-9a-f]{6}", text)
@@ -240,10 +240,10 @@ def saved(watched: Watched, box: Locator, file: Path) -> ElementTree.Element:
 def test_throughput_over_time_is_saved_with_the_lines_that_are_shown(go: Watched, tmp_path: Path) -> None:
     go.page.goto(f"{go.page.url.split('#')[0]}#contestant={EPOLL}&contestant={SNAPSHOT}")
     drawn = saved(go, go.page.locator("#s1 .timeline"), tmp_path / "figure.svg")
-    found = drawn.findall(f"{SPACE}polyline")
-    assert len(found) == 2
-    assert all(len((one.get("points") or "").split()) == 20 for one in found)
-    assert [one.text for one in drawn.iter(f"{SPACE}text")][-2:] == [EPOLL, SNAPSHOT]
+    polylines = drawn.findall(f"{SPACE}polyline")
+    assert len(polylines) == 2
+    assert all(len((polyline.get("points") or "").split()) == 20 for polyline in polylines)
+    assert [element.text for element in drawn.iter(f"{SPACE}text")][-2:] == [EPOLL, SNAPSHOT]
 
 
 # --- runs laid over each other -----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _faster(load: LoadResult, times: float) -> LoadResult:
 
 def faster(run: Run, times: float) -> Run:
     """The same run under another name, in which everybody was so much faster."""
-    trials = tuple(replace(one, load=_faster(one.load, times)) if one.load else one for one in run.trials)
+    trials = tuple(replace(trial, load=_faster(trial.load, times)) if trial.load else trial for trial in run.trials)
     return replace(run, run_id="later", trials=trials)
 
 
@@ -263,19 +263,19 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
     browser: Browser, tmp_path: Path
 ) -> None:
     first, file = with_only(made_run(), "echo"), tmp_path / "report.html"
-    later, blocks = faster(first, 1.25), max(one.block for one in first.trials)
+    later, blocks = faster(first, 1.25), max(trial.block for trial in first.trials)
     times = range(-(-3_000 // len(first.trials)))
     # Beside all the trials, the figures of a few blocks are enough: test_report_everything.py has those of all.
-    found = [
+    runs = [
         dataclasses.replace(
             analyse(run),
-            trials=tuple(replace(one, block=one.block + time * blocks) for time in times for one in run.trials),
+            trials=tuple(replace(trial, block=trial.block + time * blocks) for time in times for trial in run.trials),
         )
         for run in (first, later)
     ]
     with without_panels():
-        report.write_page(found[0], file, [report.Overlaid(found[1], side_by_side(first, later))])
-    assert min(len(one.trials) for one in found) >= 3_000
+        report.write_page(runs[0], file, [report.Overlaid(runs[1], side_by_side(first, later))])
+    assert min(len(run.trials) for run in runs) >= 3_000
     assert file.stat().st_size < 2 * 2**20  # what is not drawn here takes 1.3 MB
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
@@ -283,9 +283,9 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
         section = page.locator("#overlay")
         assert section.get_by_role("list", name="Runs").get_by_role("listitem").count() == 2
         assert section.locator("h3").all_inner_texts() == ["echo"]
-        told = section.locator("figure svg").first.get_attribute("aria-label") or ""
-        assert f"{EPOLL} in {first.run_id} 146k/s" in told
-        assert f"{EPOLL} in later 182k/s" in told
+        label = section.locator("figure svg").first.get_attribute("aria-label") or ""
+        assert f"{EPOLL} in {first.run_id} 146k/s" in label
+        assert f"{EPOLL} in later 182k/s" in label
         section.locator("details > summary", has_text="What changed").click()
         rows = section.get_by_role("region", name="What changed since the first run")
         changes = rows.locator("tbody tr", has_text=EPOLL)
@@ -308,12 +308,12 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
         choice(watched, "later").check()
         assert changes.first.is_visible()
         choice(watched, CALLBACKS).check()
-        trials = sum(len(one.trials) for one in found)
+        trials = sum(len(run.trials) for run in runs)
         assert page.locator("#all-count").inner_text() == f"200 of {trials} rows"
         choice(watched, "later").uncheck()
         page.locator("#choices button[name=contestant]").click()
         choice(watched, EPOLL).check()
         page.get_by_role("button", name="Show all rows").click()
-        chosen = [one for one in found[0].trials if one.contestant == EPOLL]
+        chosen = [trial for trial in runs[0].trials if trial.contestant == EPOLL]
         assert page.locator("#all-table tbody tr").count() == len(chosen) > 200
         assert not page.get_by_role("button", name="Show all rows").is_visible()
