@@ -66,11 +66,11 @@ def draw(request: pytest.FixtureRequest) -> Draw:
     """A server by chance, of those that speak a transport and can be started."""
 
     def drawn(chance: Random, transport: str) -> Contestant:
-        found = [
-            one
-            for one in chosen(request.config, "server")
-            if one.available and not one.manifest.unsafe and transport in one.manifest.transports
+        servers = [
+            contestant
+            for contestant in chosen(request.config, "server")
+            if contestant.available and not contestant.manifest.unsafe and transport in contestant.manifest.transports
         ]
-        return chance.choice(found) if found else pytest.skip(f"no server of {transport} can be started")
+        return chance.choice(servers) if servers else pytest.skip(f"no server of {transport} can be started")
 
     return drawn

@@ -68,13 +68,13 @@ class Cluster(NamedTuple):
 def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
     cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as stack:
-        found = {"control": stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))}
+        daemons = {"control": stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))}
         for name in NAMES:
             role, core = ("server", cores[0]) if name == "server" else ("client", cores[-1])
             words = ("--as", role, "--cores", str(core), "--cluster", str(folder))
             joining = daemon(hosts[name], "join", authority.scheduler_of(folder), *words)
-            found[name] = stack.enter_context(joining)
-        yield Cluster(folder, hosts, found)
+            daemons[name] = stack.enter_context(joining)
+        yield Cluster(folder, hosts, daemons)
 
 
 class Moment(NamedTuple):
@@ -87,47 +87,47 @@ class Moment(NamedTuple):
     host: str
 
 
-def kill_a_daemon(at: Moment) -> None:
-    at.cluster.daemons[at.host].kill()
+def kill_a_daemon(moment: Moment) -> None:
+    moment.cluster.daemons[moment.host].kill()
 
 
-def kill_a_child(at: Moment) -> None:
-    if found := children(at):
+def kill_a_child(moment: Moment) -> None:
+    if pids := children(moment):
         with suppress(ProcessLookupError):
-            os.kill(at.chance.choice(found), signal.SIGKILL)
+            os.kill(moment.chance.choice(pids), signal.SIGKILL)
 
 
-def stop_a_child(at: Moment) -> None:
-    if found := children(at):
-        stopped = at.chance.choice(found)
+def stop_a_child(moment: Moment) -> None:
+    if pids := children(moment):
+        stopped = moment.chance.choice(pids)
         with suppress(ProcessLookupError):
             os.kill(stopped, signal.SIGSTOP)
             time.sleep(STOPPED_S)
             os.kill(stopped, signal.SIGCONT)
 
 
-def pull_a_cable(at: Moment) -> None:
-    at.cluster.hosts[at.host].unplug()
+def pull_a_cable(moment: Moment) -> None:
+    moment.cluster.hosts[moment.host].unplug()
 
 
-def fill_the_disk(at: Moment) -> None:
+def fill_the_disk(moment: Moment) -> None:
     """That of the run, which is a small one of its own."""
-    inside = Path(f"/proc/{server_proc.family(at.run.pid)[-1]}/root{at.results}")
+    inside = Path(f"/proc/{server_proc.family(moment.run.pid)[-1]}/root{moment.results}")
     with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1 << 16))
 
 
-def children(at: Moment) -> tuple[int, ...]:
+def children(moment: Moment) -> tuple[int, ...]:
     """Of that host, once it has some or the run has ended: between two trials it has none."""
-    found: list[int] = []
+    pids: list[int] = []
 
     def are_there() -> bool:
-        found[:] = server_proc.family(at.cluster.daemons[at.host].pid)[1:]
-        return bool(found) or at.run.poll() is not None
+        pids[:] = server_proc.family(moment.cluster.daemons[moment.host].pid)[1:]
+        return bool(pids) or moment.run.poll() is not None
 
-    eventually(are_there, f"{at.host} never had anything to do")
-    return tuple(found)
+    eventually(are_there, f"{moment.host} never had anything to do")
+    return tuple(pids)
 
 
 def has_begun(server: int) -> bool:
@@ -169,21 +169,21 @@ def test_the_moments_cover_all_that_can_be_lost_evenly() -> None:
     for number in range(len(LOSSES)):
         of_one = Counter(loss(seed).workload for seed in range(number, SEEDS, len(LOSSES)))
         assert set(of_one.values()) == {SEEDS // len(LOSSES) // len(WORKLOADS)}
-    assert {one.host for one in everything if one.hit is kill_a_daemon} == {"control", *NAMES}
-    assert {one.host for one in everything if one.hit is pull_a_cable} == {"control", *NAMES}
+    assert {candidate.host for candidate in everything if candidate.hit is kill_a_daemon} == {"control", *NAMES}
+    assert {candidate.host for candidate in everything if candidate.hit is pull_a_cable} == {"control", *NAMES}
 
 
 def begun(start: Callable[[], subprocess.Popen[str]], server: int) -> subprocess.Popen[str]:
     """A run that has begun a trial. On a busy machine a host may be taken for lost before that."""
-    said: list[str] = []
-    while len(said) < TRIES:
+    outputs: list[str] = []
+    while len(outputs) < TRIES:
         run = start()
         eventually(lambda: has_begun(server) or run.poll() is not None, "no trial began")  # noqa: B023 (now)
         if run.poll() is None:
             return run
-        said.append(run.communicate()[0])
-        assert HELD_UP.search(said[-1]), said[-1]
-    raise AssertionError(said)
+        outputs.append(run.communicate()[0])
+        assert HELD_UP.search(outputs[-1]), outputs[-1]
+    raise AssertionError(outputs)
 
 
 def store(results: Path) -> Path:
@@ -194,7 +194,7 @@ def store(results: Path) -> Path:
 
 def tried(path: Path) -> set[tuple[int, int, str, str]]:
     """The trials of a store, which is to be readable; each began at a time of its own."""
-    return {(one.block, one.position, one.started_at, one.status) for one in read.load(path).all_trials}
+    return {(trial.block, trial.position, trial.started_at, trial.status) for trial in read.load(path).all_trials}
 
 
 def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
@@ -206,7 +206,7 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
     after_s = chance.uniform(0, LONGEST_S)
     results, kept, folder = tmp_path / "results", tmp_path / "kept", tmp_path / "cluster"
     (tmp_path / "lost.toml").write_text(EXPERIMENT.replace("{workload}", workload))
-    asked = ("run", str(tmp_path / "lost.toml"), "--foreign-load", "count", "--json", "--cluster", str(folder))
+    arguments = ("run", str(tmp_path / "lost.toml"), "--foreign-load", "count", "--json", "--cluster", str(folder))
     # Not below tmp_path: a socket's path may have 107 bytes (unix(7)).
     with on_a_bridge("control", *NAMES) as hosts, TemporaryDirectory(prefix="lost-") as short:
         temporary = Path(short)
@@ -219,18 +219,20 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
                 kept.mkdir()
                 small = ("unshare", "--mount", "sh", "-c", ON_A_SMALL_DISK, "sh", str(results), "--")
                 control = control._replace(enter=(*control.enter, *small))
-            start = partial(control.start, *asked, "--results", str(results))
+            start = partial(control.start, *arguments, "--results", str(results))
             run = begun(start, cluster.daemons["server"].pid)
             with suppress(subprocess.TimeoutExpired):
                 run.wait(after_s)
             hit(Moment(chance, cluster, run, results, host))
             before = set() if hit is fill_the_disk else tried(store(results))  # whose disk nobody else sees
-            said, _ = run.communicate(timeout=4 * PATIENCE_S)
-            print(f"seed {seed}: {hit.__name__} {host} after {after_s:.1f} s, exit code {run.returncode}", said[-600:])
-            assert run.returncode in (0, 1, 2, 4), said
-            assert "Traceback" not in said, said
-            for one in hosts.values():
-                one.plug()
+            output, _ = run.communicate(timeout=4 * PATIENCE_S)
+            print(
+                f"seed {seed}: {hit.__name__} {host} after {after_s:.1f} s, exit code {run.returncode}", output[-600:]
+            )
+            assert run.returncode in (0, 1, 2, 4), output
+            assert "Traceback" not in output, output
+            for machine in hosts.values():
+                machine.plug()
         eventually(lambda: not marked(temporary), lambda: f"still running: {marked(temporary)}")
         if hit is fill_the_disk:
             results = kept
@@ -240,8 +242,8 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
             with standing(hosts, folder):
                 given = ("--cluster", str(folder), "--results", str(results), "--json")
                 resume = hosts["control"].start("resume", path.parent.name, *given)
-                said, _ = resume.communicate(timeout=4 * PATIENCE_S)
-            assert resume.returncode in (0, 1), said
+                output, _ = resume.communicate(timeout=4 * PATIENCE_S)
+            assert resume.returncode in (0, 1), output
         assert stored <= tried(path)
         trials = read.load(path).trials
         assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}

@@ -36,8 +36,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     run = paired_run()
     trials = [replace(trial, position=number) for number, trial in enumerate(run.trials)]
     cells = [
-        Cell(block=t.block, position=t.position, scenario=t.scenario, contestant=t.contestant, levels=t.levels)
-        for t in trials
+        Cell(
+            block=trial.block,
+            position=trial.position,
+            scenario=trial.scenario,
+            contestant=trial.contestant,
+            levels=trial.levels,
+        )
+        for trial in trials
     ]
     with write.Store.create(folder, run, ["netdyno"], cells) as made:
         for trial in trials:
@@ -56,13 +62,16 @@ def scatter(content: bytearray, chance: Random) -> None:
 
 
 def blank(content: bytearray, chance: Random) -> None:
-    at = chance.randrange(len(content))
-    content[at : at + PAGE] = bytes(len(content[at : at + PAGE]))
+    start = chance.randrange(len(content))
+    content[start : start + PAGE] = bytes(len(content[start : start + PAGE]))
 
 
 def swap(content: bytearray, chance: Random) -> None:
-    one, other = (PAGE * chance.randrange(len(content) // PAGE) for _ in range(2))
-    content[one : one + PAGE], content[other : other + PAGE] = content[other : other + PAGE], content[one : one + PAGE]
+    first, second = (PAGE * chance.randrange(len(content) // PAGE) for _ in range(2))
+    content[first : first + PAGE], content[second : second + PAGE] = (
+        content[second : second + PAGE],
+        content[first : first + PAGE],
+    )
 
 
 DAMAGES: tuple[Callable[[bytearray, Random], None], ...] = (cut, scatter, blank, swap)
@@ -71,18 +80,18 @@ DAMAGES: tuple[Callable[[bytearray, Random], None], ...] = (cut, scatter, blank,
 def test_a_damaged_file_is_read_or_said_to_be_damaged(seed: int, whole: bytes, tmp_path: Path) -> None:
     chance = Random(seed)
     path = tmp_path / "damaged" / schema.FILE_NAME
-    other = tmp_path / "other" / schema.FILE_NAME
-    for file in (path, other):
+    intact = tmp_path / "other" / schema.FILE_NAME
+    for file in (path, intact):
         file.parent.mkdir()
         file.write_bytes(whole)
     for _ in range(FILES):
         content = bytearray(whole)
         chance.choice(DAMAGES)(content, chance)
         path.write_bytes(content)
-        for ask in (read.load, read.summary, read.load_cells, lambda one: write.Store.reopen(one).close()):
+        for ask in (read.load, read.summary, read.load_cells, lambda target: write.Store.reopen(target).close()):
             with suppress(UserError):
                 ask(path)
-        assert [row["id"] for row in listing.runs(tmp_path)][1] == read.load(other).run_id
+        assert [row["id"] for row in listing.runs(tmp_path)][1] == read.load(intact).run_id
 
 
 RUNS = 2
@@ -103,7 +112,7 @@ def put(whole: Any, path: tuple[Any, ...], chance: Random) -> None:
     for key in path[:-1]:
         whole = whole[key]
     kind = type(whole[path[-1]])
-    whole[path[-1]] = chance.choice([one for one in NUMBERS if type(one) is kind])
+    whole[path[-1]] = chance.choice([number for number in NUMBERS if type(number) is kind])
 
 
 def change_some(path: Path, chance: Random) -> None:
@@ -115,8 +124,8 @@ def change_some(path: Path, chance: Random) -> None:
             row, text = chance.choice(rows)
             whole = msgspec.json.decode(text)
             by_name: dict[object, list[tuple[Any, ...]]] = {}
-            for found in numbers(whole):
-                by_name.setdefault(tuple(key for key in found if isinstance(key, str)), []).append(found)
+            for place in numbers(whole):
+                by_name.setdefault(tuple(key for key in place if isinstance(key, str)), []).append(place)
             put(whole, chance.choice(by_name[chance.choice(list(by_name))]), chance)
             connection.execute(
                 f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (msgspec.json.encode(whole).decode(), row)
@@ -135,8 +144,8 @@ def test_numbers_that_nobody_can_have_measured_are_reported_or_said_to_be_damage
             run = read.load(path)
         except UserError:
             continue
-        found = analyse(run)
-        report.html(found)
+        analysis = analyse(run)
+        report.html(analysis)
         console = Console(file=io.StringIO(), width=100)
-        console.print(render(found))
+        console.print(render(analysis))
         console.print(compare.render(side_by_side(run, run)))

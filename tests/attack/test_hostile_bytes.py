@@ -56,7 +56,7 @@ def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: Draw) -> None:
         for _ in range(ROUNDS):
             with ExitStack() as stack:
                 crowd = [stack.enter_context(Client(server.address)) for _ in range(CROWD)]
-                streams = [(one, iter(pieces(chance, said(chance, workload, one.identity)))) for one in crowd]
+                streams = [(client, iter(pieces(chance, said(chance, workload, client.identity)))) for client in crowd]
                 while streams:
                     client, left = stream = chance.choice(streams)
                     piece = next(left, None)

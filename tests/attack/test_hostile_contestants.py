@@ -32,13 +32,13 @@ def hostile(contestant: Contestant, tmp_path: Path) -> Contestant:
 
 
 def left_of(hostile: Contestant) -> list[str]:
-    found = []
+    commands = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            commands.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue  # it has just ended
-    return [line for line in found if hostile.command[-1] in line]
+    return [line for line in commands if hostile.command[-1] in line]
 
 
 def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
@@ -56,7 +56,7 @@ def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
     )
     trials = []
     with write.Store.create(
-        bench.folder, run, [], [msgspec.structs.replace(CELL, position=n) for n in range(TRIALS)]
+        bench.folder, run, [], [msgspec.structs.replace(CELL, position=position) for position in range(TRIALS)]
     ) as to:
         for number in range(TRIALS):
             monkeypatch.setenv("FAKE_SEED", str(TRIALS * seed + number))

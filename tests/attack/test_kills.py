@@ -27,14 +27,14 @@ def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def marked(folder: Path) -> list[str]:
     """What runs with this folder for its temporary files: all programs are given that variable."""
-    found = []
+    commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if f"TMPDIR={folder}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue  # it has just ended
-    return found
+    return commands
 
 
 def test_a_signal_at_any_moment_loses_nothing_and_leaves_nobody(seed: int, tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_a_signal_at_any_moment_loses_nothing_and_leaves_nobody(seed: int, tmp_p
             run.wait(after_s)
         except subprocess.TimeoutExpired:
             run.send_signal(hit)
-        _, said = run.communicate(timeout=PATIENCE_S)
+        _, errors = run.communicate(timeout=PATIENCE_S)
     stored = list(results.glob(f"*/{schema.FILE_NAME}"))
     is_starting = not stored and hit is signal.SIGINT  # the wrapper of the fakes is hit, and not netdyno
-    assert is_starting or "Traceback" not in said
+    assert is_starting or "Traceback" not in errors
     eventually(lambda: not marked(temporary), lambda: f"still running: {marked(temporary)}")
     for path in stored:
         if read.load(path).finished_at is None:

@@ -31,9 +31,9 @@ MOST_LINE = 4000
 def revalued(chance: Random, good: bytes) -> bytes:
     """Another value in the place of one or two."""
     for _ in range(chance.choice((1, 2))):
-        found = chance.choice(list(VALUE.finditer(good)))
-        other = chance.choice((*VALUES, chance.choice(list(VALUE.findall(good)))))
-        good = good[: found.start()] + other + good[found.end() :]
+        match = chance.choice(list(VALUE.finditer(good)))
+        replacement = chance.choice((*VALUES, chance.choice(list(VALUE.findall(good)))))
+        good = good[: match.start()] + replacement + good[match.end() :]
     return good
 
 
@@ -85,7 +85,7 @@ def test_it_is_read_or_refused(seed: int, read: Callable[[Random, Path], None], 
         try:
             read(chance, tmp_path / "text")
         except (UserError, HistogramError) as error:
-            said = str(error)
+            message = str(error)
         else:
-            said = ""
-        assert len(said) < MOST_LINE
+            message = ""
+        assert len(message) < MOST_LINE

@@ -34,7 +34,9 @@ def test_answers_are_right_in_every_byte_whatever_neighbours_do(seed: int, draw:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     if seed % 2 == 0 or "rpc" not in contestant.manifest.workloads:
-        contestant = startable(next(one for one in discovered("server") if one.name == ONCE_SUSPECTED), "server")
+        contestant = startable(
+            next(candidate for candidate in discovered("server") if candidate.name == ONCE_SUSPECTED), "server"
+        )
     with serving(contestant.command, "--workload", "rpc", *threads_for(contestant)) as server:
         compared = compare_answers(chance, server, ROUNDS)
         assert compared >= ROUNDS * ASKERS * AT_ONCE
@@ -58,9 +60,9 @@ def ask_beside_neighbours(chance: Random, server: Server, askers: list[Client]) 
     """One round: all that is sent, piece by piece and in any order, then all answers."""
     with ExitStack() as stack:
         neighbours = [stack.enter_context(Client(server.address)) for _ in range(NEIGHBOURS)]
-        said = {asker: requests(chance, asker) for asker in askers}
-        said |= {neighbour: nearly_requests(chance, neighbour) for neighbour in neighbours}
-        streams = {client: iter(pieces(chance, stream)) for client, stream in said.items()}
+        sent_by = {asker: requests(chance, asker) for asker in askers}
+        sent_by |= {neighbour: nearly_requests(chance, neighbour) for neighbour in neighbours}
+        streams = {client: iter(pieces(chance, stream)) for client, stream in sent_by.items()}
         while streams:
             client = chance.choice(list(streams))
             piece = next(streams[client], None)
@@ -68,11 +70,11 @@ def ask_beside_neighbours(chance: Random, server: Server, askers: list[Client]) 
                 del streams[client]
                 if client in neighbours and chance.random() < 0.5:
                     client.reset()
-                    del said[client]
+                    del sent_by[client]
                 continue
             with suppress(ConnectionError) if client in neighbours else ExitStack():
                 client.send(piece)
-        return sum(expect_answers(client, said[client]) for client in chance.sample(list(said), len(said)))
+        return sum(expect_answers(client, sent_by[client]) for client in chance.sample(list(sent_by), len(sent_by)))
 
 
 def expect_answers(client: Client, stream: bytes) -> int:
@@ -100,7 +102,7 @@ def service_ns(outcome: sessions.Outcome) -> int:
 def requests(chance: Random, client: Client) -> bytes:
     """Complete ones, of which half are changed by chance, where they still are requests then."""
     good = (message("rpc", client.identity, client.next_number(), chance.choice(SIZES)) for _ in range(AT_ONCE))
-    return b"".join(changed_request(chance, one) if chance.random() < 0.5 else one for one in good)
+    return b"".join(changed_request(chance, request) if chance.random() < 0.5 else request for request in good)
 
 
 def changed_request(chance: Random, good: bytes) -> bytes:
@@ -116,6 +118,6 @@ def nearly_requests(chance: Random, client: Client) -> bytes:
     """Requests of which one is changed, and after which there is half of another."""
     good = [message("rpc", client.identity, number, chance.choice(SIZES)) for number in range(AT_ONCE)]
     half = good[-1][: chance.randrange(20)]
-    at = chance.randrange(AT_ONCE)
-    changed = b"".join([*good[:at], mutated(chance, good[at]), *good[at + 1 :]]) + half
+    index = chance.randrange(AT_ONCE)
+    changed = b"".join([*good[:index], mutated(chance, good[index]), *good[index + 1 :]]) + half
     return changed if service_ns(judged(changed)) <= LONGEST_NS else b"".join(good) + half

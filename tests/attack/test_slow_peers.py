@@ -39,8 +39,8 @@ def hinder(chance: Random, client: Client, workload: str, dripped: bytes) -> Non
         if dripped:
             client.send(dripped)
         elif chance.random() < 0.5:
-            one = message(workload, client.identity, client.next_number(), 1000)
-            client.send(one * (FLOOD // len(one)))
+            unit = message(workload, client.identity, client.next_number(), 1000)
+            client.send(unit * (FLOOD // len(unit)))
 
 
 @pytest.mark.needs_build
@@ -53,7 +53,7 @@ def test_slow_streams_hold_up_nobody_else(seed: int, draw: Draw) -> None:
         dripping = [stack.enter_context(Client(server.address)) for _ in range(PEERS)]
         for _ in range(PEERS):
             stack.enter_context(has_joined(server, workload))  # and says no more
-        drips = {one: message(workload, one.identity, 0, 2 * ROUNDS)[:ROUNDS] for one in dripping}
+        drips = {client: message(workload, client.identity, 0, 2 * ROUNDS)[:ROUNDS] for client in dripping}
         # Chat is not asked of the deaf: what they say would be for the others.
         talkers = [] if workload == "chat" else deaf
         with Talk(server, workload) as talk:
@@ -92,7 +92,7 @@ def test_a_flood_of_connections_leaves_no_memory_and_ends_at_once(seed: int, nam
     """They say nothing, garbage or half a frame and are gone. In qt-thread-per-client each has a thread, and
     the thread that accepts must get round to those that have ended."""
     chance = Random(seed)
-    contestant = startable(next(one for one in discovered("server") if one.name == name), "server")
+    contestant = startable(next(candidate for candidate in discovered("server") if candidate.name == name), "server")
     with serving(contestant.command, "--workload", "chat") as server, ExitStack() as stack:
         memory = proc.resident_bytes(server.pid)
         for _ in range(FLOODED // FLOODERS):
@@ -106,9 +106,9 @@ def test_a_flood_of_connections_leaves_no_memory_and_ends_at_once(seed: int, nam
             eventually(lambda: proc.resident_bytes(server.pid) - memory < FLOOD_MEMORY, "the flood leaves memory")
         for _ in range(FLOODERS):
             flood(chance, stack.enter_context(Client(server.address)))
-        told = time.monotonic()
+        signalled = time.monotonic()
         server.stop()
-        assert time.monotonic() - told < GRACE_S
+        assert time.monotonic() - signalled < GRACE_S
 
 
 def flood(chance: Random, client: Client) -> None:
