@@ -28,7 +28,7 @@ MESSAGES = 200
 ZMTP = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48) + b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x06DEALER\0\0"
 
 
-def said(chance: Random, workload: str, identity: int) -> bytes:
+def draw_stream(chance: Random, workload: str, identity: int) -> bytes:
     """Some messages, a bad one among them."""
     good = [message(workload, identity, number, chance.choice((28, 40, 1000))) for number in range(3)]
     good.insert(chance.randrange(4), mutated(chance, good[0]))
@@ -56,7 +56,9 @@ def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: Draw) -> None:
         for _ in range(ROUNDS):
             with ExitStack() as stack:
                 crowd = [stack.enter_context(Client(server.address)) for _ in range(CROWD)]
-                streams = [(client, iter(pieces(chance, said(chance, workload, client.identity)))) for client in crowd]
+                streams = [
+                    (client, iter(pieces(chance, draw_stream(chance, workload, client.identity)))) for client in crowd
+                ]
                 while streams:
                     client, left = stream = chance.choice(streams)
                     piece = next(left, None)

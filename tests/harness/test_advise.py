@@ -347,7 +347,7 @@ def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("git_commit", "0c374d8", "git_commit was 0c374d8 and is "),
         ("cpu_model", "Abacus", "cpu_model was Abacus and is "),
@@ -355,7 +355,7 @@ def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys
     ],
 )
 def test_what_another_machine_or_commit_measured_is_not_taken(
-    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: Any, said: str
+    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: Any, message: str
 ) -> None:
     machine.asks("--no-along")
     (run,) = machine.runs()
@@ -365,7 +365,7 @@ def test_what_another_machine_or_commit_measured_is_not_taken(
     before = machine.ran.total()
     machine.asks("--no-along")
     assert machine.ran.total() > before
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 def stored_levels(machine: Machine, tmp_path: Path, names: Iterable[str] = COSTS) -> None:

@@ -21,7 +21,7 @@ def repository(name: str, budget: Budget = "normal") -> Experiment:
     return experiment.load(experiments_dir() / f"{name}.toml", budget)
 
 
-def said(requested: Experiment, begins: datetime) -> list[str]:
+def announce(requested: Experiment, begins: datetime) -> list[str]:
     servers = {
         contestant.name: contestant
         for contestant in discover()
@@ -31,7 +31,7 @@ def said(requested: Experiment, begins: datetime) -> list[str]:
 
 
 def test_the_first_lines_of_quick() -> None:
-    question, answers, trials, time = said(repository("quick"), MORNING)
+    question, answers, trials, time = announce(repository("quick"), MORNING)
     assert question == "quick: Which concurrency model should a small TCP server use?"
     assert answers == (
         "It answers which server is best, by how much and at what cost: compute (by throughput), wait (by p99), chat "
@@ -45,13 +45,13 @@ def test_the_first_lines_of_quick() -> None:
 
 
 def test_a_fixed_number_of_blocks_has_one_end() -> None:
-    trials, time = said(with_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
+    trials, time = announce(with_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
     assert trials.startswith("It makes 2 blocks of 25 trials")
     assert re.fullmatch(r"It takes about 0:2\d \(minutes:seconds\), and ends at about 09:30.", time)
 
 
 def test_with_a_precision_it_ends_between_two_times_and_another_day_is_named() -> None:
-    time = said(with_overrides(repository("quick"), None, None, None, 0.05), NIGHT - timedelta(minutes=2))[-1]
+    time = announce(with_overrides(repository("quick"), None, None, None, 0.05), NIGHT - timedelta(minutes=2))[-1]
     assert time.startswith("It takes between ")
     assert time.endswith(", and ends between 23:59 and Monday 00:00.")
 

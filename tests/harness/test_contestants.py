@@ -326,7 +326,7 @@ def test_what_is_no_contestant_is_chosen_only_by_its_full_name(tmp_path: Path) -
     add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"})
     everyone = discover(tmp_path, tmp_path)
     assert [contestant.name for contestant in select(everyone, ["*"])] == ["good"]
-    assert [one.name for one in select(everyone, ["*", "gauge"])] == ["gauge", "good"]
+    assert [contestant.name for contestant in select(everyone, ["*", "gauge"])] == ["gauge", "good"]
     add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"}, "client")
     with pytest.raises(UserError, match=r"gauge/client.json: key 'unranked': only a server can be unranked"):
         discover(tmp_path, tmp_path, "client")

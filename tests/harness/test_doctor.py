@@ -326,10 +326,10 @@ def finding(name: str, system: System) -> Finding:
     return selected.examine(system)
 
 
-@pytest.mark.parametrize(("name", "system", "verdict", "found"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
-def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: Verdict, found: str) -> None:
+@pytest.mark.parametrize(("name", "system", "verdict", "part"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
+def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: Verdict, part: str) -> None:
     result = finding(name, system)
-    assert (result.verdict, found in result.found) == (verdict, True), result
+    assert (result.verdict, part in result.found) == (verdict, True), result
     assert bool(result.fix) == (verdict in ("bad", "could be better"))
     assert result.fix or not result.needs_root
 

@@ -49,7 +49,7 @@ within = 1.3
 """
 
 
-def asked(text: str = TOML) -> Experiment:
+def load_experiment(text: str = TOML) -> Experiment:
     return experiment.parse(text, "made", "made.toml")
 
 
@@ -70,7 +70,7 @@ def measured(
     monkeypatch: pytest.MonkeyPatch, results: Path, build: Path, trials: RunTrial, text: str = TOML
 ) -> tuple[Run, Path, FlipFound]:
     monkeypatch.setattr(runner, "run_trial", trials)
-    path = execute(asked(text), results, build, trace="never").folder / schema.FILE_NAME
+    path = execute(load_experiment(text), results, build, trace="never").folder / schema.FILE_NAME
     run = read.load(path)
     (result,) = analyse(run).flips
     return run, path, result
@@ -135,7 +135,7 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
 
     monkeypatch.setattr(runner, "run_trial", mortal)
     with pytest.raises(Killed):
-        execute(asked(), tmp_path / "cut", fake_build, trace="never")
+        execute(load_experiment(), tmp_path / "cut", fake_build, trace="never")
     (path,) = (tmp_path / "cut").glob(f"*/{schema.FILE_NAME}")
     assert len(read.load(path).trials) == 15
     with pytest.raises(Killed):
@@ -154,7 +154,7 @@ def test_blocks_of_the_command_line_are_all_that_a_level_has(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     monkeypatch.setattr(runner, "run_trial", crossing_at(55))
-    outcome = execute(runner.with_overrides(asked(), 2, None, None), tmp_path, fake_build, trace="never")
+    outcome = execute(runner.with_overrides(load_experiment(), 2, None, None), tmp_path, fake_build, trace="never")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {4}
     assert "undecided" in sentence(analyse(run).flips[0])
@@ -183,7 +183,7 @@ def test_groups_are_compared_by_the_means_of_their_members(
 
 
 def test_who_takes_no_part_is_told_before_the_first_trial(tmp_path: Path, fake_build: Path) -> None:
-    alone = asked().with_each(contestants=(FIRST,))
+    alone = load_experiment().with_each(contestants=(FIRST,))
     with pytest.raises(UserError, match=f"flip along 'connections' in 'echo': '{SECOND}' takes no part"):
         execute(alone, tmp_path / "results", fake_build)
     assert not (tmp_path / "results").exists()

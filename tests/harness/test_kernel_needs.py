@@ -40,13 +40,13 @@ def without_uring(error: int, *command: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "printed"),
     [(errno.EPERM, "is forbidden"), (errno.ENOSYS, "not in this kernel"), (errno.EINVAL, "Linux 6.1")],
 )
-def test_the_kernel_is_asked(error: int, said: str) -> None:
+def test_the_kernel_is_asked(error: int, printed: str) -> None:
     asks = "from netdyno.contestants import kernel; print(kernel.why_not(['uring']))"
     done = without_uring(error, sys.executable, "-c", asks)
-    assert said in done.stdout, done
+    assert printed in done.stdout, done
 
 
 def test_who_needs_what_the_kernel_forbids_is_a_stated_skip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

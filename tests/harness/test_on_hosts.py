@@ -111,7 +111,7 @@ def client(fake_build: Path, write_program: WriteProgram) -> str:
     return CLIENT
 
 
-def asked(factors: dict[str, tuple[type_level, ...]], workload: str = "echo") -> Experiment:
+def make_experiment(factors: dict[str, tuple[type_level, ...]], workload: str = "echo") -> Experiment:
     scenario = Scenario(name=workload, workload=workload, factors=factors)
     return Experiment(name="hosts", question="?", scenarios=(scenario,)).with_each(contestants=(CONTESTANT,), blocks=1)
 
@@ -155,7 +155,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_links_of_one_machine_and_clients_that_are_not_there_are_skipped_and_the_rest_is_run(
     stage: Callable[[int], Stage], built: list[str], client: str, tmp_path: Path, fake_build: Path
 ) -> None:
-    requested = asked({"client": ("netdyno-load", client, MISSING), "link": ("loopback", "lan")}, "rpc")
+    requested = make_experiment({"client": ("netdyno-load", client, MISSING), "link": ("loopback", "lan")}, "rpc")
     trials = run(requested, tmp_path / "results", fake_build, stage(1))
     lan = "the link lan lies within one machine, and this run has several"
     missing = f"client {MISSING}: not built: {fake_build / 'clients' / MISSING} is missing"
@@ -178,8 +178,8 @@ def test_of_several_hosts_of_the_load_the_first_starts_the_client_contestants(
     tmp_path: Path,
     fake_build: Path,
 ) -> None:
-    requested = asked({"client": (client, MISSING)}, "rpc")
-    both = asked({"client-hosts": (2,)})
+    requested = make_experiment({"client": (client, MISSING)}, "rpc")
+    both = make_experiment({"client-hosts": (2,)})
     requested = replace(requested, scenarios=(*requested.scenarios, *both.scenarios))
     run(requested, tmp_path / "results", fake_build, stage(2))
     assert [(address, request.clients) for address, request in prepared] == [
@@ -213,7 +213,7 @@ def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
     fake_build: Path,
 ) -> None:
     with pytest.raises(UserError, match=f"no contestant of 'hosts' can run on these hosts: {reason}"):
-        run(asked(factors), tmp_path / "results", fake_build, stage(1))
+        run(make_experiment(factors), tmp_path / "results", fake_build, stage(1))
     assert not (tmp_path / "results").exists()
 
 
@@ -221,7 +221,7 @@ def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
 def test_what_this_machine_cannot_start_is_skipped_and_no_host_is_asked_for_it(
     stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
-    requested = asked({}).with_each(contestants=NAMES)
+    requested = make_experiment({}).with_each(contestants=NAMES)
     servers = [contestant for contestant in discover(build=fake_build) if contestant.name in NAMES]
     servers = [
         replace(contestant, available=contestant.name == CONTESTANT, why_not="no Folly") for contestant in servers
@@ -237,7 +237,7 @@ def test_a_run_that_hosts_refuse_leaves_no_folder(
     prepared = Prepared(environment={"git_commit": "another"}, programs=(), why_not={})
     monkeypatch.setattr(Stage, "_perform", lambda *_: prepared)
     with pytest.raises(UserError, match="is at commit another, and this machine at "):
-        run(asked({}), tmp_path / "results", fake_build, stage(1))
+        run(make_experiment({}), tmp_path / "results", fake_build, stage(1))
     assert list((tmp_path / "results").iterdir()) == []
 
 
@@ -248,7 +248,7 @@ SKIPPED = "4 client hosts make this load, and this run has "
 def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_for_it(
     stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
-    trials = run(asked({"client-hosts": (1, 2, 4)}), tmp_path / "results", fake_build, stage(3))
+    trials = run(make_experiment({"client-hosts": (1, 2, 4)}), tmp_path / "results", fake_build, stage(3))
     assert {level: (trial.status, trial.reason) for level, trial in trials.items()} == {
         "client-hosts=1": ("valid", ""),
         "client-hosts=2": ("valid", ""),
@@ -265,7 +265,7 @@ def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_
 def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
     now: int, stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
-    run(asked({"client-hosts": (1, 2, 4)}).with_each(blocks=2), tmp_path / "results", fake_build, stage(2))
+    run(make_experiment({"client-hosts": (1, 2, 4)}).with_each(blocks=2), tmp_path / "results", fake_build, stage(2))
     (folder,) = (tmp_path / "results").iterdir()
     path = folder / schema.FILE_NAME
     with sqlite3.connect(path) as connection:
@@ -305,7 +305,7 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
 
     pinned = Pinning(server=(2, 3), generator=(5, 6, 7), note="", realtime=True)  # the generator's, on other hosts
     ground = Ground(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
-    scenario = asked({}).scenarios[0]
+    scenario = make_experiment({}).scenarios[0]
     cell = Cell(block=1, position=0, scenario="echo", contestant=CONTESTANT, levels={})
     with pytest.raises(PlacedError) as placed:
         trial_helper.perform(TrialWanted(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
@@ -341,7 +341,7 @@ def test_a_program_that_a_host_has_otherwise_is_named(
 
     monkeypatch.setattr(Stage, "_perform", differs)
     with pytest.raises(UserError, match=f"has other programs than this machine: {named}$"):
-        run(asked({"client": (client,)}, "rpc"), tmp_path / "results", fake_build, joined)
+        run(make_experiment({"client": (client,)}, "rpc"), tmp_path / "results", fake_build, joined)
 
 
 def test_a_host_of_the_load_starts_no_program_but_those_of_its_own_copy(tmp_path: Path) -> None:

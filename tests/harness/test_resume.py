@@ -77,7 +77,7 @@ def go_on(path: Path, build: Path, *, anyway: bool = False) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("git_commit", "0c374d8", "git_commit was 0c374d8 and is "),
         ("kernel", "2.6.32", "kernel was 2.6.32 and is "),
@@ -87,13 +87,13 @@ def go_on(path: Path, build: Path, *, anyway: bool = False) -> None:
     ],
 )
 def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
-    key: str, value: str, told: str, cut: Path, fake_build: Path
+    key: str, value: str, message: str, cut: Path, fake_build: Path
 ) -> None:
     pretend(cut, key, value)
     before = read.load(cut)
     with pytest.raises(UserError, match="cannot be resumed, because something has changed: ") as refused:
         go_on(cut, fake_build)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "--anyway" in str(refused.value)
     assert read.load(cut) == before
 
@@ -319,7 +319,7 @@ def test_a_command_line_of_the_file_is_not_run_where_nobody_can_be_asked(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (["--server", "my-server {port}"], f"not named: --server {shlex.quote(MINE)}"),
         (["--server", MINE, "--server", "x {port}"], "--server 'x {port}': the run has no such server"),
@@ -328,11 +328,11 @@ def test_a_command_line_of_the_file_is_not_run_where_nobody_can_be_asked(
     ],
 )
 def test_what_is_given_again_is_just_what_the_run_has(
-    given: list[str], told: str, cut: Path, asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    given: list[str], message: str, cut: Path, asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     has_own(cut, MINE)
     assert asked_of(*given) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert len(read.load(cut).trials) == 10
 
 
@@ -396,7 +396,7 @@ def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, addres
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (
             "UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].server.listen', 'tcp://0.0.0.0:1')",
@@ -412,10 +412,10 @@ def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, addres
     ],
 )
 def test_what_no_experiment_could_have_asked_for_becomes_no_word_of_a_command(
-    change: str, told: str, cut: Path, fake_build: Path
+    change: str, message: str, cut: Path, fake_build: Path
 ) -> None:
     with sqlite3.connect(cut) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(change)
-    with pytest.raises(UserError, match=re.escape(told)):
+    with pytest.raises(UserError, match=re.escape(message)):
         go_on(cut, fake_build)

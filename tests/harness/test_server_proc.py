@@ -46,7 +46,7 @@ def still(waiting: int) -> Iterator[Still]:
         yield process  # its input is closed after that, which ends it
 
 
-def told(process: Still) -> tuple[float, int]:
+def read_usage(process: Still) -> tuple[float, int]:
     """The next line that it tells: CPU time in seconds, and voluntary switches."""
     assert process.stdout is not None
     cpu_s, voluntary = process.stdout.readline().split()
@@ -102,7 +102,7 @@ def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
 def test_of_many_threads_some_are_chosen_once() -> None:
     waiting = server_proc.MOST_THREADS_READ + 50
     with still(waiting) as process:
-        told(process)
+        read_usage(process)
         chosen = server_proc.choose_threads(process.pid)
         assert len(set(chosen)) == server_proc.MOST_THREADS_READ
         assert chosen[0] == str(process.pid)
@@ -114,7 +114,7 @@ def test_of_many_threads_some_are_chosen_once() -> None:
 
 def test_of_few_threads_all_are_read() -> None:
     with still(server_proc.MOST_THREADS_READ - 1) as process:
-        told(process)
+        read_usage(process)
         assert server_proc.choose_threads(process.pid) == ()
 
 
@@ -128,10 +128,10 @@ def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
 
 def test_a_process_is_read_truly() -> None:
     with still(waiting=1) as process:
-        cpu_s, voluntary = told(process)
+        cpu_s, voluntary = read_usage(process)
         seen = server_proc.understand(server_proc.take(process.pid))
         ask(process)
-        cpu_s_later, voluntary_later = told(process)
+        cpu_s_later, voluntary_later = read_usage(process)
     assert seen.threads == len(seen.tasks) == 2
     assert HELD < seen.rss_peak_bytes < 4 * HELD
     assert 0 < cpu_s <= seen.cpu_s <= cpu_s_later
