@@ -1,4 +1,4 @@
-"""`netdyno advise`: a run that drops who is beaten, an answer from what is stored, and what it says then."""
+"""`netdyno advise`: a run that drops beaten contestants, an answer from stored runs, and its sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ of_machine = functools.cache(environment.of_machine)
 
 
 class Machine:
-    """What is true of each contestant; nothing is started. Above `crossing` messages a second the second is better."""
+    """The true figures of each contestant; nothing is started. Above `crossing` msg/s the second is better."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, results: Path) -> None:
         self.costs: Mapping[str, float] = COSTS
@@ -73,7 +73,7 @@ class Machine:
         return main(["advise", *WORKLOAD, *named, "--results", str(self.results), *words])
 
     def runs(self) -> list[Run]:
-        """Return what is stored, oldest first: two runs may begin within a second, which is all that an id tells."""
+        """Return the stored runs, oldest first: two may begin within the same second, the resolution of an id."""
         stored = (read.load(self.results / run_id / schema.FILE_NAME) for run_id in read.run_ids(self.results))
         return sorted(stored, key=lambda run: run.started_at)
 
@@ -257,7 +257,7 @@ def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytes
 def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_to(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The run of half and double is the newer one, and has the workload in it, too."""
+    """The run at half and double is the newer one, and contains the workload, too."""
     machine.crossing, machine.spread = 1500.0, 0.01
     machine.costs = {**COSTS, SECOND: 12.0}
     machine.asks("--time-budget", "20m")
@@ -411,7 +411,7 @@ def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
 def test_between_two_levels_with_two_answers_it_is_measured(
     machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str], cost: float, spread: float
 ) -> None:
-    """What is said of two contestants at one level is not said of either between it and the other."""
+    """A statement on two contestants at one level does not hold between this level and the next."""
     machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: cost}, spread, 1500.0
     stored_levels(machine, tmp_path)
     assert machine.asks("--no-along") == 0
@@ -423,7 +423,7 @@ def test_between_two_levels_with_two_answers_it_is_measured(
 def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
     machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Somebody is missing at all of its levels."""
+    """A contestant is missing at all of its levels."""
     stored_levels(machine, tmp_path, names=(SECOND, THIRD))
     for rate, has in (("2k", "measured it"), ("1k", "measured values around it")):
         assert machine.asks("--rate", rate, "--no-along") == 0
@@ -455,7 +455,7 @@ def test_the_stored_neighbours_say_where_it_changes(
     assert f"The answer changes between 2,000 msg/s offered and 8,000 msg/s offered: {SECOND} there." in out
 
 
-# --- who, and how it is asked ----------------------------------------------------------------------------------------
+# --- contestants and questions ---------------------------------------------------------------------------------------
 
 
 def test_languages_narrow_the_contestants() -> None:

@@ -1,4 +1,4 @@
-"""What a run says before its first trial: what it will answer, and by when."""
+"""The announcement before a run's first trial: the questions it will answer, and when it ends."""
 
 from __future__ import annotations
 

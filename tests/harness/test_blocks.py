@@ -1,5 +1,4 @@
-"""A run that goes on until it is precise enough: how many blocks it has, what is in them, and that it says why it
-ended."""
+"""A run that goes on until it is precise enough: the number and the content of its blocks, and why they ended."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
 
 
 def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
-    """So the order of a block depends on the seed and not on what was measured."""
+    """The order of a block depends on the seed and not on the measurements."""
     spread(echo=0.08)
     outcome = execute(asked("echo"), tmp_path, fake_build)
     number = ending(load(outcome)).blocks
@@ -122,7 +121,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
 def test_what_was_spent_before_the_first_block_counts(
     tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """11 s in which it was measured how long servers warm up leave time for 9 blocks of 5.2 s."""
+    """11 s before the first block, for measuring warm-ups, leave time for 9 blocks of 5.2 s."""
     spread(echo=0.5)
     monkeypatch.setattr(runner, "Schedule", lambda run, cells, progress, _: Schedule(run, cells, progress, 11.0))
     timed = msgspec.structs.replace(asked("echo"), time_budget_s=60.0)
@@ -301,7 +300,7 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
 
 
 class CountedCell:
-    """A cell, and how often anybody has looked at any of them."""
+    """A cell that counts the readings of all cells."""
 
     looks = 0
 
@@ -320,7 +319,7 @@ def made_of(cell: Cell, scenario: Scenario) -> Trial:
 
 
 def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> None:
-    """Who goes on with a run asks it of every trial that there is, and a plan may have thousands of cells."""
+    """A resumed run asks this for every stored trial, and a plan may have thousands of cells."""
     requested = asked("echo").with_each(precision=None)
     planned = plan.plan(requested)
     trials = tuple(made_of(cell, requested.scenarios[0]) for cell in planned)

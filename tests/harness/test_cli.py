@@ -76,7 +76,7 @@ def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess
 
 
 class Answer(NamedTuple):
-    """What a command came to, as its process would tell it."""
+    """The exit code and the output of a command, as from a process of its own."""
 
     returncode: int
     stdout: str
@@ -84,7 +84,7 @@ class Answer(NamedTuple):
 
 
 class Command(Protocol):
-    """A command line of this process: most of what a process of its own takes is to load the libraries once more."""
+    """A command line run in this process: a process of its own spends most of its time loading the libraries."""
 
     def __call__(self, *arguments: str) -> Answer: ...
 
@@ -253,7 +253,7 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
     toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     results, windows = tmp_path / "results", tmp_path / "windows"
-    windows.write_text("2")  # in the third trial it is waited for
+    windows.write_text("2")  # the load hangs in the third trial
     arguments = run_tiny(toml, results, "--blocks", "2")
     monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
     code, out, err = interrupt(arguments, 2)
@@ -439,7 +439,7 @@ def test_serve_becomes_the_server_and_warns_of_what_is_unsafe(fake_build: Path) 
 
 
 def said_by_serve(name: str) -> str:
-    """What stands on stderr of a server that was started by hand, and ended."""
+    """Return the stderr of a server that was started by hand, and ended."""
     command = [sys.executable, "-m", "netdyno", "serve", name, "--workload", "echo"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     pipe = subprocess.PIPE

@@ -1,4 +1,4 @@
-"""Who is let into a cluster: holders of a valid certificate of its own authority, and nobody else."""
+"""A cluster admits holders of a valid certificate of its own authority, and no other peer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NETDYNO = (sys.executable, "-P", "-m", "netdyno")
 
 
 def free_port() -> int:
-    """One that nobody is given who asks for any (ip_local_port_range, ip(7)), so that it is free a second later."""
+    """Return a port outside the ephemeral range (ip_local_port_range, ip(7)), so that it is free a second later."""
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for port in random.sample(range(first // 2, first), 100):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 @contextmanager
 def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A command that stays, and its first line; it ends well when it is asked to."""
+    """Run a command in the background and yield its first line; SIGTERM must end it with success."""
     with subprocess.Popen([*NETDYNO, "cluster", *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -72,7 +72,7 @@ def host(folder: Path, scheduler: subprocess.Popen[str]) -> Iterator[tuple[subpr
 
 @pytest.fixture(params=["scheduler", "host"])
 def door(request: pytest.FixtureRequest, folder: Path, host: tuple[object, TcpUrl]) -> TcpUrl:
-    """Each listens where others may knock."""
+    """The address of a daemon that listens for others."""
     return host[1] if request.param == "host" else parse_tls_url(authority.scheduler_of(folder))
 
 
@@ -88,7 +88,7 @@ def context(folder: Path, role: authority.Role | None, certificate: Path | None 
 
 
 def greeting(door: TcpUrl, context: ssl.SSLContext) -> bytes:
-    """What is said to whoever was let in; the refusal comes with the first reading (TLS 1.3)."""
+    """Return the greeting of an admitted peer; a refusal comes with the first reading (TLS 1.3)."""
     with (
         socket.create_connection((door.host, door.port), PATIENCE_S) as connection,
         context.wrap_socket(connection) as secure,
@@ -97,7 +97,7 @@ def greeting(door: TcpUrl, context: ssl.SSLContext) -> bytes:
 
 
 def expired(folder: Path, into: Path) -> Path:
-    """A certificate that the same authority has made for days that are over."""
+    """Return a certificate of the same authority whose days are over."""
     return signed(folder, into, "-startdate 20200101000000Z -enddate 20200201000000Z", "CN=netdyno server")
 
 
@@ -131,7 +131,7 @@ def signed(folder: Path, into: Path, days: str, subject: str) -> Path:
 
 
 def test_who_has_a_role_that_may_ask_for_something_is_let_in(door: TcpUrl, folder: Path) -> None:
-    """Nobody is a second scheduler's client by its own certificate."""
+    """A scheduler admits every role but that of a scheduler."""
     is_scheduler = door == parse_tls_url(authority.scheduler_of(folder))
     for role in authority.ROLES:
         is_let_in = greeting(door, context(folder, role)) != b""

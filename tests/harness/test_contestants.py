@@ -121,7 +121,7 @@ class Kinds:
         self.have("1.85.0", "1.19.8")
 
     def have(self, rust: str, go: str, network: str = "false") -> None:
-        """These versions, and a network on which `network` happens."""
+        """Provide these versions, and a network on which `network` happens."""
         programs = {
             "rustc": RUSTC.format(version=rust),
             "cargo": "cd " + str(self.rust) + "\n" + CARGO.format(cache=self.root / "cache", network=network),
@@ -132,7 +132,7 @@ class Kinds:
             (self.root / name).chmod(0o755)
 
     def configure(self, **overrides: str) -> dict[str, str]:
-        """Why each cannot be started, once the build is configured."""
+        """Configure the build and return why each contestant cannot be started."""
         programs = {"cargo": "cargo", "rustc": "rustc", "go": "go"} | overrides
         where = [f"-DNETDYNO_{name.upper()}={self.root / program}" for name, program in programs.items()]
         command = ["cmake", "-G", "Ninja", "-S", str(self.root), "-B", str(self.build), *where]
@@ -140,7 +140,7 @@ class Kinds:
         return {contestant.name: contestant.why_not for contestant in discover(self.root, self.build)}
 
     def make(self) -> str:
-        """What Ninja says of it."""
+        """Build, and return the output of Ninja."""
         command = ["cmake", "--build", str(self.build), "--target", "oxide", "gopher"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

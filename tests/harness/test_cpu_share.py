@@ -1,4 +1,4 @@
-"""Whose the cores were: the arithmetic on made-up readings, the readings on processes of our own and of nobody's."""
+"""The use of the cores: the arithmetic on made-up readings, and readings of own processes and of orphans."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def used(pid: int) -> float:
 
 
 def until_used(pid: int, seconds: float) -> None:
-    """Until a process has used so much more CPU time, however busy the machine is."""
+    """Wait until a process has used so much more CPU time, however busy the machine is."""
     until = used(pid) + seconds
     while used(pid) < until:
         time.sleep(0.01)
 
 
 def observed(own_processes: tuple[int, ...], busy: int) -> tuple[float, float]:
-    """What is our own and what is foreign while a process uses a fifth of a second."""
+    """Return the own and the foreign load while a process uses a fifth of a second."""
     before = cpu_share.take(own_processes)
     until_used(busy, 0.2)
     seen = cpu_share.observation(before, cpu_share.take(own_processes), os.sched_getaffinity(0))

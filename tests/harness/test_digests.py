@@ -21,7 +21,7 @@ GENERATOR = Path("/bin/true")
 
 
 def copied(folder: Path, *parts: str) -> Path:
-    """A tree with these folders of the real one."""
+    """Make a tree with these folders of the real one."""
     for part in parts:
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     return folder

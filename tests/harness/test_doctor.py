@@ -1,4 +1,4 @@
-"""Every check of the doctor on made-up machines, each verdict that it has; and the command on this machine."""
+"""Every check of the doctor on made-up machines, with each of its verdicts; and the command on this machine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ REFUSED = "unshare: Operation not permitted (in a container, start that with CAP
 
 @dataclass
 class Made(System):
-    """A machine of two cores in which nothing is wrong but what a test says."""
+    """A healthy machine of two cores, but for the changes that a test makes."""
 
     files: dict[str, str] = field(default_factory=dict)
     cores: frozenset[int] = frozenset({0, 1})
@@ -335,7 +335,7 @@ def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: Ve
 
 
 def test_every_check_has_a_case_for_each_verdict_that_it_can_come_to() -> None:
-    """`good` and some other one at least; which others there are, a reader sees above."""
+    """Each check has a case for `good` and at least one other verdict."""
     verdicts: dict[str, set[str]] = {}
     for name, _, verdict, _ in CASES:
         verdicts.setdefault(name, set()).add(verdict)

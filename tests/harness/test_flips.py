@@ -54,7 +54,7 @@ def load_experiment(text: str = TOML) -> Experiment:
 
 
 def crossing_at(root: float, slope: float = 0.3, spread: float = 0.02) -> RunTrial:
-    """In place of runner.run_trial: the second is better above `root` connections, the first below."""
+    """Replace runner.run_trial: the second is better above `root` connections, the first below."""
 
     def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
         draw = random.Random(f"{cell.block} {cell.contestant} {cell.levels}")
@@ -91,7 +91,7 @@ def test_the_levels_close_in_on_a_crossing_that_is_known(
     assert 32 in levels
     assert list(levels) == sorted(levels, key=float)
     assert f"the winner changes from {FIRST} to {SECOND} between " in sentence(result)
-    # Each level has as many blocks as it took, and no more than the look that told it.
+    # Each level has as many blocks as its decision took, and none after it.
     blocks = Counter(trial.levels["connections"] for trial in run.trials)
     assert {count for level, count in blocks.items() if level in (1, 1000)} == {12}
 

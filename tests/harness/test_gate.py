@@ -1,4 +1,4 @@
-"""A gate's run: it goes on until it has decided or its time is used, and its exit code says what it came to."""
+"""A gate's run: it goes on until it has decided or its time is used, and its exit code is the decision."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ workload = "http"
 def gate(
     monkeypatch: pytest.MonkeyPatch, results: Path, after: float, spread: float, *words: str
 ) -> tuple[int, list[Trial]]:
-    """The exit code and the trials of a gate whose second server costs so many times as much; nothing is started."""
+    """Return exit code and trials of a gate whose second server costs so many times as much; nothing is started."""
 
     def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant}")

@@ -1,4 +1,4 @@
-"""Whoever holds the certificate of a host gets nothing of the controller's, and nothing of the scheduler's."""
+"""The holder of a host's certificate gets nothing of the controller's, and nothing of the scheduler's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def at(folder: Path) -> Iterator[str]:
-    """A scheduler that stands, and the client of every run."""
+    """The address of a running scheduler, which the host of every run's load has joined."""
     scheduler = authority.scheduler_of(folder)
     words = ("join", scheduler, "--as", "client", "--port", str(free_port()), "--cluster", str(folder))
     with started("scheduler", "--cluster", str(folder)) as (_, line), started(*words):
@@ -71,7 +71,7 @@ def at(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def hostile(folder: Path, role: str, file: Path, *lie: str) -> Iterator[str]:
-    """One that has fallen, and its first line."""
+    """Start a hostile host, and yield its first line."""
     words = [sys.executable, "-m", "tests.support.hostile_host", str(folder), role, str(free_port()), str(file), *lie]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -83,7 +83,7 @@ def hostile(folder: Path, role: str, file: Path, *lie: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is made where one is opened."""
+    """The file that an opened pickle would make."""
     return tmp_path_factory.mktemp("trap") / "made"
 
 
@@ -95,7 +95,7 @@ def _fresh(trap: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def control(at: str, folder: Path, trap: Path) -> Iterator[Control]:
-    """Whose host of servers has fallen."""
+    """The controller of a cluster whose host of servers is hostile."""
     with hostile(folder, "server", trap) as line, Control(folder) as controller:
         assert line.startswith(f"joined {at}")
         yield controller
@@ -126,7 +126,7 @@ def test_the_controller_opens_and_writes_nothing_of_what_a_host_of_servers_sends
 
 
 def test_a_clients_certificate_does_not_join_as_server(at: str, folder: Path, trap: Path) -> None:
-    """Neither under a name of the other role, nor by saying later that it is one."""
+    """It joins neither under a name of the other role, nor by a later claim to be one."""
     with hostile(folder, "server", trap, IS_A_CLIENT) as line:
         assert line.startswith(f"no scheduler lets this host in at {at}")
         assert "its certificate is for client" in line
@@ -161,7 +161,7 @@ WAYS: tuple[Callable[[], object], ...] = (
 def test_no_way_of_dasks_to_open_a_pickle_is_left(
     way: Callable[[], object], trap: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has a message that came by another way than ours."""
+    """Such a pickle would come in a message by another way than ours."""
     monkeypatch.setattr("tests.support.hostile_host.FILE", trap)
     secure_comm.install()
     with suppress(secure_comm.PickleRefusedError):
@@ -229,7 +229,7 @@ def test_a_host_does_nothing_that_is_not_the_roles_to_ask_for(
 
 
 def ask_at(address: str, folder: Path, role: Role, message: dict[str, Any]) -> object:
-    """What somebody answers to a holder of a role's certificate; None where the connection is closed."""
+    """Return the answer to a holder of a role's certificate; None where the connection is closed."""
     security = engine.security(folder, role, authority.scheduler_of(folder))
 
     async def ask() -> object:

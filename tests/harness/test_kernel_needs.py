@@ -34,7 +34,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def without_uring(error: int, *command: str) -> subprocess.CompletedProcess[str]:
-    """A program, run where io_uring_setup fails with that errno."""
+    """Run a program where io_uring_setup fails with that errno."""
     forbidding = (sys.executable, "-c", FORBIDDEN, str(error))
     return subprocess.run((*forbidding, *command), capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""Trials that the machine disturbs are made again in their block: by whom, how often, and whom it meets."""
+"""Trials that the machine disturbs are retried in their block: how often, and for which contestants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of_run(run: Run) -> MadeAgain:
 
 
 def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0, by: Audit = STEAL) -> None:
-    """In place of the programs: a trial is disturbed where the function says so of its cell."""
+    """Replace the programs: a trial is disturbed where the function says so of its cell."""
     assert callable(is_disturbed)
     made = trials_with({"echo": 0.01, "chat": 0.3})
 
@@ -145,7 +145,7 @@ def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
 def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever room its block has: it is the trial's own way, and would fail forty times."""
+    """Such a trial fails by itself and would fail forty times, so the room in its block does not matter."""
     unfit = Audit(name="observation", passed=False, detail="read 1.6 s apart")
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1, by=unfit)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
@@ -207,7 +207,7 @@ def test_an_interrupted_round_goes_on_where_it_was(
 
 
 def even(tries: dict[str, int], blocks: int = 12) -> Run:
-    """Of each contestant, in every block one trial, after so many tries in each."""
+    """Return a run with one trial of each contestant in every block, after so many tries."""
     scenario = Scenario(name="echo", workload="echo")
     trials = []
     made = trials_with({"echo": 0.01})

@@ -1,4 +1,4 @@
-"""A private network namespace: nobody else sees it, it ends with whoever wanted it, and nobody in it outlives that."""
+"""A private network namespace: no other process sees it, it ends with its owner, and no program in it outlives it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with private_namespace() as made:
 
 @pytest.fixture
 def made(rights: str) -> Iterator[Namespace]:
-    """One made with root's rights, and one made with none but a user namespace."""
+    """A namespace made with root's rights, and one made with a user namespace alone."""
     try:
         with private_namespace() as namespace:
             assert namespace.other_users == ("--user" in namespace.enter) == (rights == "anybody")
@@ -46,7 +46,7 @@ def made(rights: str) -> Iterator[Namespace]:
 
 
 def ends(pidfd: int) -> bool:
-    """Whether that process comes to an end."""
+    """Return whether that process comes to an end."""
     ready, _, _ = select.select([pidfd], [], [], SOON_S)
     os.close(pidfd)
     return bool(ready)
@@ -85,7 +85,7 @@ def test_who_is_in_it_ends_with_it() -> None:
         except NotAllowedError as error:
             pytest.skip(f"no namespaces here: {error}")
         keeper = os.pidfd_open(made.pid)
-        # nobody waits for it, it holds no pipe, and it leads a session of its own
+        # no parent waits for it, it holds no pipe, and it leads a session of its own
         script = "setsid sleep 1000 <&- >&- 2>&- & echo $!"
         orphan = os.pidfd_open(int(made.run("sh", "-c", script)))
     assert ends(orphan)

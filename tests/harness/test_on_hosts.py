@@ -1,4 +1,4 @@
-"""Runs on hosts of a cluster that are made up: what they cannot have is skipped, and the rest is run."""
+"""Runs on made-up hosts of a cluster: trials that they cannot run are skipped, and the rest is run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CLIENT, MISSING = "qt-signals", "asio-callbacks"
 
 @pytest.fixture
 def prepared() -> list[tuple[str, Prepare]]:
-    """What hosts were to prepare, by their addresses."""
+    """The requests to prepare, with the addresses of their hosts."""
     return []
 
 
@@ -67,7 +67,7 @@ def prepared() -> list[tuple[str, Prepare]]:
 def stage(
     prepared: list[tuple[str, Prepare]], fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Stage]:
-    """A cluster with so many hosts of the load, all of which do what they are asked for."""
+    """A maker of clusters with so many hosts of the load, all of which fulfil every request."""
     servers = {contestant.name: contestant for contestant in discover(build=fake_build)}
 
     def perform(_: Stage, there: Host, request: Request, limit_s: float) -> Reply:
@@ -117,7 +117,7 @@ def make_experiment(factors: dict[str, tuple[type_level, ...]], workload: str = 
 
 
 def run(requested: Experiment, results: Path, build: Path, stage: Stage) -> dict[str, Trial]:
-    """Its trials by their levels."""
+    """Run an experiment, and return its trials by their levels."""
     clients = [
         contestant
         for contestant in discover(build=build, kind="client")
@@ -146,7 +146,7 @@ def executed(requested: Experiment, ready: needed.Ready, results: Path, build: P
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was to be built."""
+    """The targets that were to be built."""
     targets: list[str] = []
     monkeypatch.setattr(building, "make", lambda names, _: targets.extend(names))
     return targets
@@ -286,7 +286,7 @@ def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
 
 
 class PlacedError(Exception):
-    """What a canary was told of where it is to run."""
+    """The pinning that a canary was given."""
 
 
 def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_a_program_that_a_host_has_otherwise_is_named(
     tmp_path: Path,
     fake_build: Path,
 ) -> None:
-    """Of both sides of a trial, committed or not."""
+    """The code of both sides of a trial counts, committed or not."""
     joined, perform = stage(1), Stage._perform
 
     def differs(on: Stage, there: Host, request: Request, limit_s: float) -> Reply:

@@ -1,4 +1,4 @@
-"""What a program leaves behind is ended, and nobody else is."""
+"""Processes that a program leaves behind are ended, and no others are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_processes_in_sessions_of_their_own_end_with_the_block(script: str, tmp_
 
 
 def test_who_has_ended_in_time_was_not_left_behind(tmp_path: Path) -> None:
-    """It has become this process's child and waits to be reaped."""
+    """The process has become this process's child and waits to be reaped."""
     script = "(setsid sh -c 'echo $$' &); exec sleep 1000"
     with (
         (tmp_path / "out").open("wb") as output,
@@ -47,7 +47,7 @@ def test_who_has_ended_in_time_was_not_left_behind(tmp_path: Path) -> None:
 
 
 def test_other_children_of_this_process_are_let_alone() -> None:
-    """One that was there before, in a session of its own, and one that is started meanwhile in the same as this one."""
+    """One was there before, in a session of its own; another is started meanwhile, in the session of this process."""
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as before:
         with orphans.end() as left, subprocess.Popen(["sleep", "1000"]) as meanwhile:
             meanwhile.kill()

@@ -1,4 +1,4 @@
-"""How a trial's programs are bound to the cores that they get, and who runs before whom there."""
+"""The binding of a trial's programs to their cores, and their priorities there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.quiet
 
 
 def split_alone(cores: int) -> Pinning:
-    """On a machine with so many cores, and a single thread on each."""
+    """Split a machine with so many cores, and a single thread on each."""
     processors = tuple(Processor(cpu, (cpu,), 0, 0, 0) for cpu in range(cores))
     return split(Topology(processors, frozenset(), None))
 
@@ -97,7 +97,7 @@ def test_a_host_of_one_side_has_both_of_the_canarys_where_its_programs_are(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Two on one core would take turns, and say nothing of it."""
+    """Two canaries on one core would take turns, unnoticed."""
     monkeypatch.setattr(topology, "ROOT", unpack("vm-4", tmp_path))
     load = of_one_side(cores, is_load=True, realtime=True)
     assert (load.server, load.generator, load.realtime) == (server_of_load, generator_of_load, True)

@@ -180,7 +180,7 @@ def test_who_writes_too_much_into_a_log_ends_the_wait_for_anybody(
 
 
 def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:
-    """The rest of it fits into no memory, though onto this disk: it is a hole."""
+    """The log is a sparse file: too large for memory, but not for this disk."""
     with (tmp_path / "out").open("wb", buffering=0) as output, Process(["sleep", "1000"], [], output) as process:
         output.seek(1 << 42)
         output.write(b"and then\nit was over\n")

@@ -1,4 +1,4 @@
-"""Profiles of a run's servers: which are made, under which load, and where they are left."""
+"""Profiles of a run's servers: which are made, under which load, and where they are stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.builders.stored import stored
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> list[profiled.Task]:
-    """What would have been profiled."""
+    """The servers that would have been profiled."""
     tasks: list[profiled.Task] = []
 
     def pretend(task: profiled.Task, _bench: Bench) -> tuple[Profile, Profile]:
@@ -69,7 +69,7 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
 
 
 def names_in(page: Path) -> list[str]:
-    """Of the frames that it can draw."""
+    """Return the names of the frames that a page can draw."""
     text = page.read_text().partition('<script id="profiles" type="application/json">')[2]
     return list(json.loads(text.partition("</script>")[0])["names"]) if text else []
 

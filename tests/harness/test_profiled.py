@@ -1,4 +1,4 @@
-"""What comes of a profile where it cannot be made: why, and never a failure of the whole."""
+"""A profile that cannot be made has a reason, and never fails the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def task(contestant: Contestant) -> profiled.Task:
 
 
 def tool(folder: Path, script: str) -> str:
-    """A perf that does what the test says."""
+    """Write a perf that runs the test's script."""
     path = folder / "perf"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

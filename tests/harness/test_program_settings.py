@@ -1,4 +1,4 @@
-"""What every program is given before its exec: which of it, from what this process has, and how it is told."""
+"""The settings of every program before its exec: their choice, from those of this process, and their description."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_limit_that_a_program_changes_is_found() -> None:
 
 
 def test_a_program_by_hand_has_the_same_as_in_a_trial(tmp_path: Path) -> None:
-    # `load` becomes the generator: here one that tells what it has.
+    # `load` becomes the generator: here one that prints its limits.
     generator = generator_path(tmp_path)
     generator.parent.mkdir()
     generator.write_text("#!/bin/sh\nenv; echo --; cat /proc/self/timerslack_ns; echo --; cat /proc/self/limits\n")

@@ -38,7 +38,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def small(run: Run, blocks: int = 1) -> Run:
-    """Its last scenario, of which little is drawn."""
+    """Return a run of the last scenario alone, of which little is drawn."""
     scenario = run.experiment.scenarios[-1]
     trials = tuple(trial for trial in run.trials if trial.scenario == scenario.name and trial.block <= blocks)
     return replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
@@ -94,7 +94,7 @@ def test_what_is_published_stays_and_what_has_changed_is_a_new_version(
     longer = small(made_run(), blocks=2)
     longer_results = results / "longer"
     stored(longer, longer_results)
-    (target / "runs" / run.run_id / "2").mkdir()  # of somebody who was cut short
+    (target / "runs" / run.run_id / "2").mkdir()  # left by a publication that was cut short
     publish.run([run.run_id], target, longer_results)
     now = content(target)
     for name, before in first.items():

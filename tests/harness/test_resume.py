@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("trial_by_trial")
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run whose last block is missing."""
+    """The folder of a run without its last block."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
@@ -193,7 +193,7 @@ def statuses(path: Path) -> list[str]:
 
 
 def made_trace(task: traced.Task, *_: object) -> Traced:
-    """In place of what starts programs."""
+    """Return a trace without starting programs."""
     reason = task.reason or "made"
     return Traced(scenario=task.scenario.name, contestant=task.contestant, levels=task.levels, reason=reason)
 
@@ -231,7 +231,7 @@ TOO_LONG = "tracing may take 10%"
 def test_whether_system_calls_are_traced_stays_as_it_began(
     wish: str, expected: list[str], cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was wished for in a run that was stored before this was recorded."""
+    """Runs that were stored before this was recorded have no such request."""
     with sqlite3.connect(cut) as connection:
         connection.execute("DELETE FROM traced")
         connection.execute("UPDATE run SET environment = json_remove(environment, '$.trace')")
@@ -258,7 +258,7 @@ def test_differences_name_the_key_and_both_values() -> None:
 
 
 def test_what_is_new_of_a_host_of_the_load_is_told() -> None:
-    """What is not recorded of it was as on the server's host."""
+    """Values that are not recorded of it equalled those of the server's host."""
     before = {"cluster.client": "lab-8 at 10.0.0.3", "cluster.client.doctor": ["bad"], "cluster.client-2.smt": "on"}
     now = {"cluster.client": "lab-8 at 10.0.0.4", "cluster.client.doctor": [], "cluster.client.kernel": "6.2"}
     assert [changes.said(change) for change in differences.decisive(before, now)] == [
@@ -288,7 +288,7 @@ MINE = "sh -c 'touch mine' {port}"
 
 
 def has_own(path: Path, command: str = "", address: str = "") -> None:
-    """Let the first contestant of the run be a server of somebody's own, as its file says."""
+    """Let the first contestant of the run be a user's own server, as its file says."""
     mine = json.dumps({"command": command, "workload": "echo", "address": address})
     with sqlite3.connect(path) as connection:
         row = "WHERE json_extract(about, '$.kind') = 'server' AND json_extract(about, '$.name') = ?"

@@ -1,4 +1,4 @@
-"""A whole run with fake programs: what is stored, what an interruption and a kill leave behind."""
+"""A whole run with fake programs: its stored results, and the state after an interruption and a kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from netdyno.trial import canary, traced
 
 
 class Recorder:
-    """A display that remembers."""
+    """A display that records its calls."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -80,7 +80,7 @@ def execute(
 
 
 def without_canary_audit(trial: Trial) -> Trial:
-    """As it was before its block ended."""
+    """Return the trial as it was before its block ended."""
     return msgspec.structs.replace(trial, audits=tuple(audit for audit in trial.audits if audit.name != "canary"))
 
 
@@ -233,7 +233,7 @@ workload = "echo"
 
 
 def kill_after(trials: int, experiment: str, folder: Path, build: Path) -> Path:
-    """kill -9 after the announcement and one line for each trial that is stored by then; the file that is left."""
+    """kill -9 a run after the announcement and one line for each stored trial, and return the file that is left."""
     toml, results = folder / "endless.toml", folder / "results"
     toml.write_text(experiment)
     command = [sys.executable, "-c", KILLED, str(build), str(results), str(toml)]

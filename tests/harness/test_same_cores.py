@@ -124,7 +124,7 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(n
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out: Carried) -> None:
-    """As asked of a web server: two that can use all cores, and two that run one thread."""
+    """The question for a web server: two contestants that can use all cores, and two that run one thread."""
     machine = MACHINES[name]
     _, analysis = carried_out(name, "web", "most")
     most = question(analysis, "most")

@@ -40,14 +40,14 @@ Still = subprocess.Popen[str]
 
 @contextmanager
 def still(waiting: int) -> Iterator[Still]:
-    """A process of a main thread and so many others, which all wait. It has told one line."""
+    """Start a process of a main thread and so many others, which all wait. It has printed one line."""
     command = (sys.executable, "-I", "-S", "-c", STILL, str(waiting))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process  # its input is closed after that, which ends it
 
 
 def read_usage(process: Still) -> tuple[float, int]:
-    """The next line that it tells: CPU time in seconds, and voluntary switches."""
+    """Read the next line that it prints: CPU time in seconds, and voluntary switches."""
     assert process.stdout is not None
     cpu_s, voluntary = process.stdout.readline().split()
     return float(cpu_s), int(voluntary)

@@ -1,5 +1,4 @@
-"""What the contract suites see of a server's sockets: they wait for it, and a helper that sees nothing waits for
-nothing."""
+"""The contract suites' view of a server's sockets: they wait for it, and a blind helper would wait for nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strace writes, and how it is attached to a process that runs and let go of it."""
+"""The output of strace, its attaching to a running process, and its detaching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trials are traced, and what comes of one: with a fake server that may ask the kernel for more."""
+"""The choice of traced trials, and the result of one: with a fake server that may ask the kernel for more."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_scenario_is_traced_at_one_combination_in_the_middle_of_its_levels() -
 
 
 def long(experiment: Experiment, *names: str) -> Experiment:
-    """Of a hundred times the length that tracing it takes."""
+    """Return an experiment a hundred times as long as its tracing."""
     return experiment.with_each(contestants=names, blocks=100, duration_s=2.0)
 
 

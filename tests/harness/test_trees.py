@@ -1,4 +1,4 @@
-"""Commits in worktrees: each is what it was, is built by itself, and nothing of it is left."""
+"""Commits in worktrees: each has its own files, is built by itself, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_sigterm_while_a_build_is_being_started_ends_it_too(tmp_path: Path, monk
 
 
 def in_group(group: int) -> list[str]:
-    """What lives of a process group; what has ended and is not yet waited for does not."""
+    """Return the living processes of a group; zombies do not count."""
     states = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], check=True, capture_output=True, text=True).stdout
     return [line for line in states.splitlines() if line.split()[0] == str(group) and "Z" not in line.split()[1]]
 

@@ -166,7 +166,7 @@ def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None
 def test_nothing_is_reaped_at_real_time_priority(
     mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it spins in the kernel, nobody of a lower priority could end that (pinning.punctual)."""
+    """Where it spins in the kernel, no process of a lower priority could end that (pinning.punctual)."""
     monkeypatch.setenv("FAKE_SERVER", mode)
     now, reaped = [False], []
 
@@ -273,7 +273,7 @@ def test_an_audit_that_fails_strikes_the_trial_out(
 def test_what_a_server_leaves_behind_is_ended_and_told(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child and an orphan, each in a session of its own."""
+    """The server leaves a child and an orphan, each in a session of its own."""
     monkeypatch.setenv("FAKE_SERVER", "leaves_children")
     before = children()
     trial = run(contestant, bench)
@@ -418,7 +418,7 @@ def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
 ) -> None:
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
-    monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: False)  # what it is really like does not count here
+    monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: False)  # the real machine does not count here
     why = "foreign_load: other programs used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
     trial = run(contestant, bench._replace(foreign_load="strike-out"))
     assert (trial.status, trial.reason, trial.machine) == ("struck_out", why, busy)
@@ -476,7 +476,7 @@ def test_a_stream_has_no_counters_of_datagram_sockets(contestant: Contestant, be
 
 
 def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
-    """The contestant, which first writes down in which network namespace it runs."""
+    """Return the contestant, which first writes down in which network namespace it runs."""
     script = 'readlink /proc/self/ns/net > "$0"; exec "$@"'
     manifest = msgspec.structs.replace(contestant.manifest, **changes)
     command = ("/bin/sh", "-c", script, str(seen), *contestant.command)
@@ -527,7 +527,7 @@ def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
 
 
 def children() -> set[str]:
-    """Process ids of this process's children, zombies included (proc(5), /proc/pid/task/tid/children)."""
+    """Return the ids of this process's children, zombies included (proc(5), /proc/pid/task/tid/children)."""
     return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 

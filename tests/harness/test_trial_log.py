@@ -1,4 +1,4 @@
-"""A trial's log: what every program said, or its two ends, in a file that stays small."""
+"""A trial's log: the output of every program, or its two ends, in a file that stays small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials in turns, with fake programs: what meets one contestant and what meets all, and that nobody is left."""
+"""Trials in turns, with fake programs: faults of one contestant and of all, and that no process is left."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.0, steal_cores=0.0, most_cores=1.
 
 
 def with_mode(contestant: Contestant, name: str, mode: str = "good") -> Contestant:
-    """A fake server of this name, which misbehaves as this says."""
+    """Return a fake server of this name, which misbehaves in this mode."""
     command = ("/usr/bin/env", f"FAKE_SERVER={mode}", *PYTHON, str(FAKES / "server.py"))
     manifest = msgspec.structs.replace(contestant.manifest, run=command)
     return msgspec.structs.replace(contestant, name=name, manifest=manifest, command=command)
@@ -68,7 +68,7 @@ def open_descriptors() -> set[str]:
 
 
 def orders(trials: Sequence[Trial]) -> list[str]:
-    """Of each turn, who had which place."""
+    """Return the order of the contestants in each turn."""
     places = {(part.turn, part.place): trial.contestant for trial in trials for part in trial.slices}
     return [
         "".join(places[turn, place] for place in range(len(trials))) for turn in sorted({turn for turn, _ in places})
@@ -76,7 +76,7 @@ def orders(trials: Sequence[Trial]) -> list[str]:
 
 
 def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]) -> None:
-    """In place of the machine's own: in these turns, counted from none, the hypervisor takes half a core."""
+    """Replace the machine's own: in these turns, counted from 0, the hypervisor takes half a core."""
     taken = [0]
 
     def observe(*_: object) -> MachineObservation:
@@ -144,7 +144,7 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
 
 
 def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
-    """In place of the machine's own: a program of others runs so long in the first slices, and no longer after them."""
+    """Replace the machine's own: a foreign program runs so long in the first slices, and not at all after them."""
     left = list(seconds)
 
     def find(*_: object) -> ForeignTime:
@@ -182,7 +182,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
-    """In place of the machine's own: pauses of a core in the first slices that are measured, and none after them."""
+    """Replace the machine's own: pauses of a core in the first slices that are measured, and none after them."""
     left, take_slice = list(seconds), Stand.take_slice
 
     def take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
@@ -421,7 +421,7 @@ ASKED = Experiment(name="tiny", question="Does it work?", scenarios=(SCENARIO,))
 
 
 def carry_out(servers: Sequence[Contestant], tmp_path: Path, build: Path, **fields: object) -> Run:
-    """A whole run of fake servers."""
+    """Run fake servers through a whole run."""
     experiment = ASKED.with_each(contestants=tuple(server.name for server in servers), **fields)
     outcome = runner.execute(
         experiment,
@@ -451,7 +451,7 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
     ]
     assert {trial.contestant for trial in later if not trial.slices} == {"b"}
     assert {trial.contestant for trial in later if trial.slices} == {"a", "c"}
-    # So it is in a run that is gone on with, which knows no more than what is stored.
+    # This holds in a resumed run, too, which knows only the stored trials.
     assert side_by_side.busy_beside(run.trials) == {("echo", "b")}
 
 

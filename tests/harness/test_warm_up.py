@@ -1,4 +1,4 @@
-"""A server with a JIT is warmed up for as long as it was seen to need; nobody else is looked at."""
+"""A server with a JIT is warmed up for as long as it was measured to need; no other server is probed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KIND = Kind("echo", "fake", {})
 
 @pytest.fixture(autouse=True)
 def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load that says ten times a second how far it is."""
+    """Let the load report its progress ten times a second."""
     monkeypatch.setenv("FAKE_LOAD", "steady")
     monkeypatch.setattr(warm_up, "SLICE_S", 0.1)
     monkeypatch.setattr(warm_up, "REST_S", 0.5)
@@ -183,7 +183,7 @@ def test_an_interruption_ends_the_probe_and_the_run(
 
 
 def slices_until_settled(taken: float) -> int:
-    """Of a server whose cost is the same all the while, where others take this share of the cores."""
+    """Count the slices of a server whose cost is constant, where others take this share of the cores."""
     now = iter(range(100))
     foreign = iter(taken * number * 0.5 for number in range(100))
     costs = warm_up.Costs(lambda: float(next(now)), lambda: next(foreign))
@@ -203,7 +203,7 @@ def test_what_others_took_of_the_cores_is_no_time_at_rest(monkeypatch: pytest.Mo
     assert slices_until_settled(0.9) == 20
 
 
-# --- who has one -------------------------------------------------------------------------------------------------
+# --- JIT detection -----------------------------------------------------------------------------------------------
 
 OF_C = """\
 55d0c0a00000-55d0c0a20000 r-xp 00002000 fe:00 1234                       /usr/bin/server

@@ -1,4 +1,4 @@
-"""When the server is read, on this very process as the server."""
+"""The moments at which the server is read, with this process as the server."""
 
 from __future__ import annotations
 
