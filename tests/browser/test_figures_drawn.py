@@ -91,7 +91,7 @@ def panels(watched: Watched, title: str) -> list[Locator]:
 
 
 def painted(panel: Locator, colour: str) -> int:
-    """How many shapes of a panel have an outline or a filling of a colour."""
+    """Count the shapes of a panel that have an outline or a filling of a colour."""
     script = """(e, colour) => [...e.querySelectorAll('svg[role] path, svg[role] use')].filter(e => !e.closest('defs')
         && [getComputedStyle(e).stroke, getComputedStyle(e).fill].includes(colour)).length"""
     return int(panel.evaluate(script, colour))
@@ -339,7 +339,7 @@ scale = "log"
 
 
 def few_blocks() -> Run:
-    """The other ways to draw, of a single block."""
+    """The other ways to draw work with a single block."""
     return made(PAIRS + REALTIME + GRID + BARS + LADDER + VARIANTS, TRUTH, TAKING_PART, blocks=1)
 
 

@@ -49,7 +49,7 @@ def phone(browser: Browser, report_file: Path) -> Iterator[Watched]:
 
 
 def unfolded(watched: Watched) -> Locator:
-    """The flame graphs of echo, by keyboard."""
+    """Unfold the flame graphs of echo by keyboard, and return them."""
     section = watched.page.get_by_role("region", name="Where the time goes")
     assert watched.page.locator(".frame").count() == 0
     section.locator("summary").first.focus()

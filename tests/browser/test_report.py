@@ -351,7 +351,7 @@ def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card .verdict").inner_text() == "udp-reuseport (25% lost), with loss"
         assert "though all of them lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
-        assert watched.page.locator("tr.apart").count() == 0  # from whom?
+        assert watched.page.locator("tr.apart").count() == 0  # there is no group to stand apart from
 
 
 def test_a_report_of_losses_fits_a_phone(pages: Pages, lossy_file: Path) -> None:

@@ -1,5 +1,5 @@
-"""What a reader does with a report in a real browser: filter, sort, link, copy, save. All tests share one page, which
-each opens anew; what they look at are two scenarios, and the figures of others would be drawn for nobody."""
+"""The tools of a report in a real browser: filter, sort, link, copy, save. All tests share one page, which each
+reloads; it shows the two scenarios that they need, and no others."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def copied(watched: Watched) -> str:
 
 
 def fill_of(watched: Watched, contestant: str) -> str:
-    """How a contestant's points are drawn in the first figure of the first question."""
+    """Return the fill of a contestant's points in the first figure of the first question."""
     number = watched.page.evaluate("name => netdyno.numberOf(name)", contestant)
     script = """(svg, number) => { const e = document.createElement('i'); e.style.color = `var(--k${number})`;
                 svg.parentNode.append(e); const c = getComputedStyle(e).color; e.remove(); return c; }"""
@@ -254,7 +254,7 @@ def _faster(load: LoadResult, times: float) -> LoadResult:
 
 
 def faster(run: Run, times: float) -> Run:
-    """The same run under another name, in which everybody was so much faster."""
+    """Return the same run under another name, with every contestant so much faster."""
     trials = tuple(replace(trial, load=_faster(trial.load, times)) if trial.load else trial for trial in run.trials)
     return replace(run, run_id="later", trials=trials)
 
@@ -276,7 +276,7 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
     with without_panels():
         report.write_page(runs[0], file, [report.Overlaid(runs[1], side_by_side(first, later))])
     assert min(len(run.trials) for run in runs) >= 3_000
-    assert file.stat().st_size < 2 * 2**20  # what is not drawn here takes 1.3 MB
+    assert file.stat().st_size < 2 * 2**20  # the figures that are left out here take 1.3 MB
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
         before = ranked(watched)
