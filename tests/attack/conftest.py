@@ -21,7 +21,7 @@ Draw = Callable[[Random, str], Contestant]
 
 
 def pytest_configure() -> None:
-    """When it began, for the processes of pytest-xdist, too."""
+    """Record the time of the beginning, for the processes of pytest-xdist, too."""
     os.environ.setdefault(BEGAN, str(time.time()))
 
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """None begins when the time is over, but for the first seed, which every test run has."""
+    """Begin no attack when the time is over, but for the first seed, which every test run has."""
     if not item.config.getoption("--attack") or not seed_of(item):
         return
     if time.time() - float(os.environ[BEGAN]) >= item.config.getoption("--attack-seconds"):
@@ -63,7 +63,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def draw(request: pytest.FixtureRequest) -> Draw:
-    """A server by chance, of those that speak a transport and can be started."""
+    """A function that draws a server of those that speak a transport and can be started."""
 
     def drawn(chance: Random, transport: str) -> Contestant:
         servers = [

@@ -78,7 +78,7 @@ def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
 
 
 class Moment(NamedTuple):
-    """Who is hit, and when it is, after the first server has been started."""
+    """The host that a loss hits, and the run at that moment, after the first server has been started."""
 
     chance: Random
     cluster: Cluster
@@ -111,7 +111,7 @@ def pull_a_cable(moment: Moment) -> None:
 
 
 def fill_the_disk(moment: Moment) -> None:
-    """That of the run, which is a small one of its own."""
+    """Fill the disk of the run, which is a small one of its own."""
     inside = Path(f"/proc/{server_proc.family(moment.run.pid)[-1]}/root{moment.results}")
     with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
         while True:
@@ -119,7 +119,7 @@ def fill_the_disk(moment: Moment) -> None:
 
 
 def children(moment: Moment) -> tuple[int, ...]:
-    """Of that host, once it has some or the run has ended: between two trials it has none."""
+    """Return the children of that host, once it has some or the run has ended: between two trials it has none."""
     pids: list[int] = []
 
     def are_there() -> bool:
@@ -131,7 +131,7 @@ def children(moment: Moment) -> tuple[int, ...]:
 
 
 def has_begun(server: int) -> bool:
-    """Whether that host has started a server."""
+    """Return whether that host has started a server."""
     return any(is_called(pid, "epoll-reactor") for pid in server_proc.family(server)[1:])
 
 
@@ -157,7 +157,7 @@ class Loss(NamedTuple):
 
 
 def loss(seed: int) -> Loss:
-    """Only when it is, and which child of a host is hit, is left to chance."""
+    """Return the loss of a seed: only its time, and which child of a host is hit, are left to chance."""
     turn, number = divmod(seed, len(LOSSES))
     hit, hosts = LOSSES[number]
     return Loss(hit, hosts[turn % len(hosts)], WORKLOADS[turn % len(WORKLOADS)])
@@ -174,7 +174,7 @@ def test_the_moments_cover_all_that_can_be_lost_evenly() -> None:
 
 
 def begun(start: Callable[[], subprocess.Popen[str]], server: int) -> subprocess.Popen[str]:
-    """A run that has begun a trial. On a busy machine a host may be taken for lost before that."""
+    """Return a run that has begun a trial. On a busy machine a host may be taken for lost before that."""
     outputs: list[str] = []
     while len(outputs) < TRIES:
         run = start()
@@ -187,13 +187,13 @@ def begun(start: Callable[[], subprocess.Popen[str]], server: int) -> subprocess
 
 
 def store(results: Path) -> Path:
-    """That of the only run."""
+    """Return the file of the only run."""
     (path,) = results.glob(f"*/{schema.FILE_NAME}")
     return path
 
 
 def tried(path: Path) -> set[tuple[int, int, str, str]]:
-    """The trials of a store, which is to be readable; each began at a time of its own."""
+    """Return the trials of a store, which is to be readable; each began at a time of its own."""
     return {(trial.block, trial.position, trial.started_at, trial.status) for trial in read.load(path).all_trials}
 
 
@@ -224,7 +224,7 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
             with suppress(subprocess.TimeoutExpired):
                 run.wait(after_s)
             hit(Moment(chance, cluster, run, results, host))
-            before = set() if hit is fill_the_disk else tried(store(results))  # whose disk nobody else sees
+            before = set() if hit is fill_the_disk else tried(store(results))  # no other process sees this disk
             output, _ = run.communicate(timeout=4 * PATIENCE_S)
             print(
                 f"seed {seed}: {hit.__name__} {host} after {after_s:.1f} s, exit code {run.returncode}", output[-600:]

@@ -1,5 +1,5 @@
-"""Files of runs that are damaged anywhere, or hold what nobody can have measured: each is read and reported, or said to
-be damaged, and hides no other."""
+"""Files of runs that are damaged anywhere, or hold impossible figures: each is read and reported, or reported as
+damaged, and hides no other."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ NUMBERS: tuple[int | float, ...] = (0, -1, 1, 2**31, 2**62, -(2**63), 0.0, 0.5, 
 
 
 def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where in some JSON there are numbers."""
+    """Yield the paths of all numbers in a JSON value."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         yield path
     elif isinstance(value, dict | list):
@@ -108,7 +108,7 @@ def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def put(whole: Any, path: tuple[Any, ...], chance: Random) -> None:
-    """Another number of the same kind in that place. Each name of a field is as likely as another."""
+    """Put another number of the same kind in that place."""
     for key in path[:-1]:
         whole = whole[key]
     kind = type(whole[path[-1]])
@@ -116,7 +116,7 @@ def put(whole: Any, path: tuple[Any, ...], chance: Random) -> None:
 
 
 def change_some(path: Path, chance: Random) -> None:
-    """One to three numbers of the experiment or of a trial."""
+    """Change one to three numbers of the experiment or of a trial. Each name of a field is as likely as another."""
     with closing(sqlite3.connect(path)) as connection, connection:
         for _ in range(chance.choice((1, 1, 2, 3))):
             table, column = chance.choice((("trial", "trial"), ("trial", "trial"), ("run", "experiment")))

@@ -1,4 +1,4 @@
-"""Hostile bytes over every transport, at servers drawn by chance: nobody else is hurt, and the server ends in order."""
+"""Hostile bytes over every transport, at random servers: no other client is hurt, and the server ends in order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ZMTP = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48) + b"\x04\x19\x05REA
 
 
 def draw_stream(chance: Random, workload: str, identity: int) -> bytes:
-    """Some messages, a bad one among them."""
+    """Draw some messages, a bad one among them."""
     good = [message(workload, identity, number, chance.choice((28, 40, 1000))) for number in range(3)]
     good.insert(chance.randrange(4), mutated(chance, good[0]))
     return b"".join(good)
 
 
 def leave(chance: Random, client: Client) -> None:
-    """In one of the ways that there are. Who would hear the end is not told it is over: a workload may owe nothing."""
+    """Leave in one of the possible ways: wait for the server to close after a half close, reset, or just close."""
     way = chance.randrange(4)
     with suppress(ConnectionError):
         if way == 0:
@@ -86,7 +86,7 @@ def letters(chance: Random, workload: str, identity: int) -> Iterator[bytes]:
 
 
 def knock(chance: Random, server: Server) -> None:
-    """What a server of a library of messages hears at its door before the first message."""
+    """Send what a server of a message library may receive before the first message."""
     with socket.create_connection(server.address, 5) as knocker, suppress(ConnectionError):
         for piece in pieces(chance, mutated(chance, ZMTP)):
             knocker.sendall(piece)

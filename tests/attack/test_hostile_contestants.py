@@ -27,7 +27,7 @@ MOST_S = 40.0
 
 @pytest.fixture
 def hostile(contestant: Contestant, tmp_path: Path) -> Contestant:
-    """Its last argument tells it from those of attacks that run beside this one."""
+    """A hostile contestant. Its last argument distinguishes it from those of attacks that run beside this one."""
     return msgspec.structs.replace(contestant, command=(*PYTHON, str(FAKES / "hostile_server.py"), str(tmp_path)))
 
 

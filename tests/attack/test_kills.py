@@ -26,7 +26,7 @@ def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def marked(folder: Path) -> list[str]:
-    """What runs with this folder for its temporary files: all programs are given that variable."""
+    """Return the programs that run with this folder for temporary files: all are given that variable."""
     commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,5 +1,5 @@
-"""Runs to whom the machine gives too little: each ends with what it stored, readable, or with one line that says why,
-and never with a traceback."""
+"""Runs on machines that give them too little: each ends with readable results, or with one line that says why, and
+never with a traceback."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LIMITS = (
     (resource.RLIMIT_NPROC, 1, 20),
     (resource.RLIMIT_FSIZE, 0, 300_000),
 )
-"""Which, and between what."""
+"""Each limit, with its least and its greatest value."""
 SOMEBODY = ("setpriv", "--reuid", "64999", "--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override")
-"""The kernel asks nobody else how many processes he has: not root, nor a user whom other programs run as."""
+"""A user for RLIMIT_NPROC: the kernel does not limit root, and no other program runs as this user."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Callable[..., tuple[str, ...]]:
-    """The command of a run of one trial."""
+    """A maker of the command of a run of one trial."""
     toml = tmp_path / "tiny.toml"
     toml.write_text(TINY.replace("[1, 2]", "[1]"))
     return lambda results: (*NETDYNO, *run_tiny(str(toml), results))
@@ -62,7 +62,7 @@ def done(command: Sequence[str], *limits: tuple[int, int]) -> subprocess.Complet
 
 
 def expect_an_orderly_end(ended: subprocess.CompletedProcess[str], results: Path) -> None:
-    """All is well, or something is said; what is stored can be read."""
+    """Expect success or a message, and readable results."""
     assert "Traceback" not in ended.stderr
     assert ended.returncode in (0, 1, 2), ended.stderr
     if ended.returncode == 2:

@@ -29,7 +29,7 @@ MOST_LINE = 4000
 
 
 def revalued(chance: Random, good: bytes) -> bytes:
-    """Another value in the place of one or two."""
+    """Put other values in the place of one or two."""
     for _ in range(chance.choice((1, 2))):
         match = chance.choice(list(VALUE.finditer(good)))
         replacement = chance.choice((*VALUES, chance.choice(list(VALUE.findall(good)))))
@@ -55,7 +55,7 @@ def read_manifest(chance: Random, path: Path) -> None:
 
 
 def read_histogram(chance: Random, path: Path) -> None:
-    """Its text, or what is packed in it, and there the header or the counts."""
+    """Read a histogram whose text, packed header or packed counts are changed."""
     histogram = Histogram()
     for _ in range(chance.choice((0, 1, 50))):
         histogram.record(chance.randrange(1 << chance.randrange(1, 45)))

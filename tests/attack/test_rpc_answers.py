@@ -44,7 +44,7 @@ def test_answers_are_right_in_every_byte_whatever_neighbours_do(seed: int, draw:
 
 
 def compare_answers(chance: Random, server: Server, rounds: int) -> int:
-    """How many were right."""
+    """Compare the answers of some rounds, and return how many were right."""
     compared = 0
     with ExitStack() as stack:
         askers = [stack.enter_context(Client(server.address)) for _ in range(ASKERS)]
@@ -57,7 +57,7 @@ def compare_answers(chance: Random, server: Server, rounds: int) -> int:
 
 
 def ask_beside_neighbours(chance: Random, server: Server, askers: list[Client]) -> int:
-    """One round: all that is sent, piece by piece and in any order, then all answers."""
+    """Run one round: send all streams piece by piece in any order, then expect all answers."""
     with ExitStack() as stack:
         neighbours = [stack.enter_context(Client(server.address)) for _ in range(NEIGHBOURS)]
         sent_by = {asker: requests(chance, asker) for asker in askers}
@@ -78,7 +78,7 @@ def ask_beside_neighbours(chance: Random, server: Server, askers: list[Client]) 
 
 
 def expect_answers(client: Client, stream: bytes) -> int:
-    """All that are owed to who said that, and no other; how many."""
+    """Expect all answers to a stream and no others, and return their number."""
     outcome = judged(stream)
     right = answers(outcome)
     assert client.receive(len(right)) == right
@@ -100,7 +100,7 @@ def service_ns(outcome: sessions.Outcome) -> int:
 
 
 def requests(chance: Random, client: Client) -> bytes:
-    """Complete ones, of which half are changed by chance, where they still are requests then."""
+    """Draw complete requests, of which half are changed by chance and still are requests."""
     good = (message("rpc", client.identity, client.next_number(), chance.choice(SIZES)) for _ in range(AT_ONCE))
     return b"".join(changed_request(chance, request) if chance.random() < 0.5 else request for request in good)
 
@@ -115,7 +115,7 @@ def changed_request(chance: Random, good: bytes) -> bytes:
 
 
 def nearly_requests(chance: Random, client: Client) -> bytes:
-    """Requests of which one is changed, and after which there is half of another."""
+    """Draw requests of which one is changed, followed by half of another."""
     good = [message("rpc", client.identity, number, chance.choice(SIZES)) for number in range(AT_ONCE)]
     half = good[-1][: chance.randrange(20)]
     index = chance.randrange(AT_ONCE)

@@ -112,7 +112,7 @@ def test_a_flood_of_connections_leaves_no_memory_and_ends_at_once(seed: int, nam
 
 
 def flood(chance: Random, client: Client) -> None:
-    """Says nothing, garbage, or the beginning of a long frame."""
+    """Send nothing, garbage, or the beginning of a long frame."""
     half = (1 << 20).to_bytes(4, "big") + bytes(chance.randrange(1, 4000))
     with suppress(ConnectionError):
         client.send(chance.choice((b"", chance.randbytes(100), half)))
