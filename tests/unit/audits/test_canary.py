@@ -14,20 +14,24 @@ from tests.support.builders.made_canary import beside, judge, of_speeds, reading
 
 
 def struck(trials: Sequence[Trial]) -> list[tuple[int, int]]:
-    """Block and position of those whose audit failed."""
-    return [(one.block, one.position) for one in trials if any(not a.passed and a.name == NAME for a in one.audits)]
+    """Return block and position of the trials whose canary audit failed."""
+    return [
+        (judged_trial.block, judged_trial.position)
+        for judged_trial in trials
+        if any(not check.passed and check.name == NAME for check in judged_trial.audits)
+    ]
 
 
-def audit(one: Trial) -> Audit:
-    (found,) = [each for each in one.audits if each.name == NAME]
-    return found
+def audit(judged_trial: Trial) -> Audit:
+    (canary_audit,) = [check for check in judged_trial.audits if check.name == NAME]
+    return canary_audit
 
 
 def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
     judged = judge(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
     assert struck(judged) == []
-    assert all(one.status == "valid" and one.reason == "" for one in judged)
-    assert len([audit(one) for one in judged]) == 6
+    assert all(judged_trial.status == "valid" and judged_trial.reason == "" for judged_trial in judged)
+    assert len([audit(judged_trial) for judged_trial in judged]) == 6
 
 
 def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out() -> None:
@@ -76,8 +80,8 @@ def test_each_host_of_the_load_is_held_against_itself() -> None:
     assert judged[3].reason.startswith(
         "canary: tls://b: before the trial, the canary read 8.00k/s (round trips), a factor of"
     )
-    for one in judged:
-        assert [a.detail[:8] for a in one.audits if a.name == NAME][1:] == ["tls://a:", "tls://b:"]
+    for judged_trial in judged:
+        assert [check.detail[:8] for check in judged_trial.audits if check.name == NAME][1:] == ["tls://a:", "tls://b:"]
 
 
 def test_a_host_that_makes_some_of_the_loads_is_judged_by_these() -> None:
@@ -110,18 +114,18 @@ def test_in_a_small_block_that_does_not_the_neighbours_say_who_stands_apart() ->
 
 
 def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
-    told: list[Trial] = []
-    judging = Judge("strike-out", told.extend)
-    for one in (trial(1, 0, 0.5), trial(1, 1)):
-        judging.add(one)
+    revised: list[Trial] = []
+    judging = Judge("strike-out", revised.extend)
+    for first_trial in (trial(1, 0, 0.5), trial(1, 1)):
+        judging.add(first_trial)
     judging.block_ended()
-    assert told == []
+    assert revised == []
     for block in (2, 3):
         for position in (0, 1):
             judging.add(trial(block, position))
         judging.block_ended()
-    assert struck(told) == [(1, 0)]
-    assert [(one.block, one.position) for one in told] == [(2, 0), (2, 1), (1, 0), (1, 1), (3, 0), (3, 1)]
+    assert struck(revised) == [(1, 0)]
+    assert [(entry.block, entry.position) for entry in revised] == [(2, 0), (2, 1), (1, 0), (1, 1), (3, 0), (3, 1)]
 
 
 def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
@@ -132,29 +136,33 @@ def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
 
 def test_neighbours_are_those_that_ran_nearest() -> None:
     """To 3 trials in the middle of 9, one more from either side; each reading between two trials counts once."""
-    read = [(1 + number // 3, one.canary) for number, one in enumerate(of_speeds([[9, 9, 3, 1, 2, 1, 3, 9, 9]]))]
-    told = [(block, readings) for block, readings in read if readings is not None]
+    read = [
+        (1 + number // 3, measured.canary) for number, measured in enumerate(of_speeds([[9, 9, 3, 1, 2, 1, 3, 9, 9]]))
+    ]
+    readings_of_blocks = [(block, readings) for block, readings in read if readings is not None]
     assert FEWEST_TRIALS == 5
-    found = median_of(told, 2)
-    assert found is not None
-    assert found.whose == "of its block and its neighbours"
-    assert found.speeds["round trips"] == 20_000 * 2.5  # of 3 1 2 1 3 9
+    median = median_of(readings_of_blocks, 2)
+    assert median is not None
+    assert median.whose == "of its block and its neighbours"
+    assert median.speeds["round trips"] == 20_000 * 2.5  # of 3 1 2 1 3 9
 
 
 def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
-    """Where one was taken anew, as after a pause."""
-    found = median_of([(1, one) for number in range(5) if (one := trial(1, number, 1.2, 1.0).canary) is not None], 1)
-    assert found is not None
-    assert found.speeds["round trips"] == pytest.approx(20_000 * 1.1)
+    """A reading is retaken after a pause, for example."""
+    median = median_of(
+        [(1, readings) for number in range(5) if (readings := trial(1, number, 1.2, 1.0).canary) is not None], 1
+    )
+    assert median is not None
+    assert median.speeds["round trips"] == pytest.approx(20_000 * 1.1)
 
 
-# --- what is told, and what is not judged ------------------------------------------------------------------------
+# --- what is reported, and what is not judged --------------------------------------------------------------------
 
 
 def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
     judged = judge(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
     assert struck(judged) == []
-    assert {one.status for one in judged} == {"valid"}
+    assert {judged_trial.status for judged_trial in judged} == {"valid"}
     assert audit(judged[4]).detail.startswith(
         "not judged, because it is only counted: before the trial, the canary read 5.00k/s (round trips), a "
         "factor of 4.00 off"
@@ -197,20 +205,20 @@ def test_a_trial_that_was_skipped_has_no_reading_and_is_not_judged() -> None:
 
 
 def test_who_is_interrupted_while_storing_finds_the_block_still_waiting() -> None:
-    told: list[Trial] = []
+    revised: list[Trial] = []
     interruptions = [KeyboardInterrupt()]
 
     def revise(judged: Sequence[Trial]) -> None:
         if interruptions:
             raise interruptions.pop()
-        told.extend(judged)
+        revised.extend(judged)
 
     judging = Judge("strike-out", revise)
-    for one in of_speeds([[1.0] * 6]):
-        judging.add(one)
+    for measured in of_speeds([[1.0] * 6]):
+        judging.add(measured)
     with pytest.raises(KeyboardInterrupt):
         judging.block_ended()
     judging.run_ended()
-    assert len(told) == 6
+    assert len(revised) == 6
     judging.run_ended()
-    assert len(told) == 6
+    assert len(revised) == 6

@@ -1,4 +1,4 @@
-"""A neighbour that stays is told from a burst by the tries that were lost, and by nothing that a load measured."""
+"""Lost tries distinguish a neighbour that stays from a burst; nothing that a load measured does."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HALF = Neighbour(cores=2, foreign_cores=0.5, steal_cores=0.0, most_cores=0.5)
 
 def tried(foreign_s: float = 0.0, own_s: float = 0.2, steal_s: float = 0.0, beside: Neighbour | None = None) -> Trial:
     """A trial of a second on two cores, judged."""
-    seen = machine(foreign_s=foreign_s, own_s=own_s, steal_s=steal_s)
-    judged = foreign_load(seen, "strike-out", beside=beside)
+    observation = machine(foreign_s=foreign_s, own_s=own_s, steal_s=steal_s)
+    judged = foreign_load(observation, "strike-out", beside=beside)
     status, reason = outcomes.verdict(judged)
     trial = made_trial(Scenario(name="echo", workload="echo"), 1, "epoll-reactor", {}, {})
-    return replace(trial, machine=seen, audits=judged, status=status, reason=reason, beside=beside)
+    return replace(trial, machine=observation, audits=judged, status=status, reason=reason, beside=beside)
 
 
 def is_staying(trials: Sequence[Trial]) -> bool:
@@ -84,27 +84,27 @@ def test_it_is_named_with_its_share(
     taken: float, programs: tuple[ProgramShare, ...], steal_s: float, name: str
 ) -> None:
     streak = [tried(foreign_s=taken, steal_s=steal_s)] * DOZEN
-    found = neighbour.describe(streak, taken, programs, cores=2)
-    assert found is not None
-    assert neighbour.name(found) == name
+    described = neighbour.describe(streak, taken, programs, cores=2)
+    assert described is not None
+    assert neighbour.name(described) == name
 
 
 def test_what_comes_with_the_trials_alone_is_no_neighbour_until_no_try_is_left() -> None:
-    """The kernel's work on a link looks foreign, and nobody is there between two trials."""
+    """The kernel's work on a link looks foreign, but no program runs between two trials."""
     lost = [tried(foreign_s=0.6)] * (UNLIKE_DOZENS * DOZEN)
     assert neighbour.describe(lost[:DOZEN], 0.01, (), cores=2) is None
-    counted = [replace(one, audits=foreign_load(one.machine, "count"), status="valid") for one in lost]
+    counted = [replace(trial, audits=foreign_load(trial.machine, "count"), status="valid") for trial in lost]
     assert neighbour.describe(counted, 0.01, (), cores=2) is None
-    found = neighbour.describe(lost, 0.01, (CLANG,), cores=2)
-    assert found is not None
-    assert neighbour.name(found) == "0.6 cores of programs that cannot be seen from here"
+    described = neighbour.describe(lost, 0.01, (CLANG,), cores=2)
+    assert described is not None
+    assert neighbour.name(described) == "0.6 cores of programs that cannot be seen from here"
 
 
 def test_beside_a_neighbour_its_share_strikes_nothing_out_and_a_burst_does() -> None:
     assert tried(foreign_s=0.5, beside=HALF).status == "valid"
     assert tried(foreign_s=0.5).status == "struck_out"
     burst = tried(foreign_s=1.5, beside=HALF)
-    assert (burst.status, [one.name for one in outcomes.disturbances(burst)]) == ("struck_out", ["foreign_load"])
+    assert (burst.status, [audit.name for audit in outcomes.disturbances(burst)]) == ("struck_out", ["foreign_load"])
     assert named(burst.audits, "foreign_load").detail.endswith("(limit 685 ms)")
     assert not is_lost(machine(foreign_s=0.5), 1.0, "strike-out", paced=False, beside=HALF)
     assert is_lost(machine(foreign_s=1.5), 1.0, "strike-out", paced=False, beside=HALF)

@@ -68,8 +68,8 @@ def test_a_total_that_differs_strikes_out(name: str) -> None:
 
 
 def test_the_closing_check_counts_too() -> None:
-    both = {**TOTALS, "bytes_in": 620, "bytes_out": 620, "connections": 4}
-    assert server_totals(both, [LOAD, LOAD], "").passed
+    totals = {**TOTALS, "bytes_in": 620, "bytes_out": 620, "connections": 4}
+    assert server_totals(totals, [LOAD, LOAD], "").passed
     assert not server_totals(TOTALS, [LOAD, LOAD], "").passed
 
 
@@ -110,17 +110,17 @@ def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
 
 def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
     failed = Audit(name="connections", passed=False, detail="established 3 of 9")
-    other = Audit(name="bytes", passed=False, detail="received 1, expected 2")
+    bytes_audit = Audit(name="bytes", passed=False, detail="received 1, expected 2")
 
     def crowd(established: int, **errors: int) -> LoadResult:
         connections = msgspec.structs.replace(LOAD.connections, attempted=9, established=established)
         return msgspec.structs.replace(LOAD, connections=connections, errors={**LOAD.errors, **errors})
 
-    judged = with_failed_connects([failed, other], crowd(3))
-    assert [one.passed for one in judged] == [True, False]
+    judged = with_failed_connects([failed, bytes_audit], crowd(3))
+    assert [audit.passed for audit in judged] == [True, False]
     assert judged[0].detail == "not judged, because failed connects are counted: established 3 of 9"
-    for nobody in (crowd(1), crowd(0), crowd(3, closed_by_server=1), crowd(3, reset=1)):
-        assert with_failed_connects([failed], nobody) == (failed,)
+    for crowded in (crowd(1), crowd(0), crowd(3, closed_by_server=1), crowd(3, reset=1)):
+        assert with_failed_connects([failed], crowded) == (failed,)
 
 
 def test_a_server_may_have_accepted_whom_the_client_had_given_up() -> None:
@@ -181,8 +181,8 @@ def test_a_window_without_an_answer_strikes_out() -> None:
 
 def test_a_link_that_kept_its_promise() -> None:
     """What was lost and what a rate dropped was asked for; one stall of 90 ms is not held against so many frames."""
-    found = link(relay(), delay_s=0.02)
-    assert (found.passed, found.detail) == (True, "99.9% of 1800 frames left within 200 µs of their time")
+    audit = link(relay(), delay_s=0.02)
+    assert (audit.passed, audit.detail) == (True, "99.9% of 1800 frames left within 200 µs of their time")
     assert link(relay(p999_ns=1_900_000), delay_s=0.02).passed  # a tenth of the delay
     assert link(relay(p999_ns=900_000), delay_s=0.0).passed  # a millisecond
 
@@ -197,13 +197,13 @@ def test_a_link_that_kept_its_promise() -> None:
     ],
 )
 def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals, detail: str) -> None:
-    found = link(totals, delay_s=0.02)
-    assert not found.passed
-    assert found.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
+    audit = link(totals, delay_s=0.02)
+    assert not audit.passed
+    assert audit.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
 
 
-def failed(seen: MachineObservation) -> list[str]:
-    audits = foreign_load(seen, "strike-out")
+def failed(measured: MachineObservation) -> list[str]:
+    audits = foreign_load(measured, "strike-out")
     assert [audit.name for audit in audits] == ["steal", "foreign_load"]
     return [audit.name for audit in audits if not audit.passed]
 
@@ -217,8 +217,8 @@ def test_stolen_time_strikes_out() -> None:
 
 def test_what_a_quota_held_back_strikes_out_however_short_the_window() -> None:
     def judged(throttled_s: float, window_s: float = 1.0) -> Audit:
-        seen = machine(throttled_s=throttled_s, throttled_periods=4, window_s=window_s)
-        return named(foreign_load(seen, "strike-out"), "throttled")
+        measured = machine(throttled_s=throttled_s, throttled_periods=4, window_s=window_s)
+        return named(foreign_load(measured, "strike-out"), "throttled")
 
     assert judged(0.04).passed
     assert not judged(0.041).passed
@@ -277,8 +277,8 @@ def test_a_kernel_that_does_not_tell_is_not_judged() -> None:
 def test_on_shared_cores_the_lag_of_a_generator_is_told_and_its_limit_judged() -> None:
     late = Audit(name="generator", passed=False, detail="own send lag p50 900.0 us")
     wrong = Audit(name="verification", passed=False, detail="1 corrupt")
-    (lag, other) = on_shared_cores([late, wrong], LOAD)
-    assert (lag.passed, other) == (True, wrong)
+    (lag, unchanged) = on_shared_cores([late, wrong], LOAD)
+    assert (lag.passed, unchanged) == (True, wrong)
     assert lag.detail == "lags not judged, because server and load share cores: own send lag p50 900.0 us"
     thread = GeneratorThread(cpu_user_s=0.9, cpu_system_s=0.0, spun_s=0.0)
     one_thread = changed(LOAD, "generator.threads", (thread,))

@@ -99,8 +99,8 @@ for _figure in ("p50", "p90", "p99", "p999", "max", "mean"):
 
 def spoilt(change: Change) -> tuple[LoadResult, ServerObservation, Limits]:
     where, _, path = change[0].partition(".")
-    whole = {"load": LOAD, "server": SERVER, "limits": LIMITS}
-    return tuple((whole | {where: changed(whole[where], path, change[1])}).values())  # type: ignore[return-value]
+    arguments = {"load": LOAD, "server": SERVER, "limits": LIMITS}
+    return tuple((arguments | {where: changed(arguments[where], path, change[1])}).values())  # type: ignore[return-value]
 
 
 def judged(what: LoadResult = LOAD, limits: Limits = LIMITS) -> Audit:
@@ -108,11 +108,11 @@ def judged(what: LoadResult = LOAD, limits: Limits = LIMITS) -> Audit:
 
 
 def test_what_can_be_passes_and_says_what_was_nearest() -> None:
-    found = plausible(*WHOLE)
-    assert found.passed, found.detail
-    assert "accounts agree" in found.detail
+    audit = plausible(*WHOLE)
+    assert audit.passed, audit.detail
+    assert "accounts agree" in audit.detail
     assert "nearest to its limit: messages that a closed loop answers, each after the one before, 1000 of 1009." in (
-        found.detail
+        audit.detail
     )
 
 
@@ -123,19 +123,20 @@ def test_every_bound_has_a_figure_that_breaks_it() -> None:
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
 def test_what_cannot_be_is_struck_out_by_its_name(what: str) -> None:
-    found = plausible(*spoilt(IMPOSSIBLE[what]))
-    assert not found.passed
-    assert f"{what}: " in found.detail
-    assert ", at most " in found.detail
+    audit = plausible(*spoilt(IMPOSSIBLE[what]))
+    assert not audit.passed
+    assert f"{what}: " in audit.detail
+    assert ", at most " in audit.detail
 
 
 def test_connections_that_are_made_anew_carry_what_was_sent() -> None:
-    anew = changed(changed(LOAD, "plan.requests_per_connection", 100), "connections.in_window", 5)
-    assert judged(anew).passed, judged(anew).detail
-    few = judged(changed(anew, "plan.requests_per_connection", 99))
+    reconnecting = changed(changed(LOAD, "plan.requests_per_connection", 100), "connections.in_window", 5)
+    assert judged(reconnecting).passed, judged(reconnecting).detail
+    few = judged(changed(reconnecting, "plan.requests_per_connection", 99))
     assert "messages sent, of those that the connections may carry: 1000, at most 990" in few.detail
     assert (
-        "connections of the window, of all: 11, at most 10" in judged(changed(anew, "connections.in_window", 11)).detail
+        "connections of the window, of all: 11, at most 10"
+        in judged(changed(reconnecting, "connections.in_window", 11)).detail
     )
 
 
@@ -171,9 +172,9 @@ def test_what_is_no_number_is_struck_out() -> None:
 
 
 def test_a_histogram_that_cannot_be_read_is_struck_out() -> None:
-    found = judged(changed(LOAD, "latency.service_ns.histogram", "AAAA"))
-    assert not found.passed
-    assert found.detail.startswith("a histogram cannot be read: ")
+    audit = judged(changed(LOAD, "latency.service_ns.histogram", "AAAA"))
+    assert not audit.passed
+    assert audit.detail.startswith("a histogram cannot be read: ")
 
 
 def test_a_window_without_an_answer_is_another_audits() -> None:
@@ -183,9 +184,9 @@ def test_a_window_without_an_answer_is_another_audits() -> None:
 def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> None:
     shared = LIMITS._replace(server_cores=2, generator_cores=2)
     assert judged(limits=shared).passed
-    found = plausible(LOAD, observed(cpu_s=1.95), shared)
-    assert not found.passed
-    assert "CPU of both sides (s): 2.25, at most 2.13" in found.detail
+    audit = plausible(LOAD, observed(cpu_s=1.95), shared)
+    assert not audit.passed
+    assert "CPU of both sides (s): 2.25, at most 2.13" in audit.detail
     assert plausible(LOAD, observed(cpu_s=1.75), shared).passed
 
 
@@ -200,9 +201,9 @@ def over(size: int, rate_hz: int | None, url: str = "tcp://10.77.0.1:7000") -> A
 def test_a_full_link_passes_and_one_that_carries_more_than_all_does_not() -> None:
     """1460 bytes are 1514 in a frame, and 1000 of them a second fill 12.1 Mbit/s."""
     assert over(1460, 12_200_000).passed
-    found = over(1460, 11_000_000)
-    assert not found.passed
-    assert "bits on their way back over the link: 12112000" in found.detail
+    audit = over(1460, 11_000_000)
+    assert not audit.passed
+    assert "bits on their way back over the link: 12112000" in audit.detail
     assert over(1460, None).passed
 
 
@@ -218,10 +219,10 @@ def test_a_broadcast_counts_for_each_that_got_it() -> None:
     crowd = changed(LOAD, "messages.expected", 10_000)
     crowd = changed(changed(crowd, "messages.received", 10_000), "bytes.received", 310_000)
     assert judged(crowd, LIMITS._replace(rate_hz=3_000_000)).passed
-    found = judged(crowd)
-    assert not found.passed
-    assert "back over the link" in found.detail
-    assert "to the server over the link" not in found.detail
+    audit = judged(crowd)
+    assert not audit.passed
+    assert "back over the link" in audit.detail
+    assert "to the server over the link" not in audit.detail
 
 
 def test_messages_may_cross_the_link_outside_the_window() -> None:
@@ -246,7 +247,7 @@ def test_in_rounds_a_message_is_answered_once_a_round() -> None:
 
 def test_the_window_may_hold_a_part_of_a_round_at_either_end() -> None:
     """Two rounds are within it, so each of the ten connections is answered four times at the most."""
-    most, more = (changed(load((each, 0, 0, 0, 0) * 2), "plan.round_s", 0.5) for each in (20, 21))
+    most, more = (changed(load((completed, 0, 0, 0, 0) * 2), "plan.round_s", 0.5) for completed in (20, 21))
     assert judged(most).passed
     assert "each after the one before: 42, at most 40" in judged(more).detail
 

@@ -12,12 +12,12 @@ from tests.support.builders.made_load import load
 
 def in_slices(completed: tuple[int, ...], slowest_s: float) -> LoadResult:
     """Of 50 ms intervals, with this longest response time."""
-    one = load(completed)
-    times = msgspec.structs.replace(one.timeseries, interval_ns=50_000_000, completed=completed)
-    response = msgspec.structs.replace(one.latency.response_ns, max=round(slowest_s * 1e9))
-    latency = msgspec.structs.replace(one.latency, response_ns=response)
-    plan = msgspec.structs.replace(one.plan, duration_s=0.05 * len(completed))
-    return msgspec.structs.replace(one, timeseries=times, plan=plan, latency=latency)
+    result = load(completed)
+    times = msgspec.structs.replace(result.timeseries, interval_ns=50_000_000, completed=completed)
+    response = msgspec.structs.replace(result.latency.response_ns, max=round(slowest_s * 1e9))
+    latency = msgspec.structs.replace(result.latency, response_ns=response)
+    plan = msgspec.structs.replace(result.plan, duration_s=0.05 * len(completed))
+    return msgspec.structs.replace(result, timeseries=times, plan=plan, latency=latency)
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def in_slices(completed: tuple[int, ...], slowest_s: float) -> LoadResult:
 def test_what_goes_on_after_a_slice_counts(
     second_slice: tuple[int, int], slowest_s: float, overrun_s: float, *, passed: bool
 ) -> None:
-    found = stalled(in_slices((50, 50, *second_slice), slowest_s), "loopback", overruns_s=(0.0, overrun_s))
-    assert found.passed == passed, found.detail
+    audit = stalled(in_slices((50, 50, *second_slice), slowest_s), "loopback", overruns_s=(0.0, overrun_s))
+    assert audit.passed == passed, audit.detail

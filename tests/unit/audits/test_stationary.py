@@ -20,8 +20,8 @@ BASE = load()
 def counts(level: Floats, noise: float = 0.03, correlation: float = 0.5, seed: int = 1) -> tuple[int, ...]:
     """Completions around a level (1: what is usual), with noise of a standard deviation."""
     random = np.random.default_rng(seed).normal(size=len(level) + 60)
-    for at in range(1, len(random)):
-        random[at] += correlation * random[at - 1]
+    for index in range(1, len(random)):
+        random[index] += correlation * random[index - 1]
     deviation = noise * math.sqrt(1 - correlation**2) * random[60:]
     return tuple(int(value) for value in np.maximum(PER_SLOT * (level + deviation), 0))
 
@@ -44,24 +44,24 @@ MOVING: dict[str, Callable[[int], Floats]] = {
 @pytest.mark.parametrize("points", [10, 30, 100])
 @pytest.mark.parametrize("shape", MOVING)
 def test_half_of_the_throughput_lost_on_the_way_strikes_out(shape: str, points: int) -> None:
-    found = judged(MOVING[shape](points), noise=0.02)
-    assert not found.passed
-    assert f"{shape} -" in found.detail
-    assert "bound 25%" in found.detail
+    audit = judged(MOVING[shape](points), noise=0.02)
+    assert not audit.passed
+    assert f"{shape} -" in audit.detail
+    assert "bound 25%" in audit.detail
 
 
 def test_a_step_is_told_with_its_size_its_time_and_its_figures() -> None:
-    found = stationary(load((100, 101, 99, 100, 100, 67, 66, 67, 68, 67)))
-    assert not found.passed
-    assert found.detail.startswith("throughput over 10 points of 100 ms: ")
-    assert "step -40% after 0.5 s (t -" in found.detail
+    audit = stationary(load((100, 101, 99, 100, 100, 67, 66, 67, 68, 67)))
+    assert not audit.passed
+    assert audit.detail.startswith("throughput over 10 points of 100 ms: ")
+    assert "step -40% after 0.5 s (t -" in audit.detail
 
 
 def test_going_up_and_coming_back_strikes_out() -> None:
     hump = 0.6 + 0.6 * np.sin(np.linspace(0, math.pi, 100))
-    found = judged(hump)
-    assert not found.passed
-    assert "drift" not in found.detail
+    audit = judged(hump)
+    assert not audit.passed
+    assert "drift" not in audit.detail
 
 
 def test_a_random_walk_strikes_out() -> None:
@@ -78,16 +78,16 @@ def test_a_still_series_passes_however_noisy(points: int, noise: float) -> None:
 
 
 def test_a_certain_but_small_drift_passes() -> None:
-    found = judged(np.linspace(0.9, 1.1, 100), noise=0.01)
-    assert found.passed
-    assert "drift +2" in found.detail, "it is told"
+    audit = judged(np.linspace(0.9, 1.1, 100), noise=0.01)
+    assert audit.passed
+    assert "drift +2" in audit.detail, "it is told"
 
 
 def test_a_large_movement_that_noise_explains_passes() -> None:
     series = (210, 330, 140, 400, 290, 180, 320, 120, 260, 150)
-    found = stationary(load(series))
-    assert found.passed
-    assert "drift -3" in found.detail
+    audit = stationary(load(series))
+    assert audit.passed
+    assert "drift -3" in audit.detail
 
 
 def test_one_bad_moment_is_no_step() -> None:
@@ -97,9 +97,9 @@ def test_one_bad_moment_is_no_step() -> None:
 
 @pytest.mark.parametrize("slots", [2, 3, 5, 7])
 def test_short_windows_are_not_judged(slots: int) -> None:
-    found = stationary(load((100,) * (slots // 2) + (10,) * (slots - slots // 2)))
-    assert found.passed
-    assert found.detail == f"not judged: throughput over {slots} points of 100 ms, and 8 are needed"
+    audit = stationary(load((100,) * (slots // 2) + (10,) * (slots - slots // 2)))
+    assert audit.passed
+    assert audit.detail == f"not judged: throughput over {slots} points of 100 ms, and 8 are needed"
 
 
 def test_the_rest_of_a_slot_at_the_end_is_left_out() -> None:
@@ -109,12 +109,12 @@ def test_the_rest_of_a_slot_at_the_end_is_left_out() -> None:
 
 
 def test_a_window_in_which_nothing_came_is_another_audits() -> None:
-    found = stationary(load((0,) * 10))
-    assert (found.passed, found.detail) == (True, "not judged: throughput over 10 points of 100 ms, which are all 0")
+    audit = stationary(load((0,) * 10))
+    assert (audit.passed, audit.detail) == (True, "not judged: throughput over 10 points of 100 ms, which are all 0")
 
 
 def test_rounds_are_judged_round_by_round() -> None:
-    """A thousand clients that speak once a second are heard at once, and then nobody is."""
+    """A thousand clients that speak once a second are heard at once, and then none is."""
     bursts = load((500, 0, 0, 0, 0, 0, 0, 0, 0, 0) * 10)
     in_rounds = changed(bursts, "plan.round_s", 1.0)
     assert stationary(in_rounds).detail.startswith("throughput over 10 points of 1.00 s: ")
@@ -125,7 +125,7 @@ def test_rounds_are_judged_round_by_round() -> None:
 
 
 def test_a_closed_loop_is_judged_over_whole_responses() -> None:
-    """All that were asked at once are answered at once, every 299 ms."""
+    """All requests of one moment are answered at once, every 299 ms."""
     waves = load((300, 0, 0) * 10, service_ns=299 * MS)
     assert stationary(waves).detail.startswith("not judged: throughput over 5 points of 600 ms")
 
@@ -141,26 +141,26 @@ SLOWING = (*(MS, MS + 9000, MS - 4000, MS + 2000, MS), *(2 * MS, 2 * MS + 3000, 
 
 
 def test_an_open_loop_whose_response_time_doubles_is_struck_out() -> None:
-    found = stationary(paced(SLOWING))
-    assert not found.passed
-    assert "median response time over 10 points of 100 ms: " in found.detail
-    assert "step +67% after 0.5 s" in found.detail
+    audit = stationary(paced(SLOWING))
+    assert not audit.passed
+    assert "median response time over 10 points of 100 ms: " in audit.detail
+    assert "step +67% after 0.5 s" in audit.detail
 
 
 def test_a_response_time_may_move_more_than_throughput() -> None:
-    assert stationary(paced(tuple(MS if at < 5 else 3 * MS // 2 for at in range(10)))).passed
+    assert stationary(paced(tuple(MS if index < 5 else 3 * MS // 2 for index in range(10)))).passed
 
 
 def test_in_a_closed_loop_response_times_are_throughput_and_not_judged_again() -> None:
-    found = stationary(changed(load(), "timeseries.p50_ns", SLOWING))
-    assert found.passed
-    assert "median" not in found.detail
+    audit = stationary(changed(load(), "timeseries.p50_ns", SLOWING))
+    assert audit.passed
+    assert "median" not in audit.detail
 
 
 def test_overload_is_judged_by_its_throughput() -> None:
     """An open loop that is not answered in time: responses take longer and longer, and that is no fault. Of 1,000 it is
     too many where 14 are not answered in time, and not where 13 are."""
-    slowing = paced(tuple(MS * at for at in range(1, 11)))
+    slowing = paced(tuple(MS * index for index in range(1, 11)))
     assert "median" in stationary(changed(slowing, "requests.completed", 987)).detail
     overloaded = changed(slowing, "requests.completed", 986)
     assert stationary(overloaded).passed
@@ -171,6 +171,6 @@ def test_overload_is_judged_by_its_throughput() -> None:
 
 def test_a_moment_without_an_answer_has_no_median() -> None:
     gap = paced((*(MS,) * 5, 0, *(MS,) * 4), completed=(*(100,) * 5, 0, *(100,) * 4))
-    found = stationary(gap)
-    assert found.passed
-    assert "median response time over 9 points" in found.detail
+    audit = stationary(gap)
+    assert audit.passed
+    assert "median response time over 9 points" in audit.detail

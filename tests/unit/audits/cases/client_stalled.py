@@ -9,9 +9,9 @@ STEADY = (100,) * 10
 
 
 def _judged(*completed: tuple[int, ...]) -> Audit:
-    parts = {f"tls://10.0.0.{number}:8787": load(one) for number, one in enumerate(completed, 1)}
-    whole: LoadResult = load([sum(counts) for counts in zip(*completed, strict=True)])
-    return client_stalled(parts, msgspec.structs.replace(whole))
+    parts = {f"tls://10.0.0.{number}:8787": load(counts) for number, counts in enumerate(completed, 1)}
+    total: LoadResult = load([sum(counts) for counts in zip(*completed, strict=True)])
+    return client_stalled(parts, msgspec.structs.replace(total))
 
 
 def struck_out() -> Audit:

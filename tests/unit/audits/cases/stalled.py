@@ -6,9 +6,9 @@ from tests.support.builders.made_load import load
 
 
 def _with(completed: tuple[int, ...]) -> LoadResult:
-    one = load(completed)
-    times = msgspec.structs.replace(one.timeseries, interval_ns=50_000_000, completed=completed)
-    return msgspec.structs.replace(one, timeseries=times, plan=msgspec.structs.replace(one.plan, duration_s=0.6))
+    result = load(completed)
+    times = msgspec.structs.replace(result.timeseries, interval_ns=50_000_000, completed=completed)
+    return msgspec.structs.replace(result, timeseries=times, plan=msgspec.structs.replace(result.plan, duration_s=0.6))
 
 
 def struck_out() -> Audit:

@@ -4,7 +4,7 @@ from tests.support.builders.made_load import machine, named
 
 
 def struck_out() -> Audit:
-    """5% of two cores were somebody else's."""
+    """The hypervisor took 5% of two cores."""
     return named(foreign_load(machine(steal_s=0.1), "strike-out"), "steal")
 
 

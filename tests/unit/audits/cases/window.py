@@ -4,7 +4,7 @@ from tests.unit.audits.cases._journal import SECOND, judged
 
 
 def struck_out() -> Audit:
-    """It was told to end after half of the window."""
+    """It was stopped after half of the window."""
 
     def end(journal: Journal) -> None:
         journal.end = SECOND // 2
