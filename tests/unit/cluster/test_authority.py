@@ -1,4 +1,4 @@
-"""Where a cluster's scheduler is, by a file that somebody may have edited."""
+"""The address of a cluster's scheduler, read from a file that a person may have edited."""
 
 from __future__ import annotations
 

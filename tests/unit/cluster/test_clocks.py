@@ -13,8 +13,8 @@ def test_the_shortest_exchange_says_how_far_the_clocks_are_apart() -> None:
     held_up_there = Exchange(asked_ns=0, there_ns=1_000_900, answered_ns=1000)
     shortest = Exchange(asked_ns=2000, there_ns=1_002_050, answered_ns=2100)
     held_up_back = Exchange(asked_ns=3000, there_ns=1_003_050, answered_ns=4000)
-    found = offset([held_up_there, shortest, held_up_back])
-    assert (found.offset_ns, found.round_trip_ns) == (1_000_000, 100)
+    estimate = offset([held_up_there, shortest, held_up_back])
+    assert (estimate.offset_ns, estimate.round_trip_ns) == (1_000_000, 100)
 
 
 def test_a_clock_that_is_behind_has_a_negative_offset() -> None:
@@ -22,12 +22,12 @@ def test_a_clock_that_is_behind_has_a_negative_offset() -> None:
 
 
 def test_a_clock_is_asked_as_often_as_it_was_wanted() -> None:
-    asked = []
+    questions = []
 
     async def ask() -> int:
-        asked.append(True)
+        questions.append(True)
         return time.monotonic_ns() + 10**12
 
-    found = asyncio.run(measure(ask, PATIENCE_S, 7))
-    assert len(asked) == 7
-    assert abs(found.offset_ns - 10**12) <= found.round_trip_ns
+    estimate = asyncio.run(measure(ask, PATIENCE_S, 7))
+    assert len(questions) == 7
+    assert abs(estimate.offset_ns - 10**12) <= estimate.round_trip_ns

@@ -26,7 +26,7 @@ async def never() -> Any:
 
 
 class Comm:
-    """A connection to somebody who answers."""
+    """A connection to a host that answers."""
 
     role = "client"
 
@@ -50,11 +50,11 @@ class Comm:
 
 def beside(answers: Answers, *hosts: str) -> control.Control:
     """One that is connected to its scheduler and to these hosts."""
-    found = control.Control.__new__(control.Control)
-    found._scheduler = SCHEDULER
-    found._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
-    found._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]
-    return found
+    controller = control.Control.__new__(control.Control)
+    controller._scheduler = SCHEDULER
+    controller._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
+    controller._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]
+    return controller
 
 
 def known(*hosts: str) -> dict[str, object]:
@@ -69,10 +69,10 @@ def test_who_is_stopped_is_told_of(*, scheduler: bool, complaint: str, monkeypat
     async def answers(address: str, _operation: str) -> object:
         return known(ADDRESSES[1]) if address == SCHEDULER and not scheduler else await never()
 
-    found = beside(answers, ADDRESSES[1])
-    monkeypatch.setattr(found, "_ask", partial(found._ask, limit_s=0.01))
+    controller = beside(answers, ADDRESSES[1])
+    monkeypatch.setattr(controller, "_ask", partial(controller._ask, limit_s=0.01))
     with pytest.raises(UserError, match=complaint):
-        found.hosts()
+        controller.hosts()
 
 
 def test_no_link_is_filled_once_a_trial_has_begun() -> None:
@@ -88,7 +88,7 @@ def test_no_link_is_filled_once_a_trial_has_begun() -> None:
         return {"identity": known(*ADDRESSES), "netdyno_rate": 1.5}.get(operation, 7)
 
     hosts = beside(answers, *ADDRESSES).hosts(links=True)
-    rates = [link.bits_per_second for one in hosts for link in one.links.values()]
+    rates = [link.bits_per_second for host in hosts for link in host.links.values()]
     assert [rate is not None for rate in rates] == [True, True, False, False, False, False]
 
 
@@ -111,8 +111,8 @@ DESCRIPTION = msgspec.json.encode(described.describe("client", (0,), "10.0.0.2",
 def test_what_was_not_asked_for_is_an_error_that_says_so(operation: str, answer: object, complaint: str) -> None:
     good: dict[str, object] = {"identity": known(*ADDRESSES), "netdyno_describe": DESCRIPTION}
 
-    async def answers(_address: str, asked: str) -> object:
-        return answer if asked == operation else good.get(asked, 7)
+    async def answers(_address: str, requested: str) -> object:
+        return answer if requested == operation else good.get(requested, 7)
 
     with pytest.raises(UserError, match=complaint):
         beside(answers, *ADDRESSES).hosts(links=True)

@@ -119,7 +119,7 @@ class Heard:
 
 
 def test_a_host_at_work_has_no_link_filled() -> None:
-    """Whoever asks may have looked before that was begun."""
+    """The other host may have looked before the work began."""
     comm = Heard()
 
     async def ask() -> None:
@@ -133,10 +133,10 @@ def test_a_host_at_work_has_no_link_filled() -> None:
 
 
 def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -> None:
-    comm, made = Heard(), asyncio.Event()
+    comm, load_made = Heard(), asyncio.Event()
 
     async def make(*_: object) -> None:
-        made.set()
+        load_made.set()
 
     async def wait() -> None:
         host = Idle(_make_load=make)
@@ -145,11 +145,11 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
             while not comm.said:
                 await asyncio.sleep(0)
             assert host._is_busy()
-            assert not made.is_set()
+            assert not load_made.is_set()
         await loading
 
     asyncio.run(asyncio.wait_for(wait(), PATIENCE_S))
-    assert made.is_set()
+    assert load_made.is_set()
     assert comm.said == [{"beat": True}]
 
 
@@ -164,11 +164,11 @@ class Controller(Heard):
 
 
 async def reply(host: Idle, comm: Controller) -> Reply:
-    """What it is told in the end."""
+    """Return the reply that the controller receives in the end."""
     await Worker.perform(cast(Any, host), comm, b"{}")
     pieces = [word["piece"] for word in comm.said if isinstance(word, dict) and "piece" in word]
-    found: Reply = msgspec.json.decode(b"".join(pieces), type=Reply)
-    return found
+    answer: Reply = msgspec.json.decode(b"".join(pieces), type=Reply)
+    return answer
 
 
 def performing(helped: Callable[..., Awaitable[bytes]]) -> Idle:

@@ -29,10 +29,10 @@ def test_a_trial_is_placed_where_the_run_is(given: Network, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("given", "has"), [(MACHINE, "one"), (BETWEEN._replace(load_hosts=2), "2")])
 def test_a_load_of_more_hosts_than_there_are_is_skipped(given: Network, has: str, tmp_path: Path) -> None:
-    wanted = settings(PLAIN, {"client-hosts": 3})
+    requested = settings(PLAIN, {"client-hosts": 3})
     with (
         pytest.raises(NoNetworkError, match=f"3 client hosts make this load, and this run has {has}$"),
-        network_for(TRANSPORTS["tcp"], wanted, place(given, tmp_path)),
+        network_for(TRANSPORTS["tcp"], requested, place(given, tmp_path)),
     ):
         pytest.fail("placed")
 
@@ -42,20 +42,20 @@ def test_a_load_of_more_hosts_than_there_are_is_skipped(given: Network, has: str
     [("tcp", {"link": "lan"}, "the link lan"), ("multicast", {}, "the private network that multicast needs")],
 )
 def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str], what: str, tmp_path: Path) -> None:
-    wanted = settings(PLAIN, dict(levels))
+    requested = settings(PLAIN, dict(levels))
     with (
         pytest.raises(NoNetworkError, match=f"{what} lies within one machine"),
-        network_for(TRANSPORTS[transport], wanted, place(BETWEEN, tmp_path)),
+        network_for(TRANSPORTS[transport], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
 
 
 def test_cores_of_one_machine_cannot_be_shared_between_several(tmp_path: Path) -> None:
-    wanted = settings(PLAIN, {"placement": "shared"})
+    requested = settings(PLAIN, {"placement": "shared"})
     with (
         pytest.raises(NoNetworkError, match="server and load share cores of one machine, and this run has several"),
-        network_for(TRANSPORTS["tcp"], wanted, place(BETWEEN, tmp_path)),
+        network_for(TRANSPORTS["tcp"], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
-    with network_for(TRANSPORTS["tcp"], wanted, place(MACHINE, tmp_path)) as network:
+    with network_for(TRANSPORTS["tcp"], requested, place(MACHINE, tmp_path)) as network:
         assert network is MACHINE

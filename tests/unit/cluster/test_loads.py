@@ -22,35 +22,35 @@ from tests.support.patience import PATIENCE_S
 HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))
 
 
-def asked(*words: str) -> LoadAsked:
+def request_load(*words: str) -> LoadAsked:
     return LoadAsked(hosts=HOSTS, foreign_load="count", program="netdyno-load", words=words, events=True)
 
 
-def said(parts: Parts, part: int, event: str, **more: float) -> dict[str, float]:
+def hear_event(parts: Parts, part: int, event: str, **more: float) -> dict[str, float]:
     line = parts.hear(part, json.dumps({"event": event, **more}).encode() + b"\n")
-    found: dict[str, float] = json.loads(line) if line else {}
-    return {name: value for name, value in found.items() if name in more}
+    heard: dict[str, float] = json.loads(line) if line else {}
+    return {name: value for name, value in heard.items() if name in more}
 
 
 def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_asked_for() -> None:
-    (only,) = wanted(asked("tcp://10.0.0.2:7000", "-c", "5"))
+    (only,) = wanted(request_load("tcp://10.0.0.2:7000", "-c", "5"))
     assert only.words == ("tcp://10.0.0.2:7000", "-c", "5")
     assert only.cores == (3,)
 
 
 def test_the_first_host_makes_the_load_of_a_client_contestant() -> None:
-    clients = msgspec.structs.replace(asked("tcp://10.0.0.2:7000"), program="asyncio", processes=4)
+    clients = msgspec.structs.replace(request_load("tcp://10.0.0.2:7000"), program="asyncio", processes=4)
     (only,) = wanted(clients)
     assert (only.program, only.processes, only.cores) == ("asyncio", 4, (3,))
 
 
 def test_each_host_makes_its_part_and_awaits_the_common_moment() -> None:
-    each = wanted(asked("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5"))
-    assert [one.words for one in each] == [
+    shares = wanted(request_load("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5"))
+    assert [share.words for share in shares] == [
         ("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5", "--await-go"),
         ("tcp://10.0.0.2:7000", "--share", "2/2", "-c", "5", "--await-go"),
     ]
-    assert [one.cores for one in each] == [(3,), (4,)]
+    assert [share.cores for share in shares] == [(3,), (4,)]
 
 
 def test_one_host_is_passed_on_word_by_word() -> None:
@@ -59,9 +59,9 @@ def test_one_host_is_passed_on_word_by_word() -> None:
 
 def test_all_connections_stand_before_it_is_said() -> None:
     parts = Parts(2)
-    assert said(parts, 1, "connected", established=3) == {}
+    assert hear_event(parts, 1, "connected", established=3) == {}
     assert not parts.all_stand
-    assert said(parts, 0, "connected", established=2) == {"established": 5}
+    assert hear_event(parts, 0, "connected", established=2) == {"established": 5}
     assert parts.all_stand
 
 
@@ -78,27 +78,27 @@ def test_a_window_that_ends_for_one_before_it_begins_for_another_begins_before_i
     start, end = b'{"event":"window_start"}', b'{"event":"window_end"}'
     parts = Parts(3)
     assert [parts.hear(part, line) for part, line in ((0, start), (1, start), (0, end), (1, end))] == [b""] * 4
-    told = [json.loads(line)["event"] for line in parts.hear(2, start).splitlines()]
-    assert told == ["window_start", "window_end"]
+    events = [json.loads(line)["event"] for line in parts.hear(2, start).splitlines()]
+    assert events == ["window_start", "window_end"]
     assert parts.hear(2, end) == b""
 
 
 def test_progress_is_the_sum() -> None:
     parts = Parts(2)
-    assert said(parts, 1, "progress", completed=100, seconds=0.5) == {}
-    assert said(parts, 0, "progress", completed=300, seconds=0.5) == {"completed": 400, "seconds": 0.5}
-    assert said(parts, 0, "progress", completed=600, seconds=1.0) == {"completed": 700, "seconds": 1.0}
+    assert hear_event(parts, 1, "progress", completed=100, seconds=0.5) == {}
+    assert hear_event(parts, 0, "progress", completed=300, seconds=0.5) == {"completed": 400, "seconds": 0.5}
+    assert hear_event(parts, 0, "progress", completed=600, seconds=1.0) == {"completed": 700, "seconds": 1.0}
 
 
 def test_what_was_said_in_a_room_is_known_when_all_have_said_it_or_are_gone() -> None:
     parts = Parts(3)
-    assert said(parts, 0, "sent", messages=7) == said(parts, 1, "sent", messages=5) == {}
+    assert hear_event(parts, 0, "sent", messages=7) == hear_event(parts, 1, "sent", messages=5) == {}
     assert parts.all_sent is None
     parts.end(2)
     assert parts.all_sent == 12
-    other = Parts(1)
-    other.end(0)
-    assert other.all_sent is None, "of what is no chat nobody says it"
+    without_chat = Parts(1)
+    without_chat.end(0)
+    assert without_chat.all_sent is None, "of what is no chat nobody says it"
 
 
 def test_a_clock_that_went_on_differently_adds_to_what_a_start_may_be_off() -> None:
@@ -139,7 +139,7 @@ def test_a_host_that_stops_before_the_common_moment_is_lost(monkeypatch: pytest.
         pass
 
     async def make_one() -> None:
-        load = make(asked("tcp://10.0.0.2:7000", "--share", "1/2"), _StoppedClocks(), tell)
+        load = make(request_load("tcp://10.0.0.2:7000", "--share", "1/2"), _StoppedClocks(), tell)
         await asyncio.wait_for(load, PATIENCE_S)
 
     with pytest.raises(LostError, match=r"the host tls://10\.0\.0\.3:8787, which makes the load, was lost"):

@@ -87,10 +87,10 @@ def test_of_several_hosts_the_first_starts_the_client_contestants_and_the_note_n
 
 def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> None:
     hosts = [msgspec.structs.replace(host("client"), address=f"tls://10.0.0.{number}:8787") for number in (4, 3, 5)]
-    found = _first(_clients([host("server"), *hosts]), 2)
-    assert [one.address for one in found] == ["tls://10.0.0.3:8787", "tls://10.0.0.4:8787"]
-    fewer = msgspec.structs.replace(found[1].description, cores=(5,))
-    assert _cores([found[0], msgspec.structs.replace(found[1], description=fewer)]) == [(1,), (5,)]
+    chosen = _first(_clients([host("server"), *hosts]), 2)
+    assert [client.address for client in chosen] == ["tls://10.0.0.3:8787", "tls://10.0.0.4:8787"]
+    fewer = msgspec.structs.replace(chosen[1].description, cores=(5,))
+    assert _cores([chosen[0], msgspec.structs.replace(chosen[1], description=fewer)]) == [(1,), (5,)]
     with pytest.raises(UserError, match="needs 4 hosts that joined as client, and there are 3"):
         _first(_clients(hosts), 4)
 
@@ -139,7 +139,7 @@ def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str
 
 
 def staged(reply: bytes, folder: Path) -> Stage:
-    """Whose host of servers replies so, whatever it is asked for."""
+    """A stage whose server host gives this reply to every request."""
     control = SimpleNamespace(
         hosts=lambda: (host("server"), host("client")),
         names=lambda: {"tls://server:8787": "server", "tls://client:8787": "client"},

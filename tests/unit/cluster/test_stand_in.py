@@ -42,17 +42,17 @@ class Answered:
 
 def test_a_client_contestant_is_asked_for_by_its_name_with_the_number_of_its_processes(tmp_path: Path) -> None:
     words = ("asyncio", "tcp://10.0.0.2:7000", "-c", "4", "--client-processes", "2", "--linger", "50ms")
-    made = Answered(tmp_path, words, LoadEnded(code=0, said="", result="{}"))
-    assert (made.asked.program, made.asked.processes, made.asked.events) == ("asyncio", 2, False)
-    assert made.asked.words == ("tcp://10.0.0.2:7000", "-c", "4", "--linger", "50ms")
-    assert (made.code, made.said, made.result) == (0, "", "{}")
+    answered = Answered(tmp_path, words, LoadEnded(code=0, said="", result="{}"))
+    assert (answered.asked.program, answered.asked.processes, answered.asked.events) == ("asyncio", 2, False)
+    assert answered.asked.words == ("tcp://10.0.0.2:7000", "-c", "4", "--linger", "50ms")
+    assert (answered.code, answered.said, answered.result) == (0, "", "{}")
 
 
 @pytest.mark.parametrize(("program", "name"), [(GENERATOR, "generator"), ("asyncio", "client asyncio")])
 def test_a_program_that_a_signal_ended_is_named(program: str, name: str, tmp_path: Path) -> None:
-    made = Answered(tmp_path, (program, "tcp://10.0.0.2:7000"), LoadEnded(code=-9, said="words\n", result=None))
-    assert (made.code, made.said) == (1, f"words\nthe {name} was ended by signal 9\n")
-    assert made.asked.processes == 1
+    answered = Answered(tmp_path, (program, "tcp://10.0.0.2:7000"), LoadEnded(code=-9, said="words\n", result=None))
+    assert (answered.code, answered.said) == (1, f"words\nthe {name} was ended by signal 9\n")
+    assert answered.asked.processes == 1
 
 
 def test_it_knows_the_generator_by_the_name_that_the_harness_has_for_it() -> None:
