@@ -1,5 +1,4 @@
-"""`./netdyno aa`: just so many comparisons, and an exit code that says whether a contestant is told from itself too
-often."""
+"""`./netdyno aa`: the number of comparisons, and the exit code when a contestant differs from itself too often."""
 
 from __future__ import annotations
 
@@ -29,19 +28,19 @@ def long_form(comparisons: int, names: str = "abcde") -> Experiment:
 @pytest.mark.parametrize("comparisons", [1, 3, 7, 40, 41, 100])
 @pytest.mark.parametrize("names", ["a", "abcde"])
 def test_the_long_form_has_just_so_many_comparisons(comparisons: int, names: str) -> None:
-    one = long_form(comparisons, names)
-    chosen = twice(one, servers(names))
+    experiment = long_form(comparisons, names)
+    chosen = twice(experiment, servers(names))
     assert len(chosen) == comparisons
-    assert sum(len(scenario.contestants) for scenario in one.scenarios) == comparisons
-    assert all(len(list(combinations(scenario))) == 1 for scenario in one.scenarios)
-    assert len({scenario.name for scenario in one.scenarios}) == len(one.scenarios)
-    assert sum(cell.twin for cell in plan(one, chosen)) == comparisons * one.blocks
+    assert sum(len(scenario.contestants) for scenario in experiment.scenarios) == comparisons
+    assert all(len(list(combinations(scenario))) == 1 for scenario in experiment.scenarios)
+    assert len({scenario.name for scenario in experiment.scenarios}) == len(experiment.scenarios)
+    assert sum(cell.twin for cell in plan(experiment, chosen)) == comparisons * experiment.blocks
 
 
 def test_who_cannot_have_a_load_takes_no_comparison_of_it() -> None:
-    some = servers("abcd") | {"e": contestant("e", workloads=("chat",))}
-    one = aa.spread(asked(0.5), 8, some, {})
-    assert [scenario.contestants for scenario in one.scenarios] == [("a", "b", "c", "d")] * 2
+    mixed = servers("abcd") | {"e": contestant("e", workloads=("chat",))}
+    experiment = aa.spread(asked(0.5), 8, mixed, {})
+    assert [scenario.contestants for scenario in experiment.scenarios] == [("a", "b", "c", "d")] * 2
     with pytest.raises(UserError, match="none of these contestants can be measured"):
         aa.spread(asked(0.5), 8, servers(workloads=("chat",)), {})
 
@@ -54,12 +53,12 @@ def test_a_workload_that_the_experiment_has_not_is_a_slip_of_the_pen() -> None:
 
 
 def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> None:
-    one = experiments.load(ROOT / "experiments" / "aa.toml")
+    experiment = experiments.load(ROOT / "experiments" / "aa.toml")
     speaks = ("rpc", "echo", "lines", "http")
-    everybody = {name: contestant(name, workloads=speaks) for name in one.scenarios[0].contestants}
-    assert len(twice(one, everybody)) == 45
-    assert one.blocks >= FEWEST_BLOCKS
-    assert estimate_seconds(one, everybody) <= 9 * 60
+    contestants = {name: contestant(name, workloads=speaks) for name in experiment.scenarios[0].contestants}
+    assert len(twice(experiment, contestants)) == 45
+    assert experiment.blocks >= FEWEST_BLOCKS
+    assert estimate_seconds(experiment, contestants) <= 9 * 60
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def by_name(planned: list[Stage]) -> dict[str, tuple[str, ...]]:
 
 
 def test_every_kind_of_check_is_there() -> None:
-    found = by_name(stages(Path("/b"), []))
-    assert found["C++ tests"][:3] == ("ctest", "--test-dir", "/b")
-    assert found.keys() >= LINT
+    commands = by_name(stages(Path("/b"), []))
+    assert commands["C++ tests"][:3] == ("ctest", "--test-dir", "/b")
+    assert commands.keys() >= LINT
 
 
 def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() -> None:
@@ -61,8 +61,8 @@ def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() 
 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
     known = {"build", ".venv", ".netdyno"}
-    every = (path.relative_to(ROOT) for suffix in ("cpp", "hpp") for path in ROOT.rglob(f"*.{suffix}"))
-    assert {str(path) for path in every if path.parts[0] not in known} == set(cpp_sources())
+    paths = (path.relative_to(ROOT) for suffix in ("cpp", "hpp") for path in ROOT.rglob(f"*.{suffix}"))
+    assert {str(path) for path in paths if path.parts[0] not in known} == set(cpp_sources())
 
 
 def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,9 +124,9 @@ def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
 ) -> None:
     unsteady = Step("tests", ("pytest",), (alone,))
     assert report(second_try([(unsteady, PYTEST_FAILED), (Step("lint", ("ruff",)), 0)])) == ends_with
-    said = capsys.readouterr().out
-    assert "== tests: those that failed, again and alone: " in said
-    assert ("passed  tests; some failed at first, and passed alone" in said) == (ends_with == 0)
+    printed = capsys.readouterr().out
+    assert "== tests: those that failed, again and alone: " in printed
+    assert ("passed  tests; some failed at first, and passed alone" in printed) == (ends_with == 0)
 
 
 @pytest.mark.parametrize("code", [0, PYTEST_FAILED + 1, NOTHING_SELECTED])
@@ -145,7 +145,7 @@ def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tm
     (tmp_path / "test_it.py").write_text(TWO_TESTS)
     steps = (stage[0] for stage in stages(Path("/b"), []))
     (step,) = (step for step in steps if ("--machine", machine) in itertools.pairwise(step.alone))
-    first, second = ([word for word in one if word not in ("tests", "--machine", machine)] for one in step[1:])
+    first, second = ([word for word in command if word not in ("tests", "--machine", machine)] for command in step[1:])
     if "--numprocesses" in first:
         first[first.index("--numprocesses") + 1] = "1"
     assert subprocess.run(first, cwd=tmp_path, check=False).returncode == PYTEST_FAILED
@@ -162,17 +162,17 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
         tells = Step("tells", ("sh", "-c", f"echo two >{pipe}; echo four >&2"))
         results = run_stage((waits, tells))
     assert results == [(waits, 3), (tells, 0)]
-    told = capfd.readouterr().out
-    words = re.findall("^one$|^two$|^three$|^four$|^== (?:waits|tells)", told, re.MULTILINE)
+    printed = capfd.readouterr().out
+    words = re.findall("^one$|^two$|^three$|^four$|^== (?:waits|tells)", printed, re.MULTILINE)
     assert words == ["== waits", "one", "two", "three", "== tells", "four"]
 
 
 def test_what_runs_beside_the_first_step_gives_way_to_it(capfd: pytest.CaptureFixture[str]) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    told = Step("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
-    assert run_stage((Step("first", ("nice",)), told))[1] == (told, 0)
-    assert f"\n{own}\n" in (said := capfd.readouterr().out)
-    assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in said
+    niced = Step("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
+    assert run_stage((Step("first", ("nice",)), niced))[1] == (niced, 0)
+    assert f"\n{own}\n" in (printed := capfd.readouterr().out)
+    assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in printed
 
 
 def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless_all_are() -> None:

@@ -18,17 +18,17 @@ KIND = Option(word("wait", "cpu"), "How.", "server", "service-kind", "service-ki
 
 
 def ask(*words: str) -> Asked:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     app = typer.Typer(add_completion=False)
 
     @app.command()
     @takes(WARMUP, THREADS, SERVICE, KIND)
     def command(*, asked: Asked) -> int:
-        found.update(asked)
+        options.update(asked)
         return 0
 
     assert app(args=list(words), standalone_mode=False) == 0
-    return found
+    return options
 
 
 def test_what_is_not_given_is_the_default_or_left_out() -> None:
