@@ -151,10 +151,10 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
     write(tmp_path / "clients/c/main.py", "from netdyno.protocol import wire\n")
     write(tmp_path / "python/netdyno/protocol/wire.py", PYTHON)
     write(tmp_path / "loadgen/plan.cpp", CPP)
-    alone = [(one.kind, one.name) for one in describe([contestant("a")], [], tmp_path)]
+    alone = [(part.kind, part.name) for part in describe([contestant("a")], [], tmp_path)]
     assert alone == [("server", "a"), ("shared", "lib/net"), ("shared", "servers/_shared/epoll")]
     all_of_it = describe([contestant("a"), contestant("missing")], [contestant("c")], tmp_path)
-    assert [(one.kind, one.name) for one in all_of_it] == [
+    assert [(part.kind, part.name) for part in all_of_it] == [
         ("server", "a"),
         ("server", "missing"),
         ("client", "c"),
@@ -176,11 +176,11 @@ def test_a_contestant_that_includes_another_is_as_large_as_that(tmp_path: Path) 
     write(tmp_path / "servers/_shared/x/y.hpp", CPP)
     write(tmp_path / "servers/a/main.cpp", '#include "own.hpp"\n#include "servers/b/main.cpp"\n')
     write(tmp_path / "servers/a/own.hpp", CPP)
-    a, b, _ = describe([contestant("a"), contestant("b")], [], tmp_path)
-    assert a.code is not None
-    assert b.code is not None
-    assert (b.code.files, b.code.lines) == (2, 2 * 13 + 2)
-    assert (a.code.files, a.code.lines) == (4, 3 * 13 + 2 + 2)
+    sharing, alone, _ = describe([contestant("a"), contestant("b")], [], tmp_path)
+    assert sharing.code is not None
+    assert alone.code is not None
+    assert (alone.code.files, alone.code.lines) == (2, 2 * 13 + 2)
+    assert (sharing.code.files, sharing.code.lines) == (4, 3 * 13 + 2 + 2)
 
 
 def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> None:
@@ -196,19 +196,19 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
 
 def test_a_file_that_has_changed_is_read_once_more(tmp_path: Path) -> None:
     """What was read of a file is kept for the runs of one process that come after."""
-    one = write(tmp_path / "python/netdyno/one.py", PYTHON)
-    other = write(tmp_path / "python/netdyno/other.py", PYTHON)
+    first = write(tmp_path / "python/netdyno/one.py", PYTHON)
+    second = write(tmp_path / "python/netdyno/other.py", PYTHON)
     main = write(tmp_path / "servers/a/main.py", "from netdyno import one\n")
     loop = write(tmp_path / "servers/b/main.cpp", f'#include "lib/net/epoll/a.hpp"\n{CPP}')
     write(tmp_path / "servers/c/main.cpp", CPP)
     for room in ("epoll", "uring"):
         write(tmp_path / f"lib/net/{room}/a.hpp", CPP)
-    assert imported([main], tmp_path) == [one]
+    assert imported([main], tmp_path) == [first]
     assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/epoll",)
     for path, text in ((main, "from netdyno import other\n"), (loop, f'#include "lib/net/uring/a.hpp"\n{CPP}\n')):
         path.write_text(text)
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))  # a clock's tick may be longer than this test
-    assert imported([main], tmp_path) == [other]
+    assert imported([main], tmp_path) == [second]
     assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/uring",)
 
 
@@ -286,9 +286,9 @@ def test_the_family_of_a_program_in_rust_or_go_is_what_its_own_file_names(tmp_pa
         "c": (),
     }
     everyone = describe([contestant(name) for name in "abc"], [], tmp_path)
-    sizes = [with_family(one, everyone) for one in everyone[:3]]
+    sizes = [with_family(about, everyone) for about in everyone[:3]]
     assert [size.files for size in sizes if size is not None] == [3, 2, 1]
-    assert [one.language for one in everyone] == ["Rust", "Go", "Rust", "", "", ""]
+    assert [about.language for about in everyone] == ["Rust", "Go", "Rust", "", "", ""]
 
 
 def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
     write(root / "servers/_shared/asyncio/protocols.py", "from netdyno_server import session\n")
     write(root / "python/netdyno_server/session.py", PYTHON)
     assert families(root / "servers", root)["py"] == ("servers/_shared/asyncio",)
-    about = {one.name: one for one in describe([contestant("py")], [], root)}
+    about = {part.name: part for part in describe([contestant("py")], [], root)}
     shared = about["python/, as far as contestants import it"]
     assert shared.code is not None
     assert shared.code.files == 1  # through what the family imports, and without it
@@ -306,14 +306,14 @@ def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
 def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
     root = tree(tmp_path, a="servers/_shared/datagram/client.hpp", b="lib/net/socket.hpp")
     everyone = describe([contestant("a"), contestant("b")], [], root)
-    a, b = everyone[:2]
-    assert (a.family, b.family) == (("servers/_shared/datagram", "servers/_shared/epoll"), ())
-    assert [part.name for part in parts(a, everyone)] == ["a", "servers/_shared/datagram", "servers/_shared/epoll"]
+    server, server_alone = everyone[:2]
+    assert (server.family, server_alone.family) == (("servers/_shared/datagram", "servers/_shared/epoll"), ())
+    assert [part.name for part in parts(server, everyone)] == ["a", "servers/_shared/datagram", "servers/_shared/epoll"]
     # main.cpp, client.hpp, loop.hpp with an include more than loop.cpp
-    assert with_family(a, everyone) == CodeSize(
+    assert with_family(server, everyone) == CodeSize(
         files=4, lines=3 * (13 + 1) + 13, functions=8, complexity=20, complexity_max=4
     )
-    assert with_family(b, everyone) == b.code
+    assert with_family(server_alone, everyone) == server_alone.code
 
 
 def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path
 def test_the_families_of_the_tree_are_found() -> None:
     servers, clients = discover(), discover(kind="client")
     everyone = describe(servers, clients)
-    server = {one.name: one for one in everyone if one.kind == "server"}
+    server = {about.name: about for about in everyone if about.kind == "server"}
     assert server["qt-thread-pool"].family == server["qt-thread-per-client"].family == ("servers/_shared/qt",)
     epoll = ("lib/net/epoll", "servers/_shared/epoll")
     assert server["epoll-coroutines"].family == server["epoll-reactor"].family == epoll
@@ -345,9 +345,9 @@ def test_the_families_of_the_tree_are_found() -> None:
     for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code
-    assert {one.family for one in everyone if one.kind != "server"} == {()}
+    assert {about.family for about in everyone if about.kind != "server"} == {()}
     _expect_sum(server["qt-thread-pool"], everyone, "servers/qt-thread-pool", "servers/_shared/qt")
 
 
-def _expect_sum(one: About, everyone: tuple[About, ...], *folders: str) -> None:
-    assert with_family(one, everyone) == measure(path for folder in folders for path in sources(ROOT / folder))
+def _expect_sum(about: About, everyone: tuple[About, ...], *folders: str) -> None:
+    assert with_family(about, everyone) == measure(path for folder in folders for path in sources(ROOT / folder))

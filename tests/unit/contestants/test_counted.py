@@ -22,7 +22,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "main.py"
     path.write_text(SOURCE)
     counted._recall.cache_clear()
-    assert [(one.lines, one.complexities) for one in count([path])] == [(2, (2,))]
+    assert [(file.lines, file.complexities) for file in count([path])] == [(2, (2,))]
     begin_anew()
     yield path
     counted._recall.cache_clear()
@@ -85,15 +85,15 @@ def test_where_nothing_can_be_remembered_it_is_counted_all_the_same(
 
 
 def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) -> None:
-    other = source.with_name("other.py")
-    other.write_text(SOURCE)
+    renamed = source.with_name("other.py")
+    renamed.write_text(SOURCE)
     source.unlink()
     with pytest.raises(CodeError, match=r"main\.py cannot be counted"):
         count([source])
-    count([other])
+    count([renamed])
     begin_anew()
-    assert set(counted._recall().files) == {str(other)}
-    assert isinstance(counted._recall().files[str(other)], Counted)
+    assert set(counted._recall().files) == {str(renamed)}
+    assert isinstance(counted._recall().files[str(renamed)], Counted)
 
 
 def test_what_a_run_counts_is_remembered(source: Path) -> None:

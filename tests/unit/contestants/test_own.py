@@ -33,13 +33,13 @@ def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Cont
 
 
 def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
-    found = named([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], ["new"])
+    contestants = named([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], ["new"])
     program = sys.executable.rpartition("/")[2]
-    assert [one.name for one in found] == ["old", program, "a-server"]
+    assert [contestant.name for contestant in contestants] == ["old", program, "a-server"]
     again = named([SERVER, SERVER], [], [])
-    assert [one.name for one in again] == [program, f"{program}-2"]
-    assert found[1].available
-    assert "/no such/a server" in found[2].why_not
+    assert [contestant.name for contestant in again] == [program, f"{program}-2"]
+    assert contestants[1].available
+    assert "/no such/a server" in contestants[2].why_not
 
 
 @pytest.mark.parametrize(
@@ -55,23 +55,25 @@ def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_one_clear_line(commands: list[str], names: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=r"^[^\n]+$") as found:
+    with pytest.raises(UserError, match=r"^[^\n]+$") as error:
         named(commands, names, ["epoll"])
-    assert message in str(found.value)
+    assert message in str(error.value)
 
 
 def test_it_gets_a_port_and_no_option() -> None:
     scenario = Scenario(name="web", workload="http", server={"backlog": 7}, where_possible={"threads": "cores"})
     assert added_options(mine(), settings(scenario, {}), cores=2) == {}
     command = server_command(mine(), settings(scenario, {}), cores=2)
-    asked = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
-    assert asked.address == "127.0.0.1"
-    assert stand_in.filled(asked.command, asked.address, 81) == [sys.executable, "-m", "mine", "--port", "81"]
+    arguments = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
+    assert arguments.address == "127.0.0.1"
+    assert stand_in.filled(arguments.command, arguments.address, 81) == [sys.executable, "-m", "mine", "--port", "81"]
 
 
 def test_a_listen_of_its_own_stays_its_own() -> None:
-    asked = stand_in.parse(["mine", "--listen", "{address}:{port}", "--listen", "tcp://10.77.0.1:0", "--workload", "x"])
-    assert stand_in.filled(asked.command, asked.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
+    arguments = stand_in.parse(
+        ["mine", "--listen", "{address}:{port}", "--listen", "tcp://10.77.0.1:0", "--workload", "x"]
+    )
+    assert stand_in.filled(arguments.command, arguments.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
 
 
 def test_levels_of_a_server_option_are_skipped() -> None:
@@ -95,10 +97,10 @@ def test_a_stored_run_knows_how_to_start_it_again() -> None:
     ],
 )
 def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: str) -> None:
-    (found,) = own.named([own.at(address, "echo", may_be_loaded=False)], [], [])
-    assert found.own == Own(command="", workload="echo", address=numeric)
-    assert found.name == name
-    assert not any("not on the loopback" in one for one in found.manifest.caveats)
+    (contestant,) = own.named([own.at(address, "echo", may_be_loaded=False)], [], [])
+    assert contestant.own == Own(command="", workload="echo", address=numeric)
+    assert contestant.name == name
+    assert not any("not on the loopback" in caveat for caveat in contestant.manifest.caveats)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9000", "tcp://127.0.0.1", "tcp://:9000", "tcp://127.0.0.1:99999", ""])

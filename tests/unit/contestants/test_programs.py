@@ -12,10 +12,10 @@ from netdyno.contestants.contestants import expand
 NODE = programs.PROGRAMS["node-0.10"]
 
 
-def program(path: Path, said: str) -> Path:
+def program(path: Path, output: str) -> Path:
     """A program that says this to whatever it is asked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{said}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
     return path
 
@@ -26,8 +26,8 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
-    for one in programs.PROGRAMS.values():
-        monkeypatch.delenv(one.variable, raising=False)
+    for required in programs.PROGRAMS.values():
+        monkeypatch.delenv(required.variable, raising=False)
     return folder
 
 
@@ -40,9 +40,9 @@ def test_what_is_nowhere_is_said_with_the_way_to_get_it() -> None:
 
 
 def test_what_is_on_the_path_is_found(nothing_there: Path) -> None:
-    found = program(nothing_there / "node-0.10", "v0.10.48")
+    node = program(nothing_there / "node-0.10", "v0.10.48")
     assert programs.why_not(("node-0.10",)) == ""
-    assert expand(("{node-0.10}",), Path("/x"), Path("/b")) == (str(found),)
+    assert expand(("{node-0.10}",), Path("/x"), Path("/b")) == (str(node),)
 
 
 def test_the_variable_goes_before_the_path(
