@@ -22,12 +22,16 @@ def test_every_block_holds_each_twin_once_beside_its_first() -> None:
     chosen = twice(asked(), servers())
     cells = plan(asked(), chosen)
     for block in range(1, 9):
-        twins = [Kind(c.scenario, c.contestant, c.levels) for c in cells if c.block == block and c.twin]
-        firsts = [Kind(c.scenario, c.contestant, c.levels) for c in cells if c.block == block and not c.twin]
+        twins = [
+            Kind(cell.scenario, cell.contestant, cell.levels) for cell in cells if cell.block == block and cell.twin
+        ]
+        firsts = [
+            Kind(cell.scenario, cell.contestant, cell.levels) for cell in cells if cell.block == block and not cell.twin
+        ]
         assert sorted(map(str, twins)) == sorted(map(str, chosen))
-        assert all(firsts.count(one) == 1 for one in chosen)
+        assert all(firsts.count(kind) == 1 for kind in chosen)
         assert len(firsts) == 40
-        positions = [c.position for c in cells if c.block == block]
+        positions = [cell.position for cell in cells if cell.block == block]
         assert positions == list(range(42))
 
 
@@ -51,7 +55,7 @@ def test_without_a_share_the_plan_is_what_it_was() -> None:
 @pytest.mark.parametrize(("share", "count"), [(0.02, 0), (0.05, 2), (0.2, 10), (0.5, 40)])
 def test_twins_take_their_share_of_the_time_and_no_more(share: float, count: int) -> None:
     assert len(twice(asked(share), servers())) == count
-    once, whole = (estimate_seconds(asked(of), servers()) for of in (0, share))
+    once, whole = (estimate_seconds(asked(aa_share), servers()) for aa_share in (0, share))
     assert (whole - once) / whole <= share + 1e-9
     assert math.isclose(whole - once, once * count / 40)
 
@@ -80,19 +84,21 @@ def test_of_a_capacity_all_rates_are_run_twice_or_none() -> None:
     scenario = Scenario(
         name="s", workload="echo", arrivals="poisson", metric="capacity", slo="p99<5ms", factors=factors
     )
-    one = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("ab"), blocks=8)
+    experiment = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("ab"), blocks=8)
     for share, units in ((0.19, 0), (0.21, 1), (0.35, 2), (0.5, 4)):  # of four, a fifth of the time for the first
-        chosen = twice(replace(one, aa_share=share), servers("ab"))
-        wanted = Counter((kind.contestant, kind.levels["connections"]) for kind in chosen)
-        assert len(wanted) == units
-        assert set(wanted.values()) <= {len(rates)}
+        chosen = twice(replace(experiment, aa_share=share), servers("ab"))
+        units_of_kinds = Counter((kind.contestant, kind.levels["connections"]) for kind in chosen)
+        assert len(units_of_kinds) == units
+        assert set(units_of_kinds.values()) <= {len(rates)}
         assert len({str(kind) for kind in chosen}) == len(chosen)
 
 
 def test_a_scenario_of_fewer_blocks_has_its_twins_in_those() -> None:
-    few, many = (Scenario(name=name, workload="echo", contestants=("a",), blocks=n) for name, n in (("f", 6), ("m", 9)))
-    both = Experiment(name="e", question="?", scenarios=(few, many), aa_share=0.5)
-    twins = Counter(cell.scenario for cell in plan(both, twice(both, servers("a"))) if cell.twin)
+    few, many = (
+        Scenario(name=name, workload="echo", contestants=("a",), blocks=blocks) for name, blocks in (("f", 6), ("m", 9))
+    )
+    experiment = Experiment(name="e", question="?", scenarios=(few, many), aa_share=0.5)
+    twins = Counter(cell.scenario for cell in plan(experiment, twice(experiment, servers("a"))) if cell.twin)
     assert twins == {"f": 6, "m": 9}
 
 

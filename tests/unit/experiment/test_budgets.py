@@ -73,34 +73,34 @@ below = "1s"
 GOOD = TOML.format(claim="X1")
 
 
-def at(budget: Budget, text: str = GOOD) -> Experiment:
+def parse_at(budget: Budget, text: str = GOOD) -> Experiment:
     return experiment.parse(text, "sized", "sized.toml", budget)
 
 
 def test_normal_is_what_the_file_says() -> None:
-    found = at("normal")
-    echo, chat = found.scenarios
-    assert (found.budget, found.blocks, echo.blocks, chat.blocks) == ("normal", 4, 4, 2)
+    normal = parse_at("normal")
+    echo, chat = normal.scenarios
+    assert (normal.budget, normal.blocks, echo.blocks, chat.blocks) == ("normal", 4, 4, 2)
     assert (echo.warmup_s, echo.duration_s, chat.duration_s) == (0.1, 1.0, 3.0)
     assert (echo.contestants, chat.contestants) == (("a", "b"), ("b",))
     assert echo.factors == {"connections": (10, 100), "both.nodelay": ("on", "off")}
 
 
 def test_a_size_changes_amounts_levels_and_contestants_and_nothing_else() -> None:
-    echo, chat = at("smoke").scenarios
+    echo, chat = parse_at("smoke").scenarios
     assert (echo.blocks, chat.blocks) == (1, 2)  # what a scenario says for itself counts
     assert (echo.warmup_s, echo.duration_s, chat.warmup_s) == (0.05, 1.0, 0.1)
-    assert (echo.contestants, at("full").scenarios[0].contestants) == (("b",), ("a", "b"))
-    assert (echo.warmup_per_connection_s, at("full").scenarios[0].warmup_per_connection_s) == (0.002, 0)
+    assert (echo.contestants, parse_at("full").scenarios[0].contestants) == (("b",), ("a", "b"))
+    assert (echo.warmup_per_connection_s, parse_at("full").scenarios[0].warmup_per_connection_s) == (0.002, 0)
     assert echo.factors == {"connections": (10,), "both.nodelay": ("on", "off")}
-    echo, chat = at("full").scenarios
+    echo, chat = parse_at("full").scenarios
     assert (echo.duration_s, chat.duration_s, chat.blocks) == (10.0, 3.0, 3)
     assert echo.factors == {"connections": (10, 100, 1000), "both.nodelay": ("on",)}
 
 
 def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
     for budget in get_args(Budget):
-        (test,) = at(cast(Budget, budget)).claims[0].tests
+        (test,) = parse_at(cast(Budget, budget)).claims[0].tests
         assert isinstance(test, Ratio)
         assert test.a.at == {"connections": (1000,)}
 
@@ -128,7 +128,7 @@ def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
 def test_a_mistake_in_a_size_that_is_not_asked_for_is_one_clear_line(line: str, instead: str, message: str) -> None:
     assert line in GOOD
     with pytest.raises(UserError) as error:
-        at("normal", GOOD.replace(line, instead))
+        parse_at("normal", GOOD.replace(line, instead))
     assert message in str(error.value)
     assert str(error.value).startswith("sized.toml: ")
 
@@ -136,7 +136,7 @@ def test_a_mistake_in_a_size_that_is_not_asked_for_is_one_clear_line(line: str, 
 def test_a_size_that_a_file_has_not_is_one_clear_line() -> None:
     text = GOOD[: GOOD.index("[budget.smoke]")]
     with pytest.raises(UserError, match=r"sized\.toml: the size 'full' is not in it; it has 'normal'"):
-        at("full", text)
+        parse_at("full", text)
 
 
 @pytest.fixture
@@ -148,11 +148,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_experiments_are_run_as_one(folder: Path) -> None:
-    found = experiment.load(folder / "both.toml")
-    assert (found.name, found.question, found.seed) == ("both", "All of it?", 3)
-    assert [one.name for one in found.scenarios] == ["one: echo", "one: chat", "two: echo", "two: chat"]
-    assert [claim.id for claim in found.claims] == ["X1", "X1 too", "Y1", "Y1 too"]
-    assert len(plan(found)) == 2 * len(plan(at("normal")))
+    both = experiment.load(folder / "both.toml")
+    assert (both.name, both.question, both.seed) == ("both", "All of it?", 3)
+    assert [scenario.name for scenario in both.scenarios] == ["one: echo", "one: chat", "two: echo", "two: chat"]
+    assert [claim.id for claim in both.claims] == ["X1", "X1 too", "Y1", "Y1 too"]
+    assert len(plan(both)) == 2 * len(plan(parse_at("normal")))
 
 
 def test_their_claims_are_about_their_own_scenarios(folder: Path) -> None:
@@ -166,7 +166,7 @@ def test_their_claims_are_about_their_own_scenarios(folder: Path) -> None:
 def test_each_is_run_at_the_size_that_is_asked_for(folder: Path) -> None:
     smoke = experiment.load(folder / "both.toml", "smoke")
     assert smoke.budget == "smoke"
-    assert [one.blocks for one in smoke.scenarios] == [1, 2, 1, 2]
+    assert [scenario.blocks for scenario in smoke.scenarios] == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(

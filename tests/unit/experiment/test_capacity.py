@@ -54,10 +54,10 @@ def test_what_is_missing_or_wrong_is_one_line(old: str, new: str, complaint: str
 
 
 def test_the_experiment_of_the_repository_has_rates_of_equal_ratios() -> None:
-    """A step of the grid is how finely a capacity is told; equal ratios make it the same for all."""
+    """The step of the grid is the resolution of a capacity; equal ratios make it the same for all."""
     for size in experiment.sizes(ROOT / "experiments" / "capacity.toml"):
-        found = experiment.load(ROOT / "experiments" / "capacity.toml", size)
-        for scenario in found.scenarios:
+        loaded = experiment.load(ROOT / "experiments" / "capacity.toml", size)
+        for scenario in loaded.scenarios:
             assert scenario.metric == "capacity"
             rates = [float(rate) for rate in scenario.factors["rate"]]
             ratios = [high / low for low, high in itertools.pairwise(rates)]

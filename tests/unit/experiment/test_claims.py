@@ -119,8 +119,8 @@ def test_a_claim_is_parsed_into_frozen_words() -> None:
 
 
 def test_a_test_may_only_refute_and_not_all_of_a_claim() -> None:
-    first, *others = read(GOOD.replace("above = 90", "above = 90\nonly-refutes = true")).claims[0].tests
-    assert (first.only_refutes, {one.only_refutes for one in others}) == (True, {False})
+    first, *further = read(GOOD.replace("above = 90", "above = 90\nonly-refutes = true")).claims[0].tests
+    assert (first.only_refutes, {test.only_refutes for test in further}) == (True, {False})
     single = GOOD[: GOOD.index("[[claim.test]]")] + (
         '[claim.test]\nkind = "bound"\nmetric = "p99"\ncells = { scenario = "rpc" }\nbelow = "40ms"\n'
         "only-refutes = true\n"
@@ -134,12 +134,12 @@ def test_an_experiment_without_claims_makes_none() -> None:
 
 
 def test_within_two_bounds_is_both_of_them() -> None:
-    first, second, *others = read(GOOD.replace("above = 90", "within = [80, 100]")).claims[0].tests
+    first, second, *further = read(GOOD.replace("above = 90", "within = [80, 100]")).claims[0].tests
     assert isinstance(first, Ratio)
     assert isinstance(second, Ratio)
     assert ((first.side, first.threshold), (second.side, second.threshold)) == (("above", 80), ("below", 100))
     assert (first.a, first.b, first.every) == (second.a, second.b, second.every)
-    assert len(others) == len(read(GOOD).claims[0].tests) - 1
+    assert len(further) == len(read(GOOD).claims[0].tests) - 1
 
 
 def test_what_a_side_is_divided_by_is_its_own_cells_but_for_what_over_says() -> None:
@@ -155,13 +155,13 @@ def test_what_a_side_is_divided_by_is_its_own_cells_but_for_what_over_says() -> 
 
 def test_needs_may_be_those_of_one_test_and_of_one_verdict() -> None:
     keys = 'every = true\nneeds = ["folly"]\nneeds-to-confirm = ["cores >= 4"]\nneeds-to-refute = ["second host"]'
-    first, *others = read(GOOD.replace("every = true", keys)).claims[0].tests
+    first, *further = read(GOOD.replace("every = true", keys)).claims[0].tests
     assert (first.needs, first.needs_to_confirm, first.needs_to_refute) == (
         ("folly",),
         ("cores >= 4",),
         ("second host",),
     )
-    assert all(not (one.needs or one.needs_to_confirm or one.needs_to_refute) for one in others)
+    assert all(not (test.needs or test.needs_to_confirm or test.needs_to_refute) for test in further)
     claim = read(GOOD.replace("needs = [", "needs-to-refute = [")).claims[0]
     assert (claim.needs, claim.needs_to_refute) == ((), ("folly", "cores >= 4", "second host"))
 
@@ -307,34 +307,38 @@ def test_cells_name_a_thread_for_each_core_as_the_factor_does() -> None:
 
 
 def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
-    kinds = {one.__struct_config__.tag for one in (Ratio, Order, Trend, Flat, Bound)}
+    kinds = {kind.__struct_config__.tag for kind in (Ratio, Order, Trend, Flat, Bound)}
     assert set(claims.TEST_KEYS) == kinds
     claimed = [metrics.METRICS[name] for name in metrics.CLAIMED]
-    assert all((one.amount is None) != (one.of_code is None) for one in claimed)
+    assert all((metric.amount is None) != (metric.of_code is None) for metric in claimed)
     assert all(metrics.METRICS[name].amount is not None for name in (*metrics.WHYS.values(), *metrics.COUNTERS))
 
 
 @pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
 def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(name: str) -> None:
-    found = experiment.load(ROOT / "experiments" / f"{name}.toml")
+    loaded = experiment.load(ROOT / "experiments" / f"{name}.toml")
     servers, clients = (discover(kind=kind) for kind in ("server", "client"))
-    libraries = {need for one in (*servers, *clients) for need in one.manifest.needs}
-    for claim in found.claims:
-        told = [*claim.tests, claim]
-        everywhere = {need for one in told for need in (*one.needs, *one.needs_to_confirm, *one.needs_to_refute)}
+    libraries = {need for contestant in (*servers, *clients) for need in contestant.manifest.needs}
+    for claim in loaded.claims:
+        with_needs = [*claim.tests, claim]
+        everywhere = {
+            need for part in with_needs for need in (*part.needs, *part.needs_to_confirm, *part.needs_to_refute)
+        }
         needs = {need for need in everywhere if claims.LIBRARY.fullmatch(need)}
         assert needs <= libraries
         for cells in named(claim):
-            assert set(cells.at.get("contestant", ())) <= {one.name for one in servers if not one.manifest.apart}
-            assert set(cells.at.get("client", ())) <= {"netdyno-load", *(one.name for one in clients)}
+            assert set(cells.at.get("contestant", ())) <= {
+                server.name for server in servers if not server.manifest.apart
+            }
+            assert set(cells.at.get("client", ())) <= {"netdyno-load", *(client.name for client in clients)}
 
 
 def named(claim: Claim) -> list[Cells]:
     """Every selection of a claim."""
-    found: list[Cells] = []
+    selections: list[Cells] = []
     for test in claim.tests:
-        found += [test.a, test.b, *(test.over or ())] if isinstance(test, Ratio) else [test.cells]
+        selections += [test.a, test.b, *(test.over or ())] if isinstance(test, Ratio) else [test.cells]
         if isinstance(test, Order):
-            found += [base for base in (test.over, test.minus) if base is not None]
-            found += [Cells(scenario=test.cells.scenario, at={test.along: group}) for group in test.groups]
-    return found
+            selections += [base for base in (test.over, test.minus) if base is not None]
+            selections += [Cells(scenario=test.cells.scenario, at={test.along: group}) for group in test.groups]
+    return selections

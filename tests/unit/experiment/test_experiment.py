@@ -100,8 +100,8 @@ def test_what_a_wan_does_may_be_factors() -> None:
 
 def test_where_the_link_is_a_factor_delay_and_loss_are_the_wans() -> None:
     factor = GOOD.replace("connections = [10, 100]", 'connections = [10]\nlink = ["loopback", "lan", "wan"]')
-    given = 'blocks = 3\nlink-delay = "20ms"\nlink-loss = 0.01\nlink-rate = "1gbit"'
-    assert links(parse(factor.replace("blocks = 3", given))) == (
+    link_keys = 'blocks = 3\nlink-delay = "20ms"\nlink-loss = 0.01\nlink-rate = "1gbit"'
+    assert links(parse(factor.replace("blocks = 3", link_keys))) == (
         "loopback",
         "lan at 1gbit",
         "wan at 1gbit with 20ms each way, 1% lost",
@@ -322,8 +322,8 @@ client = ["*"]
 
 def test_the_load_program_of_others_is_in_no_pattern_of_clients() -> None:
     def levels(text: str) -> tuple[object, ...]:
-        found = experiment.with_clients(parse(text), (*CLIENTS, "tcpkali"), "good.toml", ("tcpkali",))
-        return found.scenarios[0].factors["client"]
+        loaded = experiment.with_clients(parse(text), (*CLIENTS, "tcpkali"), "good.toml", ("tcpkali",))
+        return loaded.scenarios[0].factors["client"]
 
     assert levels(INSTRUMENT) == ("netdyno-load", *CLIENTS)
     assert levels(INSTRUMENT.replace('client = ["*"]', 'client = ["tcpkali"]')) == ("tcpkali",)
@@ -435,10 +435,10 @@ def test_a_mistake_about_clients_or_sides_is_one_clear_line(old: str, new: str, 
 
 
 def test_a_rate_is_said_in_one_way() -> None:
-    each = GOOD.replace("generator-threads = 2", 'arrivals = "constant"\nrate-per-connection = 1000')
-    assert parse(each).scenarios[0].rate_per_connection == 1000
+    per_connection = GOOD.replace("generator-threads = 2", 'arrivals = "constant"\nrate-per-connection = 1000')
+    assert parse(per_connection).scenarios[0].rate_per_connection == 1000
     with pytest.raises(UserError, match="say the same thing twice"):
-        parse(each.replace("[scenario.factors]", "[scenario.factors]\nrate = [5]"))
+        parse(per_connection.replace("[scenario.factors]", "[scenario.factors]\nrate = [5]"))
 
 
 def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:

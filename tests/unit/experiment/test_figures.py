@@ -144,9 +144,9 @@ def test_figures_are_parsed_into_frozen_words() -> None:
 
 
 def test_figures_are_stored_with_the_experiment_and_one_without_is_still_read() -> None:
-    asked = read(GOOD)
-    stored = msgspec.json.encode(asked)
-    assert msgspec.json.decode(stored, type=Experiment) == asked
+    parsed = read(GOOD)
+    stored = msgspec.json.encode(parsed)
+    assert msgspec.json.decode(stored, type=Experiment) == parsed
     before = {key: value for key, value in msgspec.json.decode(stored).items() if key != "figures"}
     assert msgspec.convert(before, Experiment).figures == ()
 
@@ -259,16 +259,16 @@ def test_scenarios_that_have_contestants_of_their_own_need_no_panels() -> None:
         head = head.replace(f'name = "{name}"\n', f'name = "{name}"\ncontestants = ["{own}"]\n')
     (figure,) = read(head + together).figures
     assert (figure.drawn, len(figure.cells)) == (("contestant",), 2)
-    assert [one.at for one in figure.published] == [{"contestant": "folly-async"}]
+    assert [cells.at for cells in figure.published] == [{"contestant": "folly-async"}]
 
 
 def test_in_an_experiment_of_several_the_scenarios_of_figures_are_named_after_their_study(tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text(GOOD)
     (tmp_path / "all.toml").write_text('question = "All?"\ninclude = ["good"]\n')
-    found = experiment.load(tmp_path / "all.toml").figures
-    assert [one.title for one in found] == ["good: Bars", "good: Curves", "good: Ladder", "good: Surface"]
-    assert [cells.scenario for cells in found[2].cells] == ["good: rpc", "good: rpc again"]
-    assert found[2].published[0].at["scenario"] == "good: rpc again"
+    figures = experiment.load(tmp_path / "all.toml").figures
+    assert [figure.title for figure in figures] == ["good: Bars", "good: Curves", "good: Ladder", "good: Surface"]
+    assert [cells.scenario for cells in figures[2].cells] == ["good: rpc", "good: rpc again"]
+    assert figures[2].published[0].at["scenario"] == "good: rpc again"
 
 
 def test_a_table_in_the_place_of_a_list_is_refused() -> None:
@@ -282,8 +282,8 @@ def test_every_metric_of_trials_can_be_drawn_and_none_of_code() -> None:
 
 @pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
 def test_figures_of_this_repository_name_contestants_that_exist(name: str) -> None:
-    servers, clients = ({one.name for one in discover(kind=kind)} for kind in ("server", "client"))
+    servers, clients = ({contestant.name for contestant in discover(kind=kind)} for kind in ("server", "client"))
     for figure in experiment.load(ROOT / "experiments" / f"{name}.toml").figures:
         for coordinate, known in (("contestant", servers), ("client", {"netdyno-load", *clients})):
             named = {value for cells in figure.cells for value in cells.at.get(coordinate, ())}
-            assert named | {one.at[coordinate] for one in figure.published if coordinate in one.at} <= known
+            assert named | {cells.at[coordinate] for cells in figure.published if coordinate in cells.at} <= known

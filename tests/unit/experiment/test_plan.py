@@ -48,34 +48,34 @@ def with_seed(base: Experiment, seed: int) -> Experiment:
 
 def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
     cells = plan(experiment.with_each(contestants=("a", "b")))
-    wanted = sorted((name, level) for name in "ab" for level in (1, 2))
+    expected = sorted((name, level) for name in "ab" for level in (1, 2))
     for block in (1, 2):
         mine = [cell for cell in cells if cell.block == block]
-        assert sorted((cell.contestant, cell.levels["connections"]) for cell in mine) == wanted
+        assert sorted((cell.contestant, cell.levels["connections"]) for cell in mine) == expected
         assert [cell.position for cell in mine] == [0, 1, 2, 3]
     assert len(cells) == 8
 
 
 def groups_of(cells: Sequence[Cell]) -> list[list[str]]:
     """Of each run of cells that differ only in their contestant, its level and then the contestants in their order."""
-    together = itertools.groupby(cells, key=lambda one: (one.block, one.scenario, one.levels["connections"]))
-    return [[f"{scenario} {level}", *(one.contestant for one in found)] for (_, scenario, level), found in together]
+    together = itertools.groupby(cells, key=lambda cell: (cell.block, cell.scenario, cell.levels["connections"]))
+    return [[f"{scenario} {level}", *(cell.contestant for cell in group)] for (_, scenario, level), group in together]
 
 
 @given(seed=st.integers(min_value=0, max_value=2**63))
 def test_who_is_compared_follows_each_other(seed: int) -> None:
-    """Each block has one group for a level, with everybody in it and the twin inside."""
+    """Each block has one group for a level, with every contestant in it, the twin included."""
     scenarios = tuple(
         Scenario(name=name, workload="echo", factors={"connections": (1, 2, 3)}, contestants=tuple("abc"), blocks=2)
         for name in "st"
     )
     base = with_seed(Experiment(name="e", question="?", scenarios=scenarios), seed)
     groups = groups_of(plan(base, [Kind("s", "b", {"connections": 2})]))
-    everybody = [
+    expected = [
         [f"{name} {level}", *("abbc" if (name, level) == ("s", 2) else "abc")] for name in "st" for level in (1, 2, 3)
     ]
-    for found in (groups[:6], groups[6:]):
-        assert sorted([first, *sorted(rest)] for first, *rest in found) == everybody
+    for half in (groups[:6], groups[6:]):
+        assert sorted([first, *sorted(rest)] for first, *rest in half) == expected
 
 
 def test_groups_and_those_within_them_stand_in_any_order() -> None:
@@ -85,7 +85,7 @@ def test_groups_and_those_within_them_stand_in_any_order() -> None:
     assert len(groups) == 200
     levels = [first for first, *_ in groups]
     assert {tuple(rest) for _, *rest in groups} == set(itertools.permutations("abc"))
-    assert 25 <= sum(one == "s 1" for one in levels[::2]) <= 75
+    assert 25 <= sum(level == "s 1" for level in levels[::2]) <= 75
 
 
 @given(seed=st.integers(min_value=0, max_value=2**63))
@@ -98,14 +98,18 @@ def test_the_same_seed_gives_the_same_order(seed: int) -> None:
 def test_the_order_differs_between_blocks_and_seeds(experiment: Experiment) -> None:
     many = experiment.with_each(contestants=tuple("abcdef"))
     cells = plan(many)
-    orders = [[(c.contestant, c.levels["connections"]) for c in cells if c.block == block] for block in (1, 2)]
+    orders = [
+        [(cell.contestant, cell.levels["connections"]) for cell in cells if cell.block == block] for block in (1, 2)
+    ]
     assert orders[0] != orders[1]
     assert plan(with_seed(many, 2)) != cells
 
 
 def test_factors_are_crossed() -> None:
     scenario = Scenario(name="s", workload="echo", factors={"connections": (1, 2), "depth": (1, 4)})
-    assert list(combinations(scenario)) == [{"connections": c, "depth": d} for c in (1, 2) for d in (1, 4)]
+    assert list(combinations(scenario)) == [
+        {"connections": connections, "depth": depth} for connections in (1, 2) for depth in (1, 4)
+    ]
     assert list(combinations(Scenario(name="s", workload="echo"))) == [{}]
 
 
@@ -122,10 +126,10 @@ def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
 
 def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     scenario = Scenario(name="s", workload="echo", client="qt")
-    speaks, other = contestant("qt"), contestant("qt", workloads=("rpc",))
+    speaks, qt_rpc = contestant("qt"), contestant("qt", workloads=("rpc",))
     assert why_skip(contestant("a"), scenario, {}, {"qt": speaks}) == ""
-    assert why_skip(contestant("a"), scenario, {}, {"qt": other}) == "client qt: qt does not speak the workload 'echo'"
-    assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": other}) == ""
+    assert why_skip(contestant("a"), scenario, {}, {"qt": qt_rpc}) == "client qt: qt does not speak the workload 'echo'"
+    assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": qt_rpc}) == ""
     unbuilt = msgspec.structs.replace(speaks, available=False, why_not="Qt not found")
     assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
     processes: dict[str, type_level] = {"client-processes": 2}
@@ -144,8 +148,8 @@ def test_an_option_that_means_nothing_to_a_transport_is_a_stated_skip() -> None:
     assert why_skip(tcp, plain, {}) == "t speaks tcp, where socket-buffer means nothing"
     assert why_skip(tcp, stream, {}) == ""
     assert why_skip(udp, stream, {}) == "u speaks udp, where backlog and read-buffer mean nothing"
-    anew = msgspec.structs.replace(plain, requests_per_connection=1)
-    assert why_skip(udp, anew, {}) == "u speaks udp, where requests-per-connection means nothing"
+    reconnecting = msgspec.structs.replace(plain, requests_per_connection=1)
+    assert why_skip(udp, reconnecting, {}) == "u speaks udp, where requests-per-connection means nothing"
     assert why_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
 
 
@@ -153,8 +157,8 @@ def test_what_only_zeromq_has_is_a_stated_skip_over_every_other_transport() -> N
     scenario = Scenario(name="s", workload="echo", server={"io-threads": 2, "hwm": 10})
     assert why_skip(contestant("z", transports=("zmq+tcp",)), scenario, {}) == ""
     for transport in ("tcp", "udp"):
-        one = contestant("a", transports=(transport,))
-        assert why_skip(one, scenario, {}) == f"a speaks {transport}, where hwm and io-threads mean nothing"
+        speaker = contestant("a", transports=(transport,))
+        assert why_skip(speaker, scenario, {}) == f"a speaks {transport}, where hwm and io-threads mean nothing"
     assert "io-threads" in why_skip(contestant("a"), Scenario(name="s", workload="echo"), {"io-threads": 1})
 
 
@@ -192,24 +196,24 @@ def test_a_client_contestant_reaches_only_servers_of_its_transports() -> None:
 
 
 def test_the_first_transport_is_the_one_that_is_measured() -> None:
-    both = contestant("b", transports=("zmq+tcp", "tcp"))
-    assert transports.of(both).name == "zmq+tcp"
-    assert "backlog means nothing" in why_skip(both, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
+    dual = contestant("b", transports=("zmq+tcp", "tcp"))
+    assert transports.of(dual).name == "zmq+tcp"
+    assert "backlog means nothing" in why_skip(dual, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
 
 
 def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
     scenario = Scenario(name="s", workload="echo", where_possible={"threads": 2, "socket-buffer": 4096})
 
-    def added(one: Contestant) -> dict[str, type_level]:
-        assert why_skip(one, scenario, {}) == ""
-        return added_options(one, settings(scenario, {}), cores=3)
+    def added(server: Contestant) -> dict[str, type_level]:
+        assert why_skip(server, scenario, {}) == ""
+        return added_options(server, settings(scenario, {}), cores=3)
 
     assert added(contestant("pool")) == {"threads": 2}
     assert added(contestant("one", "one")) == {}
     assert added(contestant("udp", "one", transports=UDP)) == {"socket-buffer": 4096}
     assert added(contestant("waits", clients="limited-by-threads")) == {"threads": 100}
-    said = settings(msgspec.structs.replace(scenario, server={"threads": 3}), {})
-    assert added_options(contestant("pool"), said, cores=3) == {}
+    three_threads = settings(msgspec.structs.replace(scenario, server={"threads": 3}), {})
+    assert added_options(contestant("pool"), three_threads, cores=3) == {}
 
 
 def test_zeromq_has_no_choice_of_deliveries_and_runs_beside_those_that_have() -> None:
@@ -218,22 +222,22 @@ def test_zeromq_has_no_choice_of_deliveries_and_runs_beside_those_that_have() ->
     assert why_skip(zeromq, wished, {}) == ""
     assert added_options(zeromq, settings(wished, {}), cores=1) == {}
     for transport in ("tcp", "udp", "multicast"):
-        one = contestant("x", "one", workloads=("chat",), transports=(transport,))
-        assert added_options(one, settings(wished, {}), cores=1) == {"deliveries": "single"}
+        server = contestant("x", "one", workloads=("chat",), transports=(transport,))
+        assert added_options(server, settings(wished, {}), cores=1) == {"deliveries": "single"}
     varied = Scenario(name="s", workload="chat", factors={"deliveries": ("joined", "single")})
     assert "deliveries means nothing" in why_skip(zeromq, varied, {"deliveries": "single"})
 
 
 def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
-    with_ticks, other = contestant("a", options=("application-tick",)), contestant("b")
+    with_ticks, without_ticks = contestant("a", options=("application-tick",)), contestant("b")
     wished = Scenario(name="s", workload="echo", where_possible={"application-tick": "on"})
     assert added_options(with_ticks, settings(wished, {}), cores=1) == {"application-tick": "on", "threads": 1}
-    assert added_options(other, settings(wished, {}), cores=1) == {"threads": 1}
-    asked = Scenario(name="s", workload="echo", server={"application-tick": "on"})
+    assert added_options(without_ticks, settings(wished, {}), cores=1) == {"threads": 1}
+    with_option = Scenario(name="s", workload="echo", server={"application-tick": "on"})
     plain = Scenario(name="s", workload="echo")
-    assert why_skip(with_ticks, asked, {}) == why_skip(with_ticks, plain, {"application-tick": "on"}) == ""
-    assert why_skip(other, asked, {}) == "b does not have the option application-tick"
-    assert why_skip(other, plain, {"application-tick": "on"}) == "b does not have the option application-tick"
+    assert why_skip(with_ticks, with_option, {}) == why_skip(with_ticks, plain, {"application-tick": "on"}) == ""
+    assert why_skip(without_ticks, with_option, {}) == "b does not have the option application-tick"
+    assert why_skip(without_ticks, plain, {"application-tick": "on"}) == "b does not have the option application-tick"
 
 
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
@@ -260,27 +264,27 @@ def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
 
 
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
-    both = {"a": contestant("a"), "b": contestant("b", workloads=("chat",))}
-    alone = estimate_seconds(experiment.with_each(contestants=("a",)), both)
+    servers = {"a": contestant("a"), "b": contestant("b", workloads=("chat",))}
+    alone = estimate_seconds(experiment.with_each(contestants=("a",)), servers)
     assert alone > experiment.blocks * 2 * experiment.scenarios[0].duration_s
-    assert estimate_seconds(experiment.with_each(contestants=("a", "b")), both) == alone
+    assert estimate_seconds(experiment.with_each(contestants=("a", "b")), servers) == alone
 
 
 def test_the_canary_beside_each_trial_costs_time(experiment: Experiment) -> None:
-    one = experiment.with_each(contestants=("a",), warmup_s=0.0)
-    trials = one.blocks * 2
-    whole_s = trials * (one.scenarios[0].duration_s + TRIAL_OVERHEAD_S + CANARY_S)
-    assert math.isclose(estimate_seconds(one, {"a": contestant("a")}), whole_s)
+    cold = experiment.with_each(contestants=("a",), warmup_s=0.0)
+    trials = cold.blocks * 2
+    whole_s = trials * (cold.scenarios[0].duration_s + TRIAL_OVERHEAD_S + CANARY_S)
+    assert math.isclose(estimate_seconds(cold, {"a": contestant("a")}), whole_s)
     assert 0.03 <= CANARY_S <= 0.06  # the exchange and the loop take 30 ms
 
 
 def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:
-    one = experiment.with_each(contestants=("a",))
+    single = experiment.with_each(contestants=("a",))
     servers = {"a": contestant("a")}
-    lan_s = estimate_seconds(one.with_each(link="lan"), servers)
-    assert lan_s > estimate_seconds(one, servers)
-    wan_s = estimate_seconds(one.with_each(link="wan", link_delay_s=0.1), servers)
-    trials, trips = one.blocks * 2, 4 * 2  # connecting, the last answers, the closes, the closing check: there and back
+    lan_s = estimate_seconds(single.with_each(link="lan"), servers)
+    assert lan_s > estimate_seconds(single, servers)
+    wan_s = estimate_seconds(single.with_each(link="wan", link_delay_s=0.1), servers)
+    trials, trips = single.blocks * 2, 4 * 2  # connecting, last answers, closes, closing check: there and back
     assert math.isclose(wan_s - lan_s, trials * trips * 0.1)
 
 
@@ -288,17 +292,19 @@ def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experimen
     """Of two with 10 connections, and of one with three descriptors a client in a scenario with 4."""
     few = experiment.scenarios[0]
     many = msgspec.structs.replace(few, name="many", factors={"connections": (5, 10)}, contestants=("a",))
-    both = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))
-    both = msgspec.structs.replace(both, scenarios=(*both.scenarios, many))
+    mixed = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))
+    mixed = msgspec.structs.replace(mixed, scenarios=(*mixed.scenarios, many))
     servers = {"a": contestant("a"), "b": contestant("b", descriptors_per_client=3)}
-    assert most_descriptors(both, servers) == 12
-    assert most_descriptors(both, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
+    assert most_descriptors(mixed, servers) == 12
+    assert most_descriptors(mixed, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
 
 
 def test_quick_fits_its_time_and_its_test() -> None:
     quick = experiment.load(ROOT / "experiments" / "quick.toml")
     names = quick.scenarios[0].contestants
-    built = {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in select(discover(), names)}
+    built = {
+        server.name: msgspec.structs.replace(server, available=True, why_not="") for server in select(discover(), names)
+    }
     assert len(built) >= 5
     assert estimate_seconds(quick, built) <= QUICK_LIMIT_S
     assert quick.blocks >= FEWEST_BLOCKS
@@ -306,19 +312,21 @@ def test_quick_fits_its_time_and_its_test() -> None:
 
 def test_realtime_smoke_is_source_c_and_fits_its_time() -> None:
     realtime = experiment.load(ROOT / "experiments" / "realtime-smoke.toml")
-    asked = {name: contestant(name, workloads=("chat",)) for name in realtime.scenarios[0].contestants}
+    servers = {name: contestant(name, workloads=("chat",)) for name in realtime.scenarios[0].contestants}
     assert [scenario.connections for scenario in realtime.scenarios] == [100, 1000]
     for scenario in realtime.scenarios:
         assert (scenario.workload, scenario.arrivals, scenario.depth) == ("chat", "closed", 1)
         assert (scenario.metric, scenario.server["audience"], scenario.connect_rate) == ("mean", "all", "burst")
     # What was sent in the window is waited for: a round of the slowest at 1000 clients.
     slowest_round_s = 6
-    drains_s = len(asked) * slowest_round_s
-    assert 100 <= estimate_seconds(realtime, asked) <= 240 - drains_s
+    drains_s = len(servers) * slowest_round_s
+    assert 100 <= estimate_seconds(realtime, servers) <= 240 - drains_s
 
 
 def test_a_scenario_with_fewer_blocks_is_in_the_first_ones() -> None:
-    few, many = (Scenario(name=name, workload="echo", contestants=("a",), blocks=n) for name, n in (("f", 1), ("m", 3)))
+    few, many = (
+        Scenario(name=name, workload="echo", contestants=("a",), blocks=blocks) for name, blocks in (("f", 1), ("m", 3))
+    )
     cells = plan(Experiment(name="e", question="?", scenarios=(few, many)))
     assert sorted((cell.block, cell.scenario) for cell in cells) == [(1, "f"), (1, "m"), (2, "m"), (3, "m")]
 
@@ -344,6 +352,6 @@ def test_connecting_at_a_rate_takes_its_time(experiment: Experiment) -> None:
 
 
 def test_each_scenario_has_contestants_of_its_own() -> None:
-    one, other = (Scenario(name=name, workload="echo", contestants=(name,)) for name in "ab")
-    cells = plan(Experiment(name="e", question="?", scenarios=(one, other)))
+    first, second = (Scenario(name=name, workload="echo", contestants=(name,)) for name in "ab")
+    cells = plan(Experiment(name="e", question="?", scenarios=(first, second)))
     assert {(cell.scenario, cell.contestant) for cell in cells} == {("a", "a"), ("b", "b")}

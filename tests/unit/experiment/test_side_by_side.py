@@ -1,4 +1,4 @@
-"""Who takes turns, with whom, and in which slices."""
+"""Which contestants take turns with each other, and in which slices."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_group_is_what_follows_each_other_and_differs_in_its_contestant_only()
         cell(0, "b", block=2, connections=2),
         cell(1, "b", block=2, connections=2),
     ]
-    groups = [[one.position for one in group] for group in divide_into_groups(cells)]
+    groups = [[cell.position for cell in group] for group in divide_into_groups(cells)]
     assert groups == [[0, 1], [2], [3], [4], [0, 1]]
     assert list(divide_into_groups([])) == []
 

@@ -13,19 +13,19 @@ from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 
 
-def of(**said: Any) -> dict[str, Any]:
-    given = {name.replace("_", "-"): value for name, value in said.items()}
-    found = {name: workload.value_of(name, value, name) for name, value in given.items()}
-    workload.check(found)
-    return found
+def read_values(**options: Any) -> dict[str, Any]:
+    texts = {name.replace("_", "-"): value for name, value in options.items()}
+    values = {name: workload.value_of(name, value, name) for name, value in texts.items()}
+    workload.check(values)
+    return values
 
 
-def asked(**said: Any) -> Experiment:
-    return experiment.parse(workload.toml(of(**said), ("a", "b"), 90), "advise", "advise")
+def parse_experiment(**options: Any) -> Experiment:
+    return experiment.parse(workload.toml(read_values(**options), ("a", "b"), 90), "advise", "advise")
 
 
-def scenario(**said: Any) -> Scenario:
-    return asked(**said).scenarios[0]
+def scenario(**options: Any) -> Scenario:
+    return parse_experiment(**options).scenarios[0]
 
 
 @pytest.mark.parametrize(
@@ -82,26 +82,26 @@ def test_what_is_not_is_refused(name: str, said: object, complaint: str) -> None
 )
 def test_what_contradicts_itself_is_refused(said: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        of(**said)
+        read_values(**said)
 
 
 def test_a_rate_and_a_wait_become_an_open_loop_of_requests() -> None:
-    found = scenario(connections=200, rate="5k", size=256, service_time="500us", service_kind="wait")
-    assert (found.workload, found.arrivals, found.rate, found.connections, found.size) == (
+    parsed = scenario(connections=200, rate="5k", size=256, service_time="500us", service_kind="wait")
+    assert (parsed.workload, parsed.arrivals, parsed.rate, parsed.connections, parsed.size) == (
         "rpc",
         "poisson",
         5000,
         200,
         256,
     )
-    assert found.server == {"threads": "cores", "service-time": "500us", "service-kind": "wait"}
-    assert found.metric == "cpu"
+    assert parsed.server == {"threads": "cores", "service-time": "500us", "service-kind": "wait"}
+    assert parsed.metric == "cpu"
 
 
 def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
-    found = scenario(connections=50, rate="1k", fan_out="room", slow_readers="5%")
-    assert (found.workload, found.slow_readers, found.server["audience"]) == ("chat", 3, "all")
-    assert found.warmup_s == workload.SLOW_WARMUP_S
+    parsed = scenario(connections=50, rate="1k", fan_out="room", slow_readers="5%")
+    assert (parsed.workload, parsed.slow_readers, parsed.server["audience"]) == ("chat", 3, "all")
+    assert parsed.warmup_s == workload.SLOW_WARMUP_S
     assert scenario(connections=10, rate="1k", fan_out="room").warmup_s == workload.WARMUP_S
 
 
@@ -121,10 +121,10 @@ def test_a_window_has_the_messages_that_its_objective_needs(said: dict[str, Any]
 
 
 def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
-    given = of(rate="100", objective="p99<5ms", service_time="1ms", service_kind="wait")
+    values = read_values(rate="100", objective="p99<5ms", service_time="1ms", service_kind="wait")
     for factors, window_s in ((("rate",), 2.0), (("server.service-time",), 1.0)):
-        found = experiment.parse(workload.toml_along(given, factors, ("a", "b"), 90), "beside", "beside")
-        assert {one.duration_s for one in found.scenarios} == {window_s}
+        parsed = experiment.parse(workload.toml_along(values, factors, ("a", "b"), 90), "beside", "beside")
+        assert {case.duration_s for case in parsed.scenarios} == {window_s}
 
 
 @pytest.mark.parametrize(
@@ -138,28 +138,28 @@ def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
 )
 def test_the_objective_says_what_is_ranked(said: dict[str, Any], metric: str, slo: str) -> None:
     assert scenario(**said).metric == metric
-    assert workload.advise_of(of(**said)) == Advise(slo=slo)
+    assert workload.advise_of(read_values(**said)) == Advise(slo=slo)
 
 
 def test_the_experiment_is_within_its_time_and_has_no_control() -> None:
-    found = asked(rate="1k", seed=7)
-    assert (found.time_budget_s, found.time_limit_s, found.aa_share, found.seed) == (90, 90, 0, 7)
-    assert found.scenarios[0].blocks == ADVICE_LOOKS[0]
-    assert found.scenarios[0].most_blocks == ADVICE_LOOKS[-1]
-    assert found.scenarios[0].contestants == ("a", "b")
+    parsed = parse_experiment(rate="1k", seed=7)
+    assert (parsed.time_budget_s, parsed.time_limit_s, parsed.aa_share, parsed.seed) == (90, 90, 0, 7)
+    assert parsed.scenarios[0].blocks == ADVICE_LOOKS[0]
+    assert parsed.scenarios[0].most_blocks == ADVICE_LOOKS[-1]
+    assert parsed.scenarios[0].contestants == ("a", "b")
 
 
 def test_along_a_factor_are_half_and_double() -> None:
-    given = of(connections=5, rate="1.5k", service_time="1ms", service_kind="cpu")
-    factors = workload.factors(given)
-    found = experiment.parse(workload.toml_along(given, factors, ["a", "b"], 60), "beside", "beside")
-    assert [one.factors for one in found.scenarios] == [
+    values = read_values(connections=5, rate="1.5k", service_time="1ms", service_kind="cpu")
+    factors = workload.factors(values)
+    parsed = experiment.parse(workload.toml_along(values, factors, ["a", "b"], 60), "beside", "beside")
+    assert [varied.factors for varied in parsed.scenarios] == [
         {"rate": (750, 1500, 3000)},
         {"connections": (2, 5, 10)},
         {"server.service-time": ("500us", "1ms", "2ms")},
     ]
-    assert [one.name for one in found.scenarios] == ["rate", "connections", "service-time"]
-    assert found.scenarios[2].server == {"threads": "cores", "service-kind": "cpu"}  # the rest is the factor's
+    assert [varied.name for varied in parsed.scenarios] == ["rate", "connections", "service-time"]
+    assert parsed.scenarios[2].server == {"threads": "cores", "service-kind": "cpu"}  # the rest is the factor's
 
 
 def test_a_file_has_the_options_as_keys(tmp_path: Path) -> None:
