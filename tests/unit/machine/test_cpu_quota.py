@@ -106,7 +106,7 @@ def test_a_group_that_nothing_can_hold_back_has_no_counter() -> None:
 
 def test_levels_are_added_up() -> None:
     files = {"/one": STAT_V1, "/two": STAT_V2}
-    both = cpu_quota.throttled(("/one", "/two"), read(files))
-    assert both is not None
-    assert both.periods == 15
-    assert both.seconds == pytest.approx(0.415)
+    throttling = cpu_quota.throttled(("/one", "/two"), read(files))
+    assert throttling is not None
+    assert throttling.periods == 15
+    assert throttling.seconds == pytest.approx(0.415)

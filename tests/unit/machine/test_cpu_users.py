@@ -28,11 +28,11 @@ def test_programs_of_one_name_count_together_and_the_largest_comes_first() -> No
         3: process("clang++", 4.0),
         4: process("ld", 0.5, 1000),
     }
-    found = [(one.name, one.cores) for one in shares(first, last, {0, 1}, 2.0, 990)]
-    assert found == [("clang++", 1.5), ("ld", 0.25)]
+    users = [(user.name, user.cores) for user in shares(first, last, {0, 1}, 2.0, 990)]
+    assert users == [("clang++", 1.5), ("ld", 0.25)]
 
 
 def test_a_number_that_came_again_is_another_process_and_other_cores_are_none_of_ours() -> None:
     first = {1: process("make", 50.0)}
     last = {1: process("clang++", 1.0, 1000), 2: process("far", 1.0, 1000, core=7)}
-    assert [(one.name, one.cores) for one in shares(first, last, {0, 1}, 1.0, 990)] == [("clang++", 1.0)]
+    assert [(user.name, user.cores) for user in shares(first, last, {0, 1}, 1.0, 990)] == [("clang++", 1.0)]

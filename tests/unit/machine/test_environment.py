@@ -27,25 +27,25 @@ NETDYNO_GO:FILEPATH=NETDYNO_GO-NOTFOUND
 
 def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) -> None:
     (tmp_path / "CMakeCache.txt").write_text(CACHE)
-    found = environment.collect(experiment, pinning.choose(), tmp_path)
-    wanted = "kernel cores_online governor git_commit git_dirty link pinning.server pinning.note limit.nofile libc"
-    assert set(wanted.split()) <= found.keys()
-    assert {"compiler", "compiler_flags", "build_type", "python", "clocksource"} <= found.keys()
-    assert found["compiler_flags"] == "-O3 -DNDEBUG"
-    assert found["sysctl.net.core.somaxconn"]
-    assert found["ground.timer_slack_ns"] == 1
-    assert found["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
-    assert msgspec.convert(found, Environment) == found
-    assert all(value not in ("", []) for value in found.values())
+    facts = environment.collect(experiment, pinning.choose(), tmp_path)
+    expected = "kernel cores_online governor git_commit git_dirty link pinning.server pinning.note limit.nofile libc"
+    assert set(expected.split()) <= facts.keys()
+    assert {"compiler", "compiler_flags", "build_type", "python", "clocksource"} <= facts.keys()
+    assert facts["compiler_flags"] == "-O3 -DNDEBUG"
+    assert facts["sysctl.net.core.somaxconn"]
+    assert facts["ground.timer_slack_ns"] == 1
+    assert facts["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
+    assert msgspec.convert(facts, Environment) == facts
+    assert all(value not in ("", []) for value in facts.values())
 
 
 def test_compilers_of_other_languages_are_recorded_where_they_are(experiment: Experiment, tmp_path: Path) -> None:
     (tmp_path / "CMakeCache.txt").write_text(CACHE + OTHERS.format(tmp_path))
     (tmp_path / "rustc").write_text("#!/bin/sh\necho rustc 1.85.0\necho more\n")
     (tmp_path / "rustc").chmod(0o755)
-    found = environment.collect(experiment, pinning.choose(), tmp_path)
-    assert found["rust"] == "rustc 1.85.0"
-    assert "go" not in found
+    facts = environment.collect(experiment, pinning.choose(), tmp_path)
+    assert facts["rust"] == "rustc 1.85.0"
+    assert "go" not in facts
 
 
 def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_repository_says_so(experiment: Experiment, tmp_path: Path) -> None:
-    found = environment.collect(experiment, pinning.choose(), tmp_path, root=tmp_path)
-    assert str(found["git_commit"]).startswith("unknown (fatal: not a git repository")
-    assert "libraries" not in found
+    facts = environment.collect(experiment, pinning.choose(), tmp_path, root=tmp_path)
+    assert str(facts["git_commit"]).startswith("unknown (fatal: not a git repository")
+    assert "libraries" not in facts
 
 
 def test_the_commit_of_another_users_tree_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_the_commit_of_another_users_tree_is_read(tmp_path: Path, monkeypatch: p
         subprocess.run([*git, *words], check=True)
     head = (tmp_path / ".git" / "refs" / "heads").rglob("*")
     (commit,) = [path.read_text().strip() for path in head if path.is_file()]
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # of git itself: it takes nobody for the owner
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own variable: no user counts as the owner
     refused = subprocess.run([*git, "status"], capture_output=True, text=True, check=False)
     assert "dubious ownership" in refused.stderr
     assert environment.commit(tmp_path) == {"git_commit": commit, "git_dirty": False}

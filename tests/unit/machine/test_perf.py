@@ -47,12 +47,12 @@ def test_a_sample_at_the_end_without_its_blank_line_counts() -> None:
 
 def test_a_long_name_is_cut() -> None:
     lines = [*SCRIPT.splitlines()[:1], f"  1 {'x' * 5000} (/server)"]
-    (seen,) = perf.events(lines)
-    assert isinstance(seen, Seen)
-    assert seen.stack == ("x" * perf.LONGEST_NAME,)
+    (event,) = perf.events(lines)
+    assert isinstance(event, Seen)
+    assert event.stack == ("x" * perf.LONGEST_NAME,)
 
 
-def seen(thread: int, at_ms: float, *stack: str, name: str = "server", period: int = 1) -> Seen:
+def sample(thread: int, at_ms: float, *stack: str, name: str = "server", period: int = 1) -> Seen:
     return Seen(thread, round(at_ms * 1e6), period, name, stack)
 
 
@@ -61,40 +61,40 @@ def switched(thread: int, at_ms: float, way: str) -> Switched:
 
 
 def test_samples_of_the_same_stack_add_up_and_a_thread_of_another_name_stands_under_it() -> None:
-    found = perf.computing(
+    profile = perf.computing(
         [
-            seen(1, 0, "main", "a", period=2000),
-            seen(1, 1, "main", "a", period=3000),
-            seen(2, 2, "start_thread", "gc", name="GC;1", period=1000),
-            seen(3, 3, "start_thread", name=":3", period=1000),
+            sample(1, 0, "main", "a", period=2000),
+            sample(1, 1, "main", "a", period=3000),
+            sample(2, 2, "start_thread", "gc", name="GC;1", period=1000),
+            sample(3, 3, "start_thread", name=":3", period=1000),
             Lost(4),
         ],
         "server",
     )
-    assert found.stacks == {("main", "a"): 5.0, ("GC:1", "start_thread", "gc"): 1.0, ("start_thread",): 1.0}
-    assert (found.samples, found.lost) == (4, 4)
-    assert (found.unnamed_us, found.cut_us) == (0.0, 0.0)
+    assert profile.stacks == {("main", "a"): 5.0, ("GC:1", "start_thread", "gc"): 1.0, ("start_thread",): 1.0}
+    assert (profile.samples, profile.lost) == (4, 4)
+    assert (profile.unnamed_us, profile.cut_us) == (0.0, 0.0)
 
 
 def test_time_without_names_and_without_a_beginning_is_told_apart() -> None:
-    found = perf.computing(
+    profile = perf.computing(
         [
-            seen(1, 0, "main", "[libz.so]", "[libz.so]", "crc", period=6000),
-            seen(1, 1, "main", "[libq.so]", period=1000),
-            seen(1, 2, "lock", "futex_[k]", period=2000),
+            sample(1, 0, "main", "[libz.so]", "[libz.so]", "crc", period=6000),
+            sample(1, 1, "main", "[libq.so]", period=1000),
+            sample(1, 2, "lock", "futex_[k]", period=2000),
         ],
         "server",
     )
-    assert (found.unnamed_us, found.unnamed) == (7.0, ("libz.so", "libq.so"))
-    assert found.cut_us == 2.0
+    assert (profile.unnamed_us, profile.unnamed) == (7.0, ("libz.so", "libq.so"))
+    assert profile.cut_us == 2.0
 
 
 def test_who_leaves_a_cpu_is_away_until_the_same_thread_comes_back() -> None:
-    found = perf.waiting(
+    profile = perf.waiting(
         [
-            seen(1, 0, "main", "read"),
+            sample(1, 0, "main", "read"),
             switched(1, 0.01, "out"),
-            seen(2, 1, "main", "sleep"),
+            sample(2, 1, "main", "sleep"),
             switched(2, 1.01, "out"),
             switched(2, 3, "in"),
             switched(1, 10, "in"),
@@ -105,31 +105,31 @@ def test_who_leaves_a_cpu_is_away_until_the_same_thread_comes_back() -> None:
         1,
         1.0,
     )
-    assert found.stacks == pytest.approx({("main", "read"): 10_000.0, ("main", "sleep"): 2_000.0})
-    assert found.samples == 2
+    assert profile.stacks == pytest.approx({("main", "read"): 10_000.0, ("main", "sleep"): 2_000.0})
+    assert profile.samples == 2
 
 
 def test_one_switch_of_several_stands_for_all_of_them() -> None:
-    found = perf.waiting([seen(1, 0, "main"), switched(1, 2, "in")], "server", 7, 1.0)
-    assert found.stacks == pytest.approx({("main",): 14_000.0})
+    profile = perf.waiting([sample(1, 0, "main"), switched(1, 2, "in")], "server", 7, 1.0)
+    assert profile.stacks == pytest.approx({("main",): 14_000.0})
 
 
 def test_who_was_only_preempted_waited_for_the_cpu() -> None:
-    found = perf.waiting(
-        [seen(1, 0, "main", "burn"), switched(1, 0, "preempted"), switched(1, 5, "in")], "server", 1, 1.0
+    profile = perf.waiting(
+        [sample(1, 0, "main", "burn"), switched(1, 0, "preempted"), switched(1, 5, "in")], "server", 1, 1.0
     )
-    assert found.stacks == pytest.approx({("main", "burn", perf.PREEMPTED): 5_000.0})
-    assert found.unnamed_us == 0
+    assert profile.stacks == pytest.approx({("main", "burn", perf.PREEMPTED): 5_000.0})
+    assert profile.unnamed_us == 0
 
 
 def test_who_does_not_come_back_waits_to_the_end_of_the_window() -> None:
-    found = perf.waiting([switched(2, 0, "in"), seen(1, 400, "main", "accept")], "server", 1, 1.0)
-    assert found.stacks == pytest.approx({("main", "accept"): 600_000.0})
+    profile = perf.waiting([switched(2, 0, "in"), sample(1, 400, "main", "accept")], "server", 1, 1.0)
+    assert profile.stacks == pytest.approx({("main", "accept"): 600_000.0})
 
 
 def test_over_a_gap_nobody_knows_who_came_back() -> None:
-    found = perf.waiting(
-        [seen(1, 0, "main", "read"), switched(1, 0, "out"), Lost(3), switched(1, 90, "in")], "server", 1, 1.0
+    profile = perf.waiting(
+        [sample(1, 0, "main", "read"), switched(1, 0, "out"), Lost(3), switched(1, 90, "in")], "server", 1, 1.0
     )
-    assert found.stacks == {}
-    assert found.lost == 3
+    assert profile.stacks == {}
+    assert profile.lost == 3

@@ -100,14 +100,14 @@ def test_cores_are_chosen_on_recorded_machines(row: Row, tmp_path: Path) -> None
 def test_no_physical_core_is_on_two_sides_and_no_sibling_is_left(row: Row, tmp_path: Path) -> None:
     machine = read(unpack(row.machine, tmp_path, allowed=row.taskset))
     pinning = split(machine)
-    core = {one.cpu: one.core for one in machine.processors}
+    core = {processor.cpu: processor.core for processor in machine.processors}
     sides = [{core[cpu] for cpu in side} for side in (pinning.server, pinning.generator, pinning.harness)]
     if len(set(core.values())) == 1:
         return
     assert sum(map(len, sides)) == len(set[tuple[int, ...]]().union(*sides))
     if machine.quota is None:
         for side in (pinning.server, pinning.generator):
-            assert {cpu for one in side for cpu in core[one] if cpu in core} == set(side)
+            assert {sibling for cpu in side for sibling in core[cpu] if sibling in core} == set(side)
 
 
 def test_the_page_prints_what_is_chosen() -> None:
@@ -119,25 +119,27 @@ def test_the_page_prints_what_is_chosen() -> None:
 def test_where_the_kernel_names_no_kinds_the_highest_clocks_do(tmp_path: Path) -> None:
     """Favoured cores of a kind are a little faster than its others, and alike."""
     root = unpack("i9-12900k", tmp_path)
-    told = read(root)
+    described = read(root)
     for unit in ("cpu_core", "cpu_atom"):
         shutil.rmtree(root / "sys/devices" / unit)
-    assert read(root) == told
-    assert {one.cpu for one in told.processors if one.kind == 1} == set(range(16, 24))
+    assert read(root) == described
+    assert {processor.cpu for processor in described.processors if processor.kind == 1} == set(range(16, 24))
 
 
 def test_capacity_says_the_kind_before_the_clock_does(tmp_path: Path) -> None:
     root = unpack("rk3588", tmp_path)
     for cpu in range(8):
         (root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq").write_text("2400000\n")
-    assert [one.kind for one in read(root).processors] == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert [processor.kind for processor in read(root).processors] == [1, 1, 1, 1, 0, 0, 0, 0]
 
 
 def test_a_machine_that_shows_nothing_has_the_processors_of_this_process(tmp_path: Path) -> None:
-    found = read(tmp_path)
-    assert [one.cpu for one in found.processors] == sorted(os.sched_getaffinity(0))
-    assert {(one.core == (one.cpu,), one.node, one.kind) for one in found.processors} == {(True, 0, 0)}
-    assert (found.isolated, found.quota) == (frozenset(), None)
+    machine = read(tmp_path)
+    assert [processor.cpu for processor in machine.processors] == sorted(os.sched_getaffinity(0))
+    assert {
+        (processor.core == (processor.cpu,), processor.node, processor.kind) for processor in machine.processors
+    } == {(True, 0, 0)}
+    assert (machine.isolated, machine.quota) == (frozenset(), None)
 
 
 def test_a_quota_leaves_as_many_cores_as_it_fills(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_a_quota_leaves_as_many_cores_as_it_fills(tmp_path: Path) -> None:
     four = tuple(Processor(cpu, core, 0, 0, 0) for cpu, core in pairs.items())
 
     def usable(quota: float | None) -> list[int]:
-        return [one.cpu for one in Topology(four, frozenset(), quota).usable]
+        return [processor.cpu for processor in Topology(four, frozenset(), quota).usable]
 
     assert usable(None) == usable(8.0) == usable(4.0) == [0, 1, 2, 3]
     assert usable(2.5) == [0, 1], "hardware threads of two physical cores"
@@ -155,7 +157,7 @@ def test_a_quota_leaves_as_many_cores_as_it_fills(tmp_path: Path) -> None:
 
 def test_fast_cores_come_first_under_a_quota(tmp_path: Path) -> None:
     machine = read(unpack("rk3588", tmp_path))._replace(quota=2.0)
-    assert [one.cpu for one in machine.usable] == [4, 5]
+    assert [processor.cpu for processor in machine.usable] == [4, 5]
 
 
 def test_halves_of_a_node_go_before_a_node_of_fewer_cores() -> None:
