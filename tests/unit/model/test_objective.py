@@ -19,9 +19,9 @@ def load(median_ns: float = 1e6, sigma: float = 0.5) -> LoadResult:
 
 
 def losing(share: float) -> LoadResult:
-    one = load()
-    counts = msgspec.structs.asdict(one.messages) | {"expected": 1000, "lost": round(1000 * share)}
-    return msgspec.structs.replace(one, messages=Messages(**counts))
+    result = load()
+    counts = msgspec.structs.asdict(result.messages) | {"expected": 1000, "lost": round(1000 * share)}
+    return msgspec.structs.replace(result, messages=Messages(**counts))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_each_figure_is_compared_with_its_own_value(name: str) -> None:
     result = load()
     value = slo.parse(f"{name}<1s", "").terms[0].value(result)
     assert slo.parse(f"{name}<{value * 1.001:.0f}ns", "").broken(result) == ()
-    ((term, found),) = slo.parse(f"{name}<{value * 0.999:.0f}ns", "").broken(result)
-    assert (term.name, found) == (name, value)
+    ((term, figure),) = slo.parse(f"{name}<{value * 0.999:.0f}ns", "").broken(result)
+    assert (term.name, figure) == (name, value)
 
 
 def test_percentiles_that_are_not_stored_lie_between_those_that_are() -> None:
@@ -90,9 +90,9 @@ def test_what_is_at_its_limit_is_not_below_it() -> None:
 
 
 def test_a_trial_without_an_answer_meets_nothing() -> None:
-    one = load()
-    empty = msgspec.structs.replace(one.latency.response_ns, count=0, mean=0.0, p99=0)
-    silent = msgspec.structs.replace(one, latency=msgspec.structs.replace(one.latency, response_ns=empty))
+    result = load()
+    empty = msgspec.structs.replace(result.latency.response_ns, count=0, mean=0.0, p99=0)
+    silent = msgspec.structs.replace(result, latency=msgspec.structs.replace(result.latency, response_ns=empty))
     assert len(slo.parse("mean<1s,p99<1s", "").broken(silent)) == 2
 
 

@@ -31,33 +31,35 @@ def trial(
     status: Status = "struck_out",
     attempt: int = 1,
 ) -> Trial:
-    made = made_trial(ECHO, block, name, LEVEL, {"throughput": rate})
+    sound = made_trial(ECHO, block, name, LEVEL, {"throughput": rate})
     audits = tuple(Audit(name=audit, passed=False, detail=f"{audit} it was") for audit in failed)
-    return replace(made, status=status if failed else "valid", audits=audits, attempt=attempt)
+    return replace(sound, status=status if failed else "valid", audits=audits, attempt=attempt)
 
 
 def run_of(trials: Sequence[Trial], **fields: object) -> Run:
     """Each trial at a place of its own, but for tries of the same contestant in the same block."""
     places: dict[tuple[int, str], int] = {}
-    placed = [replace(one, position=places.setdefault((one.block, one.contestant), len(places))) for one in trials]
+    placed = [
+        replace(trial, position=places.setdefault((trial.block, trial.contestant), len(places))) for trial in trials
+    ]
     experiment = Experiment(name="made", question="?", scenarios=(replace(ECHO, **fields),))
     return replace(paired_run(), experiment=experiment, trials=tuple(placed), about=())
 
 
-def busy(one: Trial, share: float) -> Trial:
-    assert one.load is not None
-    seconds = share * one.load.plan.duration_s
+def busy(trial: Trial, share: float) -> Trial:
+    assert trial.load is not None
+    seconds = share * trial.load.plan.duration_s
     thread = GeneratorThread(cpu_user_s=seconds, cpu_system_s=0.0, spun_s=0.0)
-    return replace(one, load=replace(one.load, generator=replace(one.load.generator, threads=(thread,))))
+    return replace(trial, load=replace(trial.load, generator=replace(trial.load.generator, threads=(thread,))))
 
 
 def statuses(run: Run) -> list[Status]:
-    return [one.status for one in outcomes.judged(run).trials]
+    return [trial.status for trial in outcomes.judged(run).trials]
 
 
 def findings(run: Run) -> ScenarioFindings:
-    (one,) = analyse(run).scenarios
-    return one
+    (scenario,) = analyse(run).scenarios
+    return scenario
 
 
 def test_every_audit_has_a_kind_and_every_kind_an_audit() -> None:
@@ -67,21 +69,21 @@ def test_every_audit_has_a_kind_and_every_kind_an_audit() -> None:
 def test_what_the_server_did_is_a_fault_and_named() -> None:
     trials = [trial(name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
     faulty = [trial("died", name=LOCK, block=2, rate=5000.0), trial("verification", name=LOCK, block=4, rate=5000.0)]
-    kept = [one for one in trials if one.contestant == EPOLL or one.block not in (2, 4)]
-    one = findings(run_of([*kept, *faulty]))
-    assert [(standing.contestant, standing.kind) for standing in one.standings] == [(EPOLL, 0), (LOCK, 2)]
-    assert [(fault.kind, fault.trials, fault.of) for fault in one.standings[1].faults] == [
+    kept = [kept_trial for kept_trial in trials if kept_trial.contestant == EPOLL or kept_trial.block not in (2, 4)]
+    scenario = findings(run_of([*kept, *faulty]))
+    assert [(standing.contestant, standing.kind) for standing in scenario.standings] == [(EPOLL, 0), (LOCK, 2)]
+    assert [(fault.kind, fault.trials, fault.of) for fault in scenario.standings[1].faults] == [
         ("died", 1, 6),
         ("verification", 1, 6),
     ]
-    assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in answer(one).sentence
+    assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in answer(scenario).sentence
 
 
 def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
     dead = [replace(trial("died", name=LOCK, block=block, status="failed"), load=None) for block in range(1, 7)]
-    one = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
-    assert [standing.contestant for standing in one.standings] == [EPOLL]
-    assert f"Ranked separately, for their faults: {LOCK} ended by itself in 6 of 6 trials" in answer(one).sentence
+    scenario = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
+    assert [standing.contestant for standing in scenario.standings] == [EPOLL]
+    assert f"Ranked separately, for their faults: {LOCK} ended by itself in 6 of 6 trials" in answer(scenario).sentence
 
 
 @pytest.mark.parametrize("cause", [name for name, kind in outcomes.KINDS.items() if kind == "machine"])
@@ -95,32 +97,32 @@ def test_what_the_machine_did_is_made_again(cause: str) -> None:
 
 def test_in_an_overload_littles_law_is_no_disturbance() -> None:
     """The queue grows as long as the load lasts: made again, it would do so again."""
-    one = trial("little")
-    assert one.load is not None
-    rate = one.load.requests.completed / one.load.plan.duration_s
-    offered = {share: replace(one.load, plan=replace(one.load.plan, rate_hz=rate / share)) for share in (0.5, 1.0)}
-    assert not outcomes.is_disturbed(replace(one, load=offered[0.5]))
-    assert outcomes.is_disturbed(replace(one, load=offered[1.0]))
-    assert statuses(run_of([replace(one, load=offered[0.5])])) == ["valid"]
+    late = trial("little")
+    assert late.load is not None
+    rate = late.load.requests.completed / late.load.plan.duration_s
+    offered = {share: replace(late.load, plan=replace(late.load.plan, rate_hz=rate / share)) for share in (0.5, 1.0)}
+    assert not outcomes.is_disturbed(replace(late, load=offered[0.5]))
+    assert outcomes.is_disturbed(replace(late, load=offered[1.0]))
+    assert statuses(run_of([replace(late, load=offered[0.5])])) == ["valid"]
 
 
 def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None:
-    both = trial("verification", "steal")
-    assert both.load is not None
-    assert not outcomes.faults(both)
-    corrupt = replace(both, load=replace(both.load, messages=replace(both.load.messages, corrupt=1)))
-    assert [one.name for one in outcomes.faults(corrupt)] == ["verification"]
+    disturbed = trial("verification", "steal")
+    assert disturbed.load is not None
+    assert not outcomes.faults(disturbed)
+    corrupt = replace(disturbed, load=replace(disturbed.load, messages=replace(disturbed.load.messages, corrupt=1)))
+    assert [fault.name for fault in outcomes.faults(corrupt)] == ["verification"]
     assert not outcomes.is_disturbed(corrupt)
 
 
 @pytest.mark.parametrize(("transport", "faults"), [("tcp", ["verification"]), ("udp", [])])
 def test_a_copy_is_a_wrong_reply_unless_the_transport_may_make_copies(transport: str, faults: Sequence[str]) -> None:
-    both = trial("verification", "steal")
-    assert both.load is not None
-    plan = replace(both.load.plan, url=f"{transport}://127.0.0.1:1")
-    copied = replace(both.load.messages, duplicated=1)
-    load = replace(both.load, plan=plan, messages=copied)
-    assert [fault.name for fault in outcomes.faults(replace(both, load=load))] == faults
+    disturbed = trial("verification", "steal")
+    assert disturbed.load is not None
+    plan = replace(disturbed.load.plan, url=f"{transport}://127.0.0.1:1")
+    copied = replace(disturbed.load.messages, duplicated=1)
+    load = replace(disturbed.load, plan=plan, messages=copied)
+    assert [fault.name for fault in outcomes.faults(replace(disturbed, load=load))] == faults
 
 
 def test_beside_a_client_contestant_nobody_is_blamed() -> None:
@@ -141,26 +143,26 @@ def test_one_saturated_trial_of_many_counts_and_a_cell_of_them_is_a_bound_for_al
     many = [busy(trial("generator", block=block), 0.9) for block in range(1, 7)]
     run = run_of([*many, *slow])
     assert statuses(run) == ["censored"] * 12
-    one = findings(run)
-    assert [cell.contestant for cell in one.censored] == [EPOLL]
-    assert one.censored[0].share == pytest.approx(0.9)
-    assert one.standings[0].contestant == EPOLL  # the fast one does not disappear
-    assert {axis.metric: axis.bound for axis in one.axes} | {"cpu": "", "memory": ""} == {
+    scenario = findings(run)
+    assert [cell.contestant for cell in scenario.censored] == [EPOLL]
+    assert scenario.censored[0].share == pytest.approx(0.9)
+    assert scenario.standings[0].contestant == EPOLL  # the fast one does not disappear
+    assert {axis.metric: axis.bound for axis in scenario.axes} | {"cpu": "", "memory": ""} == {
         "throughput": "at least",
         "p50": "at most",
         "p99": "at most",
         "cpu": "",
         "memory": "",
     }
-    assert "at least" in answer(one).sentence
-    assert any("the generator was at its limit" in text for text in caveats(one))
+    assert "at least" in answer(scenario).sentence
+    assert any("the generator was at its limit" in text for text in caveats(scenario))
 
 
 def test_a_cell_of_which_half_saturates_the_generator_is_no_bound() -> None:
     half = [busy(trial(*["generator"] * (block < 4), block=block), 0.9) for block in range(1, 7)]
     assert not outcomes.saturated(run_of(half))
     more = [busy(trial(*["generator"] * (block < 5), block=block), 0.9) for block in range(1, 7)]
-    assert [one.contestant for one in outcomes.saturated(run_of(more))] == [EPOLL]
+    assert [saturated.contestant for saturated in outcomes.saturated(run_of(more))] == [EPOLL]
 
 
 def test_a_lag_alone_saturates_nothing() -> None:
@@ -168,52 +170,52 @@ def test_a_lag_alone_saturates_nothing() -> None:
     assert statuses(run) == ["valid"] * 6
 
 
-def with_response(one: Trial, ns: int, lag_ns: int) -> Trial:
-    assert one.load is not None
-    load: LoadResult = one.load
+def with_response(trial: Trial, ns: int, lag_ns: int) -> Trial:
+    assert trial.load is not None
+    load: LoadResult = trial.load
     response = replace(load.latency.response_ns, p50=ns, p99=ns)
     lag = replace(load.send_lag_ns, p50=lag_ns, p99=lag_ns)
-    return replace(one, load=replace(load, latency=replace(load.latency, response_ns=response), receive_lag_ns=lag))
+    return replace(trial, load=replace(load, latency=replace(load.latency, response_ns=response), receive_lag_ns=lag))
 
 
 def test_the_generators_own_part_is_held_against_the_shortest_of_all() -> None:
     """So a slow server does not keep what a fast one loses."""
     fast = [with_response(trial(block=block), 30_000, 10_000) for block in range(1, 7)]
     slow = [with_response(trial(name=LOCK, block=block), 300_000, 10_000) for block in range(1, 7)]
-    one = findings(run_of([*fast, *slow]))
-    assert {(bar.percentile, bar.receive_ns, bar.of) for bar in one.error_bars} == {
+    scenario = findings(run_of([*fast, *slow]))
+    assert {(bar.percentile, bar.receive_ns, bar.of) for bar in scenario.error_bars} == {
         ("p50", 10_000, 30_000),
         ("p99", 10_000, 30_000),
     }
-    assert {axis.bound for axis in one.axes if axis.metric in ("p50", "p99")} == {"at most"}
+    assert {axis.bound for axis in scenario.axes if axis.metric in ("p50", "p99")} == {"at most"}
     assert not findings(run_of(slow)).error_bars
 
 
 def test_times_that_the_kernel_ended_hold_nothing_of_the_generators_reading() -> None:
-    def by_kernel(one: Trial) -> Trial:
-        assert one.load is not None
-        return replace(one, load=replace(one.load, latency=replace(one.load.latency, clock="kernel")))
+    def by_kernel(trial: Trial) -> Trial:
+        assert trial.load is not None
+        return replace(trial, load=replace(trial.load, latency=replace(trial.load.latency, clock="kernel")))
 
     trials = [with_response(trial(block=block), 30_000, 10_000) for block in range(1, 7)]
     assert findings(run_of(trials)).error_bars
-    assert not findings(run_of([by_kernel(one) for one in trials])).error_bars
+    assert not findings(run_of([by_kernel(measured) for measured in trials])).error_bars
 
 
 def silent(wait_s: float = 0.0, sent: int = 100, received: int = 0, alive: bool = False, **connections: int) -> Trial:
     """A server that answered nothing, on a machine that was disturbed."""
-    one = trial("steal", "verification", "completed", *([] if alive else ["server_alive"]))
-    assert one.load is not None
-    assert one.server is not None
+    quiet = trial("steal", "verification", "completed", *([] if alive else ["server_alive"]))
+    assert quiet.load is not None
+    assert quiet.server is not None
     load = replace(
-        one.load,
-        messages=replace(one.load.messages, sent=sent, received=received),
-        connections=replace(one.load.connections, **connections),
+        quiet.load,
+        messages=replace(quiet.load.messages, sent=sent, received=received),
+        connections=replace(quiet.load.connections, **connections),
     )
-    return replace(one, load=load, server=replace(one.server, run_queue_wait_s=wait_s))
+    return replace(quiet, load=load, server=replace(quiet.server, run_queue_wait_s=wait_s))
 
 
 def test_a_server_that_answers_nothing_though_it_has_its_core_is_at_fault_on_any_machine() -> None:
-    assert [one.name for one in outcomes.faults(silent())] == ["completed"]
+    assert [fault.name for fault in outcomes.faults(silent())] == ["completed"]
     assert not outcomes.is_disturbed(silent())
     window_s = trial().server.window_s  # type: ignore[union-attr]
     assert not outcomes.faults(silent(wait_s=0.6 * window_s)), "it waited for a core"
@@ -228,41 +230,41 @@ def test_a_server_that_refuses_every_connection_is_at_fault_and_no_generator() -
     assert not outcomes.faults(silent(sent=0, established=0, timed_out=20)), "a busy machine may be too late for that"
     load = refused.load
     assert load is not None
-    asked = replace(load, plan=replace(load.plan, rate_hz=100.0))
+    paced = replace(load, plan=replace(load.plan, rate_hz=100.0))
     behind = Audit(name="achieved_rate", passed=False, detail="it sent nothing")
-    assert not outcomes.is_beyond(replace(refused, load=asked, audits=(*refused.audits, behind)))
+    assert not outcomes.is_beyond(replace(refused, load=paced, audits=(*refused.audits, behind)))
 
 
 def test_a_server_that_lets_nobody_stay_is_told_so_on_any_machine() -> None:
     """And not that it answered nothing, which follows from it."""
 
-    def of(one: Trial) -> list[str]:
+    def name_faults(trial: Trial) -> list[str]:
         dropped = Audit(name="connections", passed=False, detail="20 of 20 refused")
-        return [fault.name for fault in outcomes.faults(replace(one, audits=(*one.audits, dropped)))]
+        return [fault.name for fault in outcomes.faults(replace(trial, audits=(*trial.audits, dropped)))]
 
-    assert of(silent(sent=0, established=0, refused=20)) == ["connections", "completed"]
-    assert of(silent(sent=0, established=0, timed_out=20)) == []
-    assert of(silent()) == ["completed"], "the connections that it has are not all gone"
+    assert name_faults(silent(sent=0, established=0, refused=20)) == ["connections", "completed"]
+    assert name_faults(silent(sent=0, established=0, timed_out=20)) == []
+    assert name_faults(silent()) == ["completed"], "the connections that it has are not all gone"
 
 
 def test_what_was_not_answered_at_all_is_no_bound() -> None:
     """A generator that is behind its schedule is not why nothing was answered."""
-    one = trial("completed", "achieved_rate")
-    assert one.load is not None
-    load = replace(one.load, plan=replace(one.load.plan, rate_hz=1000.0))
-    beyond = replace(one, load=load, status="struck_out")
+    behind = trial("completed", "achieved_rate")
+    assert behind.load is not None
+    load = replace(behind.load, plan=replace(behind.load.plan, rate_hz=1000.0))
+    beyond = replace(behind, load=load, status="struck_out")
     assert outcomes.is_beyond(beyond)
     assert statuses(run_of([beyond])) == ["struck_out"]
     assert outcomes.by_itself(beyond) == "struck_out"
 
 
 def test_the_cause_is_told_before_what_follows_from_it() -> None:
-    def first(one: Trial) -> str:
-        return outcomes.faults(one)[0].name
+    def first(faulty: Trial) -> str:
+        return outcomes.faults(faulty)[0].name
 
-    both = trial("verification", "connections", "completed", "died")
-    assert first(both) == "died"
-    without = replace(both, audits=both.audits[:-1])
+    dead = trial("verification", "connections", "completed", "died")
+    assert first(dead) == "died"
+    without = replace(dead, audits=dead.audits[:-1])
     assert first(without) == "connections"
     assert without.load is not None
     wrong = replace(without, load=replace(without.load, messages=replace(without.load.messages, corrupt=1)))
