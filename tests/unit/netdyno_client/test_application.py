@@ -22,10 +22,10 @@ def test_a_loop_that_is_blocked_announces_its_window_nevertheless() -> None:
     now = monotonic_ns()
     application.connected()
     application.begin(Window(now + 10 * MS, now + 20 * MS))
-    told = b""
-    while told.count(b"\n") < 3:  # nobody wakes the application meanwhile
-        told += os.read(reading, 4096)
-    assert [json.loads(line)["event"] for line in told.splitlines()] == ["connected", "window_start", "window_end"]
+    written = b""
+    while written.count(b"\n") < 3:  # the application wakes by itself
+        written += os.read(reading, 4096)
+    assert [json.loads(line)["event"] for line in written.splitlines()] == ["connected", "window_start", "window_end"]
     assert monotonic_ns() >= now + 20 * MS
     os.close(reading)
     os.close(writing)

@@ -33,9 +33,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(journal_module, "time", made)
-    return made
+    fake = Clock()
+    monkeypatch.setattr(journal_module, "time", fake)
+    return fake
 
 
 class Talk:
@@ -63,9 +63,9 @@ class Talk:
         return self.caller.receive(body)
 
     def exchange(self, took_ns: int = MS) -> None:
-        asked = self.ask()
+        request = self.ask()
         self.clock.now += took_ns
-        assert self.answer(asked.job_id, asked.stamp)
+        assert self.answer(request.job_id, request.stamp)
 
     def result(self) -> LoadResult:
         self.journal.recorder.finish()
@@ -82,9 +82,9 @@ def talk(clock: Clock) -> Talk:
 
 def test_requests_are_numbered_and_stamped(talk: Talk) -> None:
     for number in range(3):
-        asked = talk.ask()
-        assert asked == wire.WorkRequest(number, 0, wire.stamp(0, number, 31))
-        assert talk.answer(asked.job_id, asked.stamp)
+        request = talk.ask()
+        assert request == wire.WorkRequest(number, 0, wire.stamp(0, number, 31))
+        assert talk.answer(request.job_id, request.stamp)
 
 
 def test_a_whole_run_is_believed(talk: Talk) -> None:
@@ -120,12 +120,12 @@ def test_the_window_holds_its_start_and_not_its_end(talk: Talk) -> None:
 
 
 DAMAGE: dict[str, Callable[[wire.WorkRequest], tuple[int, bytes]]] = {
-    "a wrong checksum": lambda asked: (asked.job_id, asked.stamp[:-1] + b"?"),
-    "another's": lambda asked: (asked.job_id, wire.stamp(1, asked.job_id, 31)),
-    "of the future": lambda asked: (asked.job_id + 1, wire.stamp(0, asked.job_id + 1, 31)),
-    "another job": lambda asked: (asked.job_id + 1, asked.stamp),
-    "another size": lambda asked: (asked.job_id, wire.stamp(0, asked.job_id, 32)),
-    "no stamp": lambda asked: (asked.job_id, b""),
+    "a wrong checksum": lambda request: (request.job_id, request.stamp[:-1] + b"?"),
+    "another's": lambda request: (request.job_id, wire.stamp(1, request.job_id, 31)),
+    "of the future": lambda request: (request.job_id + 1, wire.stamp(0, request.job_id + 1, 31)),
+    "another job": lambda request: (request.job_id + 1, request.stamp),
+    "another size": lambda request: (request.job_id, wire.stamp(0, request.job_id, 32)),
+    "no stamp": lambda request: (request.job_id, b""),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a chat among all instances of a client in Python counts, by hand: who hears whom, and who may speak again."""
+"""The counts of a chat among all instances of a Python client, by hand: which hears which, which may speak again."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def result(room: Room) -> LoadResult:
     return load_result(PLAN, room.journal, Cpu(), Histogram())
 
 
-def said(room: Room, identity: int) -> bytes:
-    """The body of the next thing that somebody says."""
+def speak(room: Room, identity: int) -> bytes:
+    """Return the body of the next message of a speaker."""
     header, body = room.speakers[identity].next()
     assert header == wire.header(len(body))
     return body
@@ -55,7 +55,7 @@ def hear(room: Room, identity: int, body: bytes) -> int | None:
 
 def test_who_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
     room = opened()
-    body = said(room, 2)
+    body = speak(room, 2)
     assert hear(room, 1, body) is None
     assert room.speakers[2].waiting
     assert hear(room, 0, body) == 2, "the next after the last is the first"
@@ -73,15 +73,15 @@ def test_each_of_several_messages_in_flight_has_times_of_its_own(monkeypatch: py
     monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns[0])
     room = opened()
 
-    def at(ms: int) -> None:
+    def set_clock(ms: int) -> None:
         now_ns[0] = ms * 1_000_000
 
     bodies = []
     for ms in (1, 2, 3):
-        at(ms)
-        bodies.append(said(room, 0))
+        set_clock(ms)
+        bodies.append(speak(room, 0))
     for ms, body in zip((11, 12, 13), bodies, strict=True):
-        at(ms)
+        set_clock(ms)
         assert room.speakers[0].waiting
         assert hear(room, 1, body) == 0
     assert not room.speakers[0].waiting
@@ -93,7 +93,7 @@ def test_each_of_several_messages_in_flight_has_times_of_its_own(monkeypatch: py
 
 def test_what_one_has_not_heard_is_lost() -> None:
     room = opened()
-    hear(room, 0, said(room, 2))
+    hear(room, 0, speak(room, 2))
     assert not room.has_heard_all
     assert result(room).messages.lost == 1
     assert "verification" in [audit.name for audit in result(room).audits if not audit.passed]
@@ -101,14 +101,14 @@ def test_what_one_has_not_heard_is_lost() -> None:
 
 def test_who_could_not_connect_is_no_recipient_and_no_witness() -> None:
     room = opened(1)
-    body = said(room, 0)
+    body = speak(room, 0)
     assert hear(room, 2, body) == 0
     assert (room.has_heard_all, result(room).messages.expected) == (True, 1)
 
 
 def test_who_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost() -> None:
     room = opened()
-    body = said(room, 0)
+    body = speak(room, 0)
     room.speakers[1].failed(Failure.RESET)
     room.left(1)
     assert hear(room, 2, body) == 0
@@ -117,7 +117,7 @@ def test_who_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost()
 
 def test_what_comes_twice_or_late_is_counted_and_lets_nobody_speak() -> None:
     room = opened()
-    first, second = said(room, 0), said(room, 0)
+    first, second = speak(room, 0), speak(room, 0)
     assert hear(room, 1, second) == 0
     assert hear(room, 1, first) is None
     assert hear(room, 1, second) is None
@@ -130,7 +130,7 @@ def test_what_comes_twice_or_late_is_counted_and_lets_nobody_speak() -> None:
 )
 def test_what_nobody_in_the_room_can_have_said_breaks_the_stream(identity: int, sequence: int) -> None:
     room = opened()
-    said(room, 0)
+    speak(room, 0)
     with pytest.raises(FailedError) as failed:
         hear(room, 1, wire.stamp(identity, sequence, PLAN.size))
     assert failed.value.failure is Failure.PROTOCOL
@@ -153,5 +153,5 @@ def test_the_room_is_known_when_each_has_heard_somebody() -> None:
 def test_alone_there_is_nothing_to_wait_for() -> None:
     room = opened(0, 1)
     assert room.is_known
-    said(room, 2)
+    speak(room, 2)
     assert room.has_heard_all
