@@ -83,15 +83,15 @@ def test_what_a_run_did_not_have_is_named(lacking: Lacking, words: str) -> None:
 
 def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -> None:
     in_one_cell = f'{FASTER}cells = {{ connections = 10, both.nodelay = "on" }}\n'
-    one = judged(made(in_one_cell, "throughput", faster_by(3)))
-    (check,) = one.checks
+    claim = judged(made(in_one_cell, "throughput", faster_by(3)))
+    (check,) = claim.checks
     what = f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
-    assert claims.what(check, one.scenarios) == what
+    assert claims.what(check, claim.scenarios) == what
     assert claims.claimed(check.step) == "above ×2"  # noqa: RUF001
     assert claims.shown(check).startswith("×3.00 [×2.")  # noqa: RUF001
     assert claims.figures(check) == ("324/s", "108/s")
-    assert claims.reason(one) == ""
-    assert here(one) == f"{what}: {claims.shown(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
+    assert claims.reason(claim) == ""
+    assert here(claim) == f"{what}: {claims.shown(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
 
 
 def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -> None:
@@ -151,12 +151,12 @@ def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
 
 def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None:
     keys = 'needs-to-refute = ["cores >= 4"]'
-    one = judged(made(SLOWER, "p99", lambda *_: 1e6, keys=keys))
-    assert one.verdict == "not_testable"
-    assert here(one).startswith(
+    claim = judged(made(SLOWER, "p99", lambda *_: 1e6, keys=keys))
+    assert claim.verdict == "not_testable"
+    assert here(claim).startswith(
         "to be refuted it needs 4 cores, and there were 2. Found: 99th-percentile response time"
     )
-    assert here(one).endswith("; claimed below ×0.8")  # noqa: RUF001
+    assert here(claim).endswith("; claimed below ×0.8")  # noqa: RUF001
     skipped = judged(made(SLOWER, "p99", lambda *_: 1e6, keys='needs = ["cores >= 4"]'))
     assert here(skipped) == "it needs 4 cores, and there were 2"
 
@@ -164,9 +164,9 @@ def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None
 def test_a_sentence_about_other_systems_has_a_verdict_on_this_one() -> None:
     keys = 'published-on = "Windows and macOS"'
     run = made(FASTER, "throughput", faster_by(3), keys=keys)
-    one = judged(replace(run, environment={**run.environment, "system": "Debian GNU/Linux 12"}))
-    assert word(one) == "confirmed on Linux"
-    assert claims.measured_on(one) == (
+    claim = judged(replace(run, environment={**run.environment, "system": "Debian GNU/Linux 12"}))
+    assert word(claim) == "confirmed on Linux"
+    assert claims.measured_on(claim) == (
         "published for Windows and macOS; this verdict is about Linux (Debian GNU/Linux 12)"
     )
     assert word(judged(made(FASTER, "throughput", faster_by(2), keys=keys))) == "undecided"
@@ -175,8 +175,8 @@ def test_a_sentence_about_other_systems_has_a_verdict_on_this_one() -> None:
 
 
 def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() -> None:
-    one = judged(made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"'))
-    assert claims.beside(one) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
+    claim = judged(made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"'))
+    assert claims.beside(claim) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
     queue = judged(made(EVERYWHERE, "throughput", faster_by(3), keys='why = "listen-overflows"'))
     assert claims.beside(queue) == (
         f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
@@ -190,16 +190,16 @@ def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() 
 
 def test_a_counter_that_was_not_read_is_not_zero() -> None:
     run = made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"')
-    one = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
-    assert claims.beside(one) == (
+    claim = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
+    assert claims.beside(claim) == (
         f"Delayed ACKs per 1,000 messages: not recorded ({COROUTINES}), not recorded ({LOCK})."
     )
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
-    one = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy_coroutines))
-    assert one.verdict == "confirmed"
-    assert claims.losses(one) == (
+    claim = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy_coroutines))
+    assert claim.verdict == "confirmed"
+    assert claims.losses(claim) == (
         f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",
     )
-    assert [figure.endswith(" (12% lost)") for figure in claims.figures(one.checks[0])] == [True, False]
+    assert [figure.endswith(" (12% lost)") for figure in claims.figures(claim.checks[0])] == [True, False]

@@ -33,7 +33,7 @@ LABEL = "beside 1.8 cores of <b>clang++"
 
 
 @cache
-def found(from_block: int = 1) -> Analysis:
+def analyse_beside(from_block: int = 1) -> Analysis:
     """The made run, with the neighbour from a block on."""
     run = made_run()
     trials = (
@@ -44,9 +44,9 @@ def found(from_block: int = 1) -> Analysis:
 
 def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
     stream = io.StringIO()
-    Console(file=stream, width=80).print(render(found()))
+    Console(file=stream, width=80).print(render(analyse_beside()))
     text = " ".join(stream.getvalue().split())
-    assert text.count(f"{company.MARK} Measured {LABEL}") == len(found().scenarios)
+    assert text.count(f"{company.MARK} Measured {LABEL}") == len(analyse_beside().scenarios)
     assert "k/s†" in text
     plain = io.StringIO()
     Console(file=plain, width=80).print(render(analysed(made_run())))
@@ -54,7 +54,7 @@ def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
 
 
 def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
-    (echo,) = (one for one in found(from_block=4).scenarios if one.scenario.name == "echo")
+    (echo,) = (findings for findings in analyse_beside(from_block=4).scenarios if findings.scenario.name == "echo")
     assert echo.company is not None
     assert 0 < echo.company.trials < echo.company.of
     (sentence,) = company.sentences(echo.company)
@@ -62,25 +62,25 @@ def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
 
 
 def test_cards_and_rankings_of_the_report_have_it() -> None:
-    board = scoreboard.view(found().scenarios[0])
+    board = scoreboard.view(analyse_beside().scenarios[0])
     assert board is not None
     assert LABEL in board.note
     figures = [cell.figure for group in board.groups for row in group.rows for cell in row.cells]
     assert figures
     assert all(figure.endswith(company.MARK) for figure in figures)
-    assert company.sentences(found().scenarios[0].company)[0] in verdict.caveats(found().scenarios[0])
+    assert company.sentences(analyse_beside().scenarios[0].company)[0] in verdict.caveats(analyse_beside().scenarios[0])
 
 
 def test_programs_read_it() -> None:
-    document = findings_json.document(found())
+    document = findings_json.document(analyse_beside())
     questions = document["questions"]
     assert isinstance(questions, list)
-    assert {one["company"]["label"] for one in questions} == {LABEL}
+    assert {question["company"]["label"] for question in questions} == {LABEL}
     assert questions[0]["company"]["neighbours"][0]["programs"] == [{"name": "<b>clang++", "cores": 1.8}]
     alone = findings_json.document(analysed(made_run()))["questions"]
     assert isinstance(alone, list)
-    assert {one["company"] for one in alone} == {None}
-    assert f"k/s{company.MARK}" in tables.as_markdown(collect(found()))
+    assert {question["company"] for question in alone} == {None}
+    assert f"k/s{company.MARK}" in tables.as_markdown(collect(analyse_beside()))
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_programs_read_it() -> None:
 )
 def test_a_gate_has_it(written: object) -> None:
     assert callable(written)
-    notes = company.sentences(found().scenarios[0].company)
+    notes = company.sentences(analyse_beside().scenarios[0].company)
     assert "beside 1.8 cores of" in written(notes)
     assert "beside" not in written(())

@@ -65,10 +65,14 @@ def test_a_pipe_is_not_left_without_a_line_for_longer_than_half_a_minute() -> No
 
 
 def test_loss_stands_beside_the_latency_of_a_trial_over_messages() -> None:
-    told = {one.contestant: describe_result(one) for one in messages_run(1).trials if one.levels["connections"] == 1000}
-    assert told[REUSEPORT].endswith(" us, 12% lost")
-    assert told[ZMQ].endswith(" us, 0% lost")
-    assert told[EPOLL].endswith(" us")
+    descriptions = {
+        trial.contestant: describe_result(trial)
+        for trial in messages_run(1).trials
+        if trial.levels["connections"] == 1000
+    }
+    assert descriptions[REUSEPORT].endswith(" us, 12% lost")
+    assert descriptions[ZMQ].endswith(" us, 0% lost")
+    assert descriptions[EPOLL].endswith(" us")
 
 
 def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_which_try() -> None:
@@ -80,7 +84,7 @@ def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_
 
 def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_a_bound() -> None:
     doubt = Audit(name="generator", passed=False, detail="0.98 of 1 cores")
-    measured = next(one for one in messages_run(1).trials if one.load and one.status == "valid")
+    measured = next(trial for trial in messages_run(1).trials if trial.load and trial.status == "valid")
     doubted = replace(measured, status="struck_out", reason="generator: 0.98 of 1 cores", audits=(doubt,))
     assert describe_result(doubted) == f"{describe_result(measured)}, as a bound"
     progress = Progress(CELLS, 1.0)
@@ -91,7 +95,7 @@ def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_
 
 
 def test_what_is_not_known_is_no_nought() -> None:
-    measured = next(one for one in messages_run(1).trials if one.load and one.status == "valid")
+    measured = next(trial for trial in messages_run(1).trials if trial.load and trial.status == "valid")
     assert measured.load is not None
     empty = msgspec.structs.replace(measured.load.latency.response_ns, count=0, p99=0)
     latency = msgspec.structs.replace(measured.load.latency, response_ns=empty)

@@ -122,7 +122,7 @@ def test_it_is_read_back_as_it_was(name: str) -> None:
     export = exported(RUNS[name]())
     text = msgspec.json.encode(export)
     assert msgspec.json.decode(text, type=Export) == export
-    json.loads(text, parse_constant=lambda found: pytest.fail(f"{found} is no JSON"))
+    json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
 
 
 def test_it_has_the_findings_and_every_trial() -> None:
@@ -130,21 +130,22 @@ def test_it_has_the_findings_and_every_trial() -> None:
     analysis, export = analysed(run), exported(run)
     assert export.findings == findings_json.document(analysis)
     judged = outcomes.judged(run).all_trials
-    assert [(one.block, one.position, one.attempt, one.status) for one in export.trials] == [
-        (one.block, one.position, one.attempt, one.status) for one in judged
-    ]
-    assert any(one.status != "valid" and one.reason for one in export.trials)
-    for one, trial in zip(export.trials, judged, strict=True):
-        assert set(one.failed) == {audit.name for audit in trial.audits if not audit.passed}
+    assert [
+        (exported_trial.block, exported_trial.position, exported_trial.attempt, exported_trial.status)
+        for exported_trial in export.trials
+    ] == [(trial.block, trial.position, trial.attempt, trial.status) for trial in judged]
+    assert any(exported_trial.status != "valid" and exported_trial.reason for exported_trial in export.trials)
+    for exported_trial, trial in zip(export.trials, judged, strict=True):
+        assert set(exported_trial.failed) == {audit.name for audit in trial.audits if not audit.passed}
         if trial.load is not None:
-            assert one.figures["throughput"] == METRICS["throughput"].of(trial, trial.load)
+            assert exported_trial.figures["throughput"] == METRICS["throughput"].of(trial, trial.load)
 
 
 def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -> None:
     run = made_run()
     export = exported(run)
     cells = {(cell.question, cell.contestant, cell.level): cell for cell in export.cells}
-    seen = 0
+    compared = 0
     for question in export.findings["questions"]:
         for axis in question["axes"]:
             assert export.metrics[axis["metric"]].unit == axis["unit"]
@@ -154,13 +155,13 @@ def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -
                     figure = cell.figures[axis["metric"]]
                     assert (figure.value, cell.trials) == (score["value"], score["trials"])
                     assert [figure.low, figure.high] == (score["interval"] or [None, None])
-                    seen += 1
-    assert seen > 20
+                    compared += 1
+    assert compared > 20
 
 
 def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
     def fields(kind: type) -> set[str]:
-        return {one.name for one in dataclasses.fields(kind)}
+        return {field.name for field in dataclasses.fields(kind)}
 
     assert set(OF_RUN) | NOT_OF_RUN == fields(Analysis)
     assert set(OF_QUESTION) | set(NOT_OF_QUESTION) == fields(ScenarioFindings)
@@ -194,41 +195,41 @@ def with_all_cells() -> Analysis:
 def test_what_stands_behind_a_ranking_is_there_in_full() -> None:
     capacity = analysed(experiment_run()).scenarios[0].capacity
     assert capacity is not None
-    told = exported(experiment_run()).findings["questions"][0]["capacity"]
-    assert told is not None
-    assert [one["knee_hz"] for one in told["curves"]] == [one.knee_hz for one in capacity.curves]
-    assert [len(one["points"]) for one in told["curves"]] == [len(one.points) for one in capacity.curves]
-    assert told["curves"][0]["points"][0]["p99_ns"] == capacity.curves[0].points[0].p99_ns
+    written = exported(experiment_run()).findings["questions"][0]["capacity"]
+    assert written is not None
+    assert [curve["knee_hz"] for curve in written["curves"]] == [curve.knee_hz for curve in capacity.curves]
+    assert [len(curve["points"]) for curve in written["curves"]] == [len(curve.points) for curve in capacity.curves]
+    assert written["curves"][0]["points"][0]["p99_ns"] == capacity.curves[0].points[0].p99_ns
     pairs = analysed(paired_run()).scenarios[0].pairs
     assert [
-        (one["contestant"], one["client"], one["figure"])
-        for one in exported(paired_run()).findings["questions"][0]["pairs"]
-    ] == [(one.contestant, one.client, one.figure) for one in pairs]
+        (pair["contestant"], pair["client"], pair["figure"])
+        for pair in exported(paired_run()).findings["questions"][0]["pairs"]
+    ] == [(pair.contestant, pair.client, pair.figure) for pair in pairs]
     chart = analysed(charts_run()).charts[0]
     spots = exported(charts_run()).findings["charts"][0]["panels"][0]["spots"]
-    assert [one["contestant"] for one in spots] == [one.contestant for one in chart.panels[0].spots]
+    assert [spot["contestant"] for spot in spots] == [spot.contestant for spot in chart.panels[0].spots]
     work = exported(made_run()).findings["questions"][0]["work"]
-    assert [one["contestant"] for one in work] == [one.contestant for one in analysed(made_run()).scenarios[0].work]
+    assert [row["contestant"] for row in work] == [row.contestant for row in analysed(made_run()).scenarios[0].work]
     unsafe = exported(unsafe_run()).findings["questions"][0]["unsafe"]
-    assert [one["lost"] for one in unsafe] == [one.lost for one in analysed(unsafe_run()).scenarios[0].unsafe] != []
+    assert [row["lost"] for row in unsafe] == [row.lost for row in analysed(unsafe_run()).scenarios[0].unsafe] != []
 
 
 def test_a_capacity_beyond_the_rates_is_a_bound_for_programs_too() -> None:
     run = experiment_run(("strong", "fast", "weak"))
-    found = [row for row in rows(run) if row["table"] == "ranking"]
+    ranking = [row for row in rows(run) if row["table"] == "ranking"]
     bounds = [("strong", "at least"), ("fast", ""), ("weak", "at most")]
-    assert [(row["contestant"], row["status"]) for row in found] == bounds
+    assert [(row["contestant"], row["status"]) for row in ranking] == bounds
     (axis,) = exported(run).findings["questions"][0]["axes"]
-    assert [(one["contestant"], one["bound"] or "") for one in axis["scores"]] == bounds
+    assert [(score["contestant"], score["bound"] or "") for score in axis["scores"]] == bounds
     page = tables.as_markdown(exported(run))
     assert "| strong | ≥24.4k/s, rank 1 |" in page
     assert "| weak | ≤8.00k/s, rank 3 |" in page
 
 
 def test_its_schema_is_that_of_its_types() -> None:
-    """To write it anew: the text that this test wants."""
-    wanted = json.dumps(without_indentation(msgspec.json.schema(Export)), indent=1) + "\n"
-    assert SCHEMA.read_text() == wanted
+    """To rewrite the file, store the text that this test expects."""
+    expected = json.dumps(without_indentation(msgspec.json.schema(Export)), indent=1) + "\n"
+    assert SCHEMA.read_text() == expected
 
 
 def without_indentation(schema: Any) -> Any:
@@ -255,25 +256,27 @@ def test_the_page_names_every_part_every_table_and_every_column() -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_the_table_holds_every_figure_once(name: str) -> None:
     run = RUNS[name]()
-    export, found = exported(run), rows(run)
-    assert all(tuple(row) == tables.COLUMNS for row in found)
-    figures = [row for row in found if row["table"] == "trial" and row["metric"]]
-    assert len(figures) == sum(len(one.figures) for one in export.trials)
+    export, table = exported(run), rows(run)
+    assert all(tuple(row) == tables.COLUMNS for row in table)
+    figures = [row for row in table if row["table"] == "trial" and row["metric"]]
+    assert len(figures) == sum(len(trial.figures) for trial in export.trials)
     assert sum(float(row["value"]) for row in figures) == pytest.approx(
-        sum(value for one in export.trials for value in one.figures.values())
+        sum(value for trial in export.trials for value in trial.figures.values())
     )
-    cells = [row for row in found if row["table"] == "cell"]
-    assert len(cells) == sum(len(one.figures) for one in export.cells)
-    scores = [score for one in export.findings["questions"] for axis in one["axes"] for score in axis["scores"]]
-    ranked = [row for row in found if row["table"] == "ranking"]
-    assert [row["rank"] for row in ranked] == ["" if one["rank"] is None else str(one["rank"]) for one in scores]
+    cells = [row for row in table if row["table"] == "cell"]
+    assert len(cells) == sum(len(cell.figures) for cell in export.cells)
+    scores = [
+        score for question in export.findings["questions"] for axis in question["axes"] for score in axis["scores"]
+    ]
+    ranked = [row for row in table if row["table"] == "ranking"]
+    assert [row["rank"] for row in ranked] == ["" if score["rank"] is None else str(score["rank"]) for score in scores]
 
 
 def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
     evil = '=1+1,"\n|<b>'
     run = hostile(made_run(), evil)
-    found = list(csv.reader(io.StringIO(tables.as_csv(exported(run)), newline="")))
-    assert {len(row) for row in found} == {len(tables.COLUMNS)}
+    csv_rows = list(csv.reader(io.StringIO(tables.as_csv(exported(run)), newline="")))
+    assert {len(row) for row in csv_rows} == {len(tables.COLUMNS)}
     formulas = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1+1")
     notes = tuple(Note(kind="caveat", question=None, text=text) for text in formulas)
     with_notes = msgspec.structs.replace(exported(run), notes=notes)
@@ -289,9 +292,9 @@ def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
 def test_the_page_of_markdown_says_what_the_table_says() -> None:
     run = made_run()
     page = tables.as_markdown(exported(run))
-    for one in analysed(run).scenarios:
-        assert answer(one).sentence in page
-        for standing in one.standings:
+    for findings in analysed(run).scenarios:
+        assert answer(findings).sentence in page
+        for standing in findings.standings:
             assert standing.contestant in page
     assert "| throughput of | ratio | interval | different |" in page
     assert "## About the run" in page

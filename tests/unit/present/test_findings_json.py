@@ -45,17 +45,19 @@ def keys(value: object) -> Iterator[str]:
 @pytest.mark.parametrize("name", RUNS)
 def test_it_is_json_and_every_key_is_documented(name: str) -> None:
     text = json.dumps(document(analysed(RUNS[name]())), allow_nan=False)
-    told = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text()))
-    assert set(keys(json.loads(text))) - told - {"version"} == set()
+    documented = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text()))
+    assert set(keys(json.loads(text))) - documented - {"version"} == set()
 
 
 def test_it_says_what_the_table_says() -> None:
     analysis = analysed(made_run())
-    found = json.loads(json.dumps(document(analysis)))
-    for one, question in zip(analysis.scenarios, found["questions"], strict=True):
-        assert question["sentence"] == answer(one).sentence
-        assert [each["name"] for each in question["contestants"]] == [each.contestant for each in one.standings]
-        assert [axis["metric"] for axis in question["axes"]] == [axis.metric for axis in one.axes]
-        for axis, told in zip(one.axes, question["axes"], strict=True):
-            assert [score["rank"] for score in told["scores"]] == [score.rank for score in axis.scores]
-    assert found["questions"][0]["axes"][0]["unit"] == "messages/s"
+    written = json.loads(json.dumps(document(analysis)))
+    for findings, question in zip(analysis.scenarios, written["questions"], strict=True):
+        assert question["sentence"] == answer(findings).sentence
+        assert [standing["name"] for standing in question["contestants"]] == [
+            standing.contestant for standing in findings.standings
+        ]
+        assert [axis["metric"] for axis in question["axes"]] == [axis.metric for axis in findings.axes]
+        for axis, written_axis in zip(findings.axes, question["axes"], strict=True):
+            assert [score["rank"] for score in written_axis["scores"]] == [score.rank for score in axis.scores]
+    assert written["questions"][0]["axes"][0]["unit"] == "messages/s"

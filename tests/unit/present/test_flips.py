@@ -40,43 +40,43 @@ FLIP = Flip(
 
 def analysis(root: float = 40.0) -> Analysis:
     run = crossing_run(root)
-    trials = (*run.trials, *(replace(one, block=one.block + 6) for one in run.trials))
+    trials = (*run.trials, *(replace(trial, block=trial.block + 6) for trial in run.trials))
     return analyse(
         replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=(), figures=()))
     )
 
 
 @pytest.fixture(scope="module")
-def found() -> Analysis:
+def crossing_analysis() -> Analysis:
     return analysis()
 
 
-def test_the_interval_is_the_bracket_of_the_levels_that_tell(found: Analysis) -> None:
-    (one,) = found.flips
-    at = prose.number(one, one.flips.crossings[0].at)
-    assert prose.sentence(one) == (
+def test_the_interval_is_the_bracket_of_the_levels_that_tell(crossing_analysis: Analysis) -> None:
+    (flip,) = crossing_analysis.flips
+    place = prose.number(flip, flip.flips.crossings[0].at)
+    assert prose.sentence(flip) == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between 10 and 100 connections (95% interval), "
-        f"at about {at}; the interval is wider than the requested ratio of 1.5, because the run ended before"
+        f"at about {place}; the interval is wider than the requested ratio of 1.5, because the run ended before"
     )
 
 
-def test_the_terminal_says_it_and_ranks_nobody(found: Analysis) -> None:
+def test_the_terminal_says_it_and_ranks_nobody(crossing_analysis: Analysis) -> None:
     out = io.StringIO()
-    Console(file=out, width=200).print(render(found))
+    Console(file=out, width=200).print(render(crossing_analysis))
     text = out.getvalue()
     assert "echo  The winner changes" in text
-    assert f"{prose.sentence(found.flips[0])}." in " ".join(text.split())
+    assert f"{prose.sentence(crossing_analysis.flips[0])}." in " ".join(text.split())
     assert "ranks over all loads" not in text
-    assert {one.rank for one in found.scenarios[0].standings} == {None}
+    assert {standing.rank for standing in crossing_analysis.scenarios[0].standings} == {None}
 
 
-def test_the_report_draws_it_with_its_interval_as_a_band(found: Analysis) -> None:
-    page = page_without_panels(found)
+def test_the_report_draws_it_with_its_interval_as_a_band(crossing_analysis: Analysis) -> None:
+    page = page_without_panels(crossing_analysis)
     (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
-    assert f"{prose.sentence(found.flips[0])}." in section
+    assert f"{prose.sentence(crossing_analysis.flips[0])}." in section
     assert f"↑ {LOCK} is better" in section
     assert "opacity: 0.2" in section  # the band
-    assert section.count("<tr>") == 1 + len(found.flips[0].flips.points)
+    assert section.count("<tr>") == 1 + len(crossing_analysis.flips[0].flips.points)
     assert 'aria-label="Ranking of echo"' not in page
     assert '<article class="card' not in page
 
@@ -90,10 +90,10 @@ def test_without_a_crossing_there_is_no_band() -> None:
 
 def test_a_level_without_a_valid_trial_is_told() -> None:
     run = crossing_run(40.0)
-    trials = tuple(one for one in run.trials if one.levels["connections"] != 1000 or one.contestant != LOCK)
-    found = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
-    assert prose.sentence(found.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
-    assert 'id="flip1"' in page_without_panels(found)
+    trials = tuple(trial for trial in run.trials if trial.levels["connections"] != 1000 or trial.contestant != LOCK)
+    partial = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
+    assert prose.sentence(partial.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
+    assert 'id="flip1"' in page_without_panels(partial)
 
 
 @pytest.mark.parametrize(("reach", "ticks"), [(0.07, 4), (0.6, 4), (1.5, 4), (6.0, 2), (30.0, 4), (300.0, 3)])
@@ -101,25 +101,25 @@ def test_however_much_better_one_is_ticks_are_few(reach: float, ticks: int) -> N
     assert len(flips._ticks(reach)) == ticks
 
 
-def test_programs_are_told_the_same(found: Analysis) -> None:
-    said = json.loads(json.dumps(document(found), allow_nan=False))
-    (flip,) = said["flips"]
+def test_programs_are_told_the_same(crossing_analysis: Analysis) -> None:
+    written = json.loads(json.dumps(document(crossing_analysis), allow_nan=False))
+    (flip,) = written["flips"]
     assert (flip["verdict"], flip["first"], flip["asked_within"], flip["narrow"]) == ("flip", LOCK, 1.5, False)
     (crossing,) = flip["crossings"]
     assert (crossing["below"], crossing["above"], crossing["interval"]) == (LOCK, EPOLL, [10, 100])
     assert [level["better"] for level in flip["levels"]] == [LOCK, EPOLL, EPOLL]
-    assert said["questions"][0]["verdict"] == "flip"
-    assert said["questions"][0]["sentence"] == f"{flip['sentence']}."
+    assert written["questions"][0]["verdict"] == "flip"
+    assert written["questions"][0]["sentence"] == f"{flip['sentence']}."
 
 
-def test_a_table_has_a_row_for_the_crossing_and_one_for_each_level(found: Analysis) -> None:
-    rows = [row for row in tables.rows(collect(found)) if str(row["table"]).startswith("flip")]
+def test_a_table_has_a_row_for_the_crossing_and_one_for_each_level(crossing_analysis: Analysis) -> None:
+    rows = [row for row in tables.rows(collect(crossing_analysis)) if str(row["table"]).startswith("flip")]
     assert [row["table"] for row in rows] == ["flip", "flip level", "flip level", "flip level"]
     assert (rows[0]["low"], rows[0]["high"], rows[0]["status"]) == (10, 100, "flip")
     assert rows[1]["level"] == "connections=10"
 
 
 def test_a_run_that_was_stored_before_there_were_flips_has_none() -> None:
-    asked = msgspec.to_builtins(crossing_run(40.0).experiment)
-    del asked["flips"]
-    assert msgspec.convert(asked, type(crossing_run(40.0).experiment)).flips == ()
+    stored = msgspec.to_builtins(crossing_run(40.0).experiment)
+    del stored["flips"]
+    assert msgspec.convert(stored, type(crossing_run(40.0).experiment)).flips == ()

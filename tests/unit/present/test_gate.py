@@ -67,13 +67,13 @@ def test_more_time_is_advised_only_where_it_helps() -> None:
 
 def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
     nothing = Line("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
-    found = Found(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
-    assert gate.text(found).endswith("Not decided. In every block both servers had a fault: most.")
+    verdict = Found(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
+    assert gate.text(verdict).endswith("Not decided. In every block both servers had a fault: most.")
 
 
 def test_a_new_fault_is_not_called_worse() -> None:
     faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
-    found = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
-    assert gate.text(found).endswith("\nThe server after has a fault that the server before does not have.")
-    suite = ElementTree.fromstring(gate.junit(found, "run-1"))
+    verdict = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
+    assert gate.text(verdict).endswith("\nThe server after has a fault that the server before does not have.")
+    suite = ElementTree.fromstring(gate.junit(verdict, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

@@ -108,10 +108,10 @@ def test_a_list_is_a_line_a_row(text: str, other: str) -> None:
 @given(TEXTS)
 def test_a_complaint_is_one_line(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stderr", said := io.StringIO())
+        patch.setattr("sys.stderr", printed := io.StringIO())
         assert cli.main(["list", f"x{text}"]) == 2
-    assert is_seen(said.getvalue())
-    assert said.getvalue().count("\n") == 1
+    assert is_seen(printed.getvalue())
+    assert printed.getvalue().count("\n") == 1
 
 
 @settings(deadline=None, max_examples=60)
@@ -124,15 +124,15 @@ def test_a_drawing_says_it_for_those_who_cannot_see_it(text: str) -> None:
 
 
 def tags(page: str) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-            found[tag] += 1
+            counts[tag] += 1
             assert {name for name, _ in attrs if name.startswith("on")} == set()
 
     Reader().feed(page)
-    return found
+    return counts
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.support.builders.made_run import made_run
 HERE = Private(("/srv/lab/netdyno", "/srv/lab", "/home/ada"), ("ada", "enigma"))
 
 
-def said(text: str) -> str:
+def publish_note(text: str) -> str:
     run = made_run()
     run = replace(run, environment={"note": text}, trials=run.trials[:1])
     return str(without(run, HERE).environment["note"])
@@ -47,7 +47,7 @@ def said(text: str) -> str:
     ],
 )
 def test_places_and_people_are_left_out_and_nothing_else(text: str, left: str) -> None:
-    assert said(text) == left
+    assert publish_note(text) == left
 
 
 def test_a_name_that_a_contestant_has_too_stays_the_contestants() -> None:
@@ -64,13 +64,13 @@ def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
     }
     run = made_run()
     first = replace(run.trials[0], canaries=(beside("tls://10.1.2.4:8787", 1.0),))
-    found = without(replace(run, environment=hosts, trials=(first,)), Private())
-    assert found.environment == {
+    published = without(replace(run, environment=hosts, trials=(first,)), Private())
+    assert published.environment == {
         "cluster.server": "… at tls://…:8787, kernel 6.1.0",
         "cluster.client": "… at …:8787, kernel 6.1.0",
         "note": "…, lab-70 and tcp://…:41234",
     }
-    assert [one.host for one in found.trials[0].canaries] == ["tls://…:8787"]
+    assert [canary.host for canary in published.trials[0].canaries] == ["tls://…:8787"]
 
 
 def test_a_run_without_anything_private_stays_as_it_is() -> None:
@@ -80,7 +80,7 @@ def test_a_run_without_anything_private_stays_as_it_is() -> None:
 
 def test_what_has_numbers_for_names_stays_as_it_is() -> None:
     run = made_run()
-    trial = next(one for one in run.trials if one.machine is not None)
+    trial = next(trial for trial in run.trials if trial.machine is not None)
     assert trial.machine is not None
     trial = replace(trial, machine=replace(trial.machine, softirq_s={3: 0.25}))
     assert without(replace(run, trials=(trial,)), HERE).trials == (trial,)
@@ -97,11 +97,11 @@ def test_whatever_a_run_is_called_its_folder_is_in_the_site(name: str) -> None:
 
 def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
     findings = {"question": "?", "experiment": "x", "trials": {"valid": 1}, "questions": (), "claims": ()}
-    made = [
-        site.entry(findings | {"run_id": name, "started_at": at}, {}, 1, "")
-        for name, at in (("a-oldest", "2026-01-01"), ("b-newest", "2026-03-01"), ("c-middle", "2026-02-01"))
+    entries = [
+        site.entry(findings | {"run_id": name, "started_at": started_at}, {}, 1, "")
+        for name, started_at in (("a-oldest", "2026-01-01"), ("b-newest", "2026-03-01"), ("c-middle", "2026-02-01"))
     ]
-    page = site.index(site.Site(runs=tuple(made)))
+    page = site.index(site.Site(runs=tuple(entries)))
     places = [page.index(f"runs/{name}/1") for name in ("b-newest", "c-middle", "a-oldest")]
     assert places == sorted(places)
 
@@ -115,10 +115,12 @@ def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None
         "started_at": "2026-01-01",
     }
     question = {"name": "echo", "verdict": "winner", "sentence": "Take [this] " + 40 * "and that "}
-    claims = [{"id": name, "verdict": said, "text": ""} for name, said in (("A1", "confirmed"), ("A2", "not_testable"))]
-    one = site.entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
-    newer = replace(one, version=2, claims=(*one.claims, replace(one.claims[0], name="A3")))
-    text = site.summary(site.Site(runs=(one, newer)))
+    claims = [
+        {"id": name, "verdict": verdict, "text": ""} for name, verdict in (("A1", "confirmed"), ("A2", "not_testable"))
+    ]
+    entry = site.entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
+    newer = replace(entry, version=2, claims=(*entry.claims, replace(entry.claims[0], name="A3")))
+    text = site.summary(site.Site(runs=(entry, newer)))
     assert text.count("## Who?") == 1
     assert "* **echo**: Take \\[this\\] and that" in text
     assert "* 2 confirmed: A1, A3\n* 1 not testable: A2\n" in text

@@ -13,7 +13,7 @@ from tests.support.builders.made_run import paired_run
 
 
 def test_the_commands_by_hand_are_those_of_the_trial() -> None:
-    lines = [one.line for one in commands(analysed(paired_run()))]
+    lines = [command.line for command in commands(analysed(paired_run()))]
     assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
     assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
@@ -21,9 +21,9 @@ def test_the_commands_by_hand_are_those_of_the_trial() -> None:
 def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
     run = paired_run()
     trials = tuple(
-        replace(one, load=replace(one.load, plan=replace(one.load.plan, url="tcp://10.77.0.1:7000")))
-        for one in run.trials
-        if one.load is not None
+        replace(trial, load=replace(trial.load, plan=replace(trial.load.plan, url="tcp://10.77.0.1:7000")))
+        for trial in run.trials
+        if trial.load is not None
     )
     lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
     assert lan.links == ("lan at 1gbit",)
@@ -38,9 +38,9 @@ def test_a_server_of_ones_own_is_started_by_its_own_command() -> None:
     own = Own(command="mine --at '{address}:{port}'", workload="rpc")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    whole, _, server, _ = commands(analyse(replace(run, about=about)))
+    rerun, _, server, _ = commands(analyse(replace(run, about=about)))
     assert server.line == "mine --at 127.0.0.1:7000"
-    assert whole.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
+    assert rerun.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
 
 
 def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None:
@@ -48,9 +48,9 @@ def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None
     own = Own(command="", workload="rpc", address="tcp://127.0.0.1:7000")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    whole, _, load = commands(analyse(replace(run, about=about)))
+    rerun, _, load = commands(analyse(replace(run, about=about)))
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
-    assert whole.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
+    assert rerun.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
 
 
 def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
@@ -61,8 +61,8 @@ def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
         environment=run.environment | {OF_CLUSTER: "lab-7 at tls://10.0.0.2:8787"},
         experiment=run.experiment.with_each(client_hosts=2),
     )
-    whole, _, _, load = commands(analyse(hosts))
-    assert whole.line.endswith(" --cluster DIR")
+    rerun, _, _, load = commands(analyse(hosts))
+    assert rerun.line.endswith(" --cluster DIR")
     assert "--share" not in load.line
 
 

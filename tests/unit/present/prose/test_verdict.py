@@ -32,7 +32,7 @@ from tests.support.undrawn import undrawn
 
 
 @pytest.fixture(scope="module")
-def found() -> Analysis:
+def analysis() -> Analysis:
     return analysed(made_run())
 
 
@@ -42,67 +42,72 @@ def lossy() -> ScenarioFindings:
 
 
 def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(one for one in analysis.scenarios if one.scenario.name == name)
+    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
 def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
     assert any("The load came from client contestants" in text for text in caveats(analysed(paired_run()).scenarios[0]))
-    assert not any("client contestants" in text for one in analysed(made_run()).scenarios for text in caveats(one))
+    assert not any(
+        "client contestants" in text for findings in analysed(made_run()).scenarios for text in caveats(findings)
+    )
 
 
 def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> None:
     run = made_run()
     first = replace(run.experiment.scenarios[0], client="tcpkali", arrivals="constant", rate_per_connection=1000)
-    said = tuple(
+    trials = tuple(
         replace(
-            one, load=replace(one.load, instrument="tcpkali", send_lag_ns=replace(one.load.send_lag_ns, p99=0, max=0))
+            trial,
+            load=replace(trial.load, instrument="tcpkali", send_lag_ns=replace(trial.load.send_lag_ns, p99=0, max=0)),
         )
-        for one in run.trials
-        if one.scenario == first.name and one.load is not None
+        for trial in run.trials
+        if trial.scenario == first.name and trial.load is not None
     )
-    told = caveats(
-        analyse(replace(run, experiment=replace(run.experiment, scenarios=(first,)), trials=said)).scenarios[0]
+    texts = caveats(
+        analyse(replace(run, experiment=replace(run.experiment, scenarios=(first,)), trials=trials)).scenarios[0]
     )
-    assert any(text.startswith("The figures of tcpkali are those of an external load program") for text in told)
-    assert not any("end lag" in text or "client contestants" in text for text in told)
+    assert any(text.startswith("The figures of tcpkali are those of an external load program") for text in texts)
+    assert not any("end lag" in text or "client contestants" in text for text in texts)
 
 
 def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -> None:
-    """As those of a server whose process is not known, where CPU is ranked."""
+    """For example those of a server with an unknown process, where CPU is ranked."""
     run = made_run()
     first = replace(run.experiment.scenarios[0], metric="cpu")
     experiment = replace(run.experiment, scenarios=(first,))
-    trials = [one for one in run.trials if one.scenario == first.name and one.status == "valid"]
-    unseen = {one.contestant for one in trials} - {EPOLL}
-    for nobody, headline in ((False, EPOLL), (True, "No figure")):
-        some = tuple(replace(one, server=None) if nobody or one.contestant in unseen else one for one in trials)
-        told = analyse(replace(run, experiment=experiment, trials=some)).scenarios[0]
-        assert answer(told).headline == headline
-        invalid = [text for text in caveats(told) if text.startswith("Without any valid trial")]
+    trials = [trial for trial in run.trials if trial.scenario == first.name and trial.status == "valid"]
+    unseen = {trial.contestant for trial in trials} - {EPOLL}
+    for all_unseen, headline in ((False, EPOLL), (True, "No figure")):
+        changed = tuple(
+            replace(trial, server=None) if all_unseen or trial.contestant in unseen else trial for trial in trials
+        )
+        findings = analyse(replace(run, experiment=experiment, trials=changed)).scenarios[0]
+        assert answer(findings).headline == headline
+        invalid = [text for text in caveats(findings) if text.startswith("Without any valid trial")]
         assert not any(name in text for name in unseen for text in invalid)
         (text,) = [
-            one
-            for one in caveats(told)
-            if one.startswith("Not ranked, as their valid trials have no figure for server CPU")
+            caveat
+            for caveat in caveats(findings)
+            if caveat.startswith("Not ranked, as their valid trials have no figure for server CPU")
         ]
         assert all(name in text for name in unseen)
-        assert "No trial of this workload was valid" not in answer(told).sentence
-        assert "only contestant with valid trials" not in answer(told).sentence
+        assert "No trial of this workload was valid" not in answer(findings).sentence
+        assert "only contestant with valid trials" not in answer(findings).sentence
 
 
 def test_a_load_that_connects_anew_says_so() -> None:
     plain = made_run().experiment.scenarios[0]
-    one, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
-    assert load_words(one) == f"{load_words(plain)}, a new connection for each request"
+    single, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
+    assert load_words(single) == f"{load_words(plain)}, a new connection for each request"
     assert load_words(ten).endswith(", a new connection for each 10 requests")
 
 
 def test_a_chat_says_how_its_servers_deliver() -> None:
     chat = msgspec.structs.replace(made_run().experiment.scenarios[0], workload="chat", server={})
     for fields in ({"server": {"deliveries": "single"}}, {"where_possible": {"deliveries": "single"}}):
-        told = msgspec.structs.replace(chat, **fields)
-        assert load_words(told) == f"{load_words(chat)}, deliveries single"
-        assert "deliveries" not in load_words(msgspec.structs.replace(told, workload="rpc"))
+        single = msgspec.structs.replace(chat, **fields)
+        assert load_words(single) == f"{load_words(chat)}, deliveries single"
+        assert "deliveries" not in load_words(msgspec.structs.replace(single, workload="rpc"))
     varied = msgspec.structs.replace(chat, factors={"deliveries": ("single", "joined")})
     assert "deliveries" not in load_words(varied)
 
@@ -124,13 +129,13 @@ def test_switches_that_nobody_counted_are_unknown() -> None:
         replace(trial, server=replace(trial.server, threads_unread=3)) if trial.server else trial
         for trial in run.trials
     )
-    found = analyse(replace(run, trials=gone))
-    echo = scenario(found, "echo")
+    emptied = analyse(replace(run, trials=gone))
+    echo = scenario(emptied, "echo")
     assert gone[0].load is not None
     assert METRICS["switches"].of(gone[0], gone[0].load) is None
     assert any("Context switches per message: an unknown number against" in text for text in evidence(echo))
     with undrawn():
-        assert "unknown" in html(dataclasses.replace(found, scenarios=(echo,)))
+        assert "unknown" in html(dataclasses.replace(emptied, scenarios=(echo,)))
     assert "an unknown number" not in " ".join(evidence(scenario(analysed(run), "echo")))
 
 
@@ -140,11 +145,11 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     (plain,) = run.experiment.scenarios
     in_rounds = msgspec.structs.replace(plain, round_s=0.1)
     experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
-    found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
-    assert "closed loop in rounds of 100ms" in answer(found).sentence
-    (loop,) = [text for text in caveats(found) if text.startswith("Closed loop")]
+    findings = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
+    assert "closed loop in rounds of 100ms" in answer(findings).sentence
+    (loop,) = [text for text in caveats(findings) if text.startswith("Closed loop")]
     assert "In a round, all connections that have their replies send at the same moment" in loop
-    assert any(text.startswith("Send lag, the error bar") for text in caveats(found))
+    assert any(text.startswith("Send lag, the error bar") for text in caveats(findings))
 
     assert not plain.scheduled
     assert in_rounds.scheduled
@@ -152,33 +157,33 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     assert not any("Send lag" in text for text in caveats(analyse(run).scenarios[0]))
 
 
-def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
-    echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
+def test_caveats_name_the_loop_the_lag_and_who_lost_cells(analysis: Analysis) -> None:
+    echo, rpc = scenario(analysis, "echo"), scenario(analysis, "rpc-open")
     assert any(text.startswith("Closed loop") for text in caveats(echo))
     assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in caveats(echo))
     assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
-    assert all(any(FOLLY in text for text in caveats(one)) for one in found.scenarios)
+    assert all(any(FOLLY in text for text in caveats(findings)) for findings in analysis.scenarios)
 
 
-def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
-    def given(trial: Trial) -> Trial:
+def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis: Analysis) -> None:
+    def with_threads(trial: Trial) -> Trial:
         return replace(trial, added={"threads": trial.levels.get("connections", 50)})
 
     run = made_run()
-    trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
+    trials = tuple(with_threads(trial) if trial.contestant == LOCK else trial for trial in run.trials)
     echo = scenario(analyse(replace(run, trials=trials)), "echo")
     note = [text for text in caveats(echo) if "at most as many clients at a time as it has threads" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
     assert "for each connection: 11, 101 and 1001 threads in all" in note[0]
-    assert not any("at most as many clients" in text for one in found.scenarios for text in caveats(one))
+    assert not any("at most as many clients" in text for findings in analysis.scenarios for text in caveats(findings))
 
 
 @pytest.mark.parametrize(("ratio", "gap"), [(1.99, "99% above"), (2.0, "2.00 times that of")])
-def test_from_double_upwards_a_gap_is_a_multiple(found: Analysis, ratio: float, gap: str) -> None:
+def test_from_double_upwards_a_gap_is_a_multiple(analysis: Analysis, ratio: float, gap: str) -> None:
     """In these comparisons the leader is `b`."""
-    echo = scenario(found, "echo")
-    family = tuple(dataclasses.replace(one, ratio=1 / ratio) for one in echo.comparisons)
+    echo = scenario(analysis, "echo")
+    family = tuple(dataclasses.replace(comparison, ratio=1 / ratio) for comparison in echo.comparisons)
     assert f", {gap} asio-coroutines, the next" in answer(dataclasses.replace(echo, comparisons=family)).sentence
 
 
@@ -193,29 +198,30 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
     assert answer(lossy).sentence.endswith(
         f" Ranked separately, as they lost more than 0.1% of the messages in some trial: {REUSEPORT} (12% lost)."
     )
-    told = (answer(lossy).sentence, *evidence(lossy))
+    texts = (answer(lossy).sentence, *evidence(lossy))
     for name in (UDP, REUSEPORT):
-        assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
+        assert all(f"{name} (" in text or f"{name}: lost" in text for text in texts if name in text)
 
 
 def test_who_is_faulty_is_not_told_again_among_those_that_lost_too_much(lossy: ScenarioFindings) -> None:
     fault = (Fault("died", 1, 5, "it was gone"),)
     faulty = tuple(
-        dataclasses.replace(one, faults=fault if one.contestant == REUSEPORT else ()) for one in lossy.standings
+        dataclasses.replace(standing, faults=fault if standing.contestant == REUSEPORT else ())
+        for standing in lossy.standings
     )
     assert "Ranked separately, as they lost" not in answer(dataclasses.replace(lossy, standings=faulty)).sentence
 
 
 def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
-    (one,) = analysed(messages_run(5, everybody=True)).scenarios
-    assert one.verdict == "winner"
-    assert all(standing.apart for standing in one.standings)
-    assert [standing.rank for standing in one.standings] == [1, 2]
-    first, *_ = answer(one).sentence.split(". ")
+    (findings,) = analysed(messages_run(5, everybody=True)).scenarios
+    assert findings.verdict == "winner"
+    assert all(standing.apart for standing in findings.standings)
+    assert [standing.rank for standing in findings.standings] == [1, 2]
+    first, *_ = answer(findings).sentence.split(". ")
     assert f"{REUSEPORT} (25% lost)" in first
     assert "though all of them lost more than 0.1% of their messages" in first
     run = messages_run(5, everybody=True)
-    alone = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant == UDP))).scenarios[0]
+    alone = analyse(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant == UDP))).scenarios[0]
     assert alone.verdict == "unopposed"
     assert "(25% lost) is the only contestant with valid trials, though it lost more" in answer(alone).sentence
 
@@ -234,8 +240,8 @@ def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) 
     )
     assert drops.server is not None
     assert drops.generator is not None
-    rest = lost - 1000 * drops.server - drops.generator
-    assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
+    uncounted = lost - 1000 * drops.server - drops.generator
+    assert f"the other {uncounted:,} of {lost:,} lost messages were counted nowhere" in text
     assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
     assert any("are marked in every figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
     assert any("loss makes them look better" in text for text in caveats(lossy))
@@ -249,9 +255,9 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
         totals = {**trial.server.totals, "receive_dropped": 2}
         return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
 
-    found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
-    (text,) = [text for text in evidence(found) if f"{REUSEPORT}: lost" in text]
-    cell = found.cell(REUSEPORT, "connections=1000")
+    findings = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
+    (text,) = [text for text in evidence(findings) if f"{REUSEPORT}: lost" in text]
+    cell = findings.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
     assert "Dropped: 10 requests by the server, which had too many waiting (each request costs 1,000 messages)" in text
@@ -259,11 +265,11 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
 
 
 def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
-    """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
+    """The same counters mean more there: what the server's sockets did not drop was dropped elsewhere."""
     run = messages_run()
     lan = analyse(replace(run, experiment=run.experiment.with_each(link="lan"))).scenarios[0]
-    for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
-        cell = found.cell(REUSEPORT, "connections=1000")
+    for findings, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
+        cell = findings.cell(REUSEPORT, "connections=1000")
         assert cell is not None
         assert cell.loss is not None
         assert cell.loss.drops.generator
@@ -276,16 +282,16 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
     def uncounted(trial: Trial) -> Trial:
         return replace(trial, kernel={})
 
-    (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
-    (text,) = [text for text in evidence(one) if f"{REUSEPORT}: lost" in text]
+    (findings,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
+    (text,) = [text for text in evidence(findings) if f"{REUSEPORT}: lost" in text]
     assert text.endswith("Where they were lost is unknown: no drop was counted.")
 
 
-def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
-    for one in found.scenarios:
-        assert not one.may_lose
-        assert not any("% lost" in text for text in (answer(one).sentence, *evidence(one)))
-        assert not any("flatters" in text for text in caveats(one))
+def test_over_streams_nothing_is_said_of_loss(analysis: Analysis) -> None:
+    for findings in analysis.scenarios:
+        assert not findings.may_lose
+        assert not any("% lost" in text for text in (answer(findings).sentence, *evidence(findings)))
+        assert not any("flatters" in text for text in caveats(findings))
 
 
 def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
@@ -294,8 +300,10 @@ def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings)
 
 def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
     run = made_run()
-    known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
-    for one in analyse(replace(run, about=known)).scenarios:
-        told = ground.sentences(one.ground)
-        assert told[0].startswith("The server had one core: lock contention and parallel work cannot show here")
-        assert set(told) <= set(caveats(one))
+    known = tuple(
+        replace(contestant, threads="any") if contestant.kind == "server" else contestant for contestant in run.about
+    )
+    for findings in analyse(replace(run, about=known)).scenarios:
+        sentences = ground.sentences(findings.ground)
+        assert sentences[0].startswith("The server had one core: lock contention and parallel work cannot show here")
+        assert set(sentences) <= set(caveats(findings))
