@@ -60,11 +60,11 @@ def test_what_is_harmless_can_be_seen_and_what_could_be_seen_is_as_it_was(text: 
 
 @settings(deadline=None, max_examples=60)
 @given(TEXTS, TEXTS, st.booleans())
-def test_a_console_shows_it_and_obeys_only_rich(text: str, other: str, colours: bool) -> None:
+def test_a_console_shows_it_and_obeys_only_rich(text: str, second: str, colours: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=60, force_terminal=colours, color_system="truecolor" if colours else None)
     table = Table(text, "heading")
-    table.add_row(Text(other, style="bold red"), text)
+    table.add_row(Text(second, style="bold red"), text)
     console.print(table)
     console.print(text)
     assert is_seen(SEQUENCE.sub("", out.getvalue()))
@@ -96,9 +96,9 @@ def test_trials_and_notes_are_shown_as_they_come(text: str) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(TEXTS, TEXTS)
-def test_a_list_is_a_line_a_row(text: str, other: str) -> None:
+def test_a_list_is_a_line_a_row(text: str, second: str) -> None:
     shown = listing.as_text(
-        "runs", [{"id": text, "error": other}, {"id": "b", "scenarios": [text], "trials": {text: 1}}]
+        "runs", [{"id": text, "error": second}, {"id": "b", "scenarios": [text], "trials": {text: 1}}]
     )
     assert is_seen(shown)
     assert shown.count("\n") == 2

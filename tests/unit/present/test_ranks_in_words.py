@@ -50,10 +50,10 @@ def drawn(seed: int, steps: float, spread: float, blocks: int, lost: float, metr
         figures = {axis: base * math.exp(levels[name][axis] + random.normal(0, spread)) for axis, base in BASE.items()}
         if random.random() >= lost:
             trials.append(made_trial(scenario, block, name, {}, figures))
-    asked = Experiment(name="drawn", question="Which?", scenarios=(scenario,))
+    experiment = Experiment(name="drawn", question="Which?", scenarios=(scenario,))
     return Run(
         run_id="20250101-120000-drawn",
-        experiment=asked,
+        experiment=experiment,
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:05:00Z",
         environment={"cores_allowed": 2},
@@ -74,7 +74,7 @@ MADE: Mapping[str, Callable[[], Run]] = {"made": made_run, "messages": messages_
 
 
 @lru_cache
-def made(name: str) -> Analysis:
+def analyse_made(name: str) -> Analysis:
     return analyse(MADE[name]())
 
 
@@ -87,15 +87,15 @@ def stored(metric: str) -> list[Run]:
             figures = {axis: math.exp(float(log)) for axis, log in logs.items()}
             figures["cpu"] = 1e9 * math.exp(float(row["cpu"]))
             of_question.setdefault(row["question"], {})[int(row["turn"]), row["contestant"]] = figures
-    found = []
+    runs_of_questions = []
     for turns in of_question.values():
         blocks = {turn: block for block, turn in enumerate(sorted({turn for turn, _ in turns}), 1)}
         names = tuple(sorted({name for _, name in turns}))
         scenario = replace(QUESTION, metric=metric, contestants=names, blocks=len(blocks))
         trials = [made_trial(scenario, blocks[turn], name, {}, figures) for (turn, name), figures in turns.items()]
-        asked = Experiment(name="stored", question="Which?", scenarios=(scenario,))
-        found.append(replace(drawn(0, 0.0, 0.1, 5, 0.0), experiment=asked, trials=tuple(trials)))
-    return found
+        experiment = Experiment(name="stored", question="Which?", scenarios=(scenario,))
+        runs_of_questions.append(replace(drawn(0, 0.0, 0.1, 5, 0.0), experiment=experiment, trials=tuple(trials)))
+    return runs_of_questions
 
 
 # --- ranks -------------------------------------------------------------------------------------------------------
@@ -117,24 +117,26 @@ def assert_ranks_are_what_is_proven(findings: ScenarioFindings) -> None:
     way of others."""
     for axis in findings.axes:
         better = {
-            (one.a, one.b) if (one.ratio > 1) == (axis.better == "higher") else (one.b, one.a)
-            for one in axis.comparisons
-            if one.different
+            (comparison.a, comparison.b)
+            if (comparison.ratio > 1) == (axis.better == "higher")
+            else (comparison.b, comparison.a)
+            for comparison in axis.comparisons
+            if comparison.different
         }
         names = [score.contestant for score in axis.scores if score.rank is not None]
         for _ in names:
-            better |= {(above, below) for above, one in better for other, below in better if one == other}
+            better |= {(above, below) for above, middle in better for start, below in better if middle == start}
         for above, below in better:
             assert rank(axis, above) < rank(axis, below)
         if len({standing.peers for standing in findings.standings}) == 1:
             for name in names:
-                assert rank(axis, name) == 1 + sum((other, name) in better for other in names)
+                assert rank(axis, name) == 1 + sum((better_name, name) in better for better_name in names)
         for score in axis.scores:
             alike = [
-                one
-                for one in axis.scores
-                if one.rank == score.rank
-                and findings.ground.group_of(one.contestant) == findings.ground.group_of(score.contestant)
+                entry
+                for entry in axis.scores
+                if entry.rank == score.rank
+                and findings.ground.group_of(entry.contestant) == findings.ground.group_of(score.contestant)
             ]
             assert score.rank is None or score.shared == (len(alike) > 1)
 
@@ -150,13 +152,13 @@ def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int
     """Each difference that the answer states; returns how many there were."""
     if findings.decision.verdict not in ("winner", "equal", "undecided"):
         return 0
-    text, found = verdict.answer(findings).sentence, 0
+    text, stated = verdict.answer(findings).sentence, 0
     first = (findings.decision.taken or findings.decision.front)[0]
     own = findings.axes[0]
     if won := re.match(r"Take (\S+): it has the .*?(?:above|below|that of) (\S+), the next", text):
         assert rank(own, won[1]) < rank(own, won[2])
         assert [name for name in findings.decision.among if rank(own, name) == rank(own, won[1])] == [won[1]]
-        found += 1
+        stated += 1
     for heading, sign in (("Worse", 1), ("Better", -1)):
         for part in re.findall(rf"{heading} than [^:]+: (.*?)\.(?= [A-Z]|$)", text):
             for clause in part.split("; "):
@@ -165,19 +167,19 @@ def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int
                 for short, _ in re.findall(CHANGE, changes):
                     axis = axis_of(findings, short.removeprefix("and "))
                     assert sign * (rank(axis, name) - rank(axis, first)) > 0, (clause, short)
-                    found += 1
-    return found
+                    stated += 1
+    return stated
 
 
 def assert_equals_are_of_one_rank(findings: ScenarioFindings) -> int:
-    """Whoever is said to be equal, or not to be told apart."""
-    text, found = verdict.answer(findings).sentence, 0
-    for said in re.findall(
+    """Each statement that contestants are equal, or not proven different; returns how many there were."""
+    text, stated = verdict.answer(findings).sentence, 0
+    for equals in re.findall(
         r"(?:^|among )([^.:;]*?)(?:, which)? (?:are equal|are at most|are not proven different in)", text
     ):
-        assert len({rank(findings.axes[0], name) for name in names_in(said)}) == 1, said
-        found += 1
-    return found
+        assert len({rank(findings.axes[0], name) for name in names_in(equals)}) == 1, equals
+        stated += 1
+    return stated
 
 
 def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> None:
@@ -193,11 +195,11 @@ def assert_all_say_the_same(analysis: Analysis) -> None:
     """Table, report and JSON have the ranks that the axes have."""
     out = io.StringIO()
     Console(file=out, width=300).print(render(analysis))
-    told = document(analysis)["questions"]
-    assert isinstance(told, list)
-    for findings, question in zip(analysis.scenarios, told, strict=True):
-        decidable = any(one.decidable for one in findings.comparisons)
-        of_axes = {axis.metric: {one.contestant: one for one in axis.scores} for axis in findings.axes}
+    questions = document(analysis)["questions"]
+    assert isinstance(questions, list)
+    for findings, question in zip(analysis.scenarios, questions, strict=True):
+        decidable = any(comparison.decidable for comparison in findings.comparisons)
+        of_axes = {axis.metric: {score.contestant: score for score in axis.scores} for axis in findings.axes}
         for axis in question["axes"]:
             for score in axis["scores"]:
                 mine = of_axes[axis["metric"]][score["contestant"]]
@@ -238,7 +240,7 @@ def test_no_sentence_states_a_difference_of_one_rank_or_equality_of_two(run: dic
 
 @pytest.mark.parametrize("name", MADE)
 def test_nor_does_one_of_a_whole_run(name: str) -> None:
-    check(made(name))
+    check(analyse_made(name))
 
 
 @pytest.mark.parametrize("metric", ["throughput", "p50", "p99", "cpu"])
@@ -248,7 +250,7 @@ def test_nor_does_one_about_figures_of_stored_runs(metric: str) -> None:
 
 def test_the_sentences_that_are_looked_for_are_there() -> None:
     """The checks above read what is printed: that they find it is shown here."""
-    assert check(made("made")) >= 10
+    assert check(analyse_made("made")) >= 10
     assert sum(check(analyse(drawn(seed, 0.1, 0.02, 8, 0.0, "p99"))) for seed in range(5)) >= 10
 
 
@@ -267,38 +269,40 @@ def answered(effects: Mapping[str, Mapping[str, float]], spread: float = 0.01, *
         }
         trials.append(made_trial(scenario, block, name, {}, figures))
     run = drawn(0, 0.0, 0.1, 5, 0.0)
-    asked = Experiment(name="answered", question="Which?", scenarios=(scenario,))
-    return analyse(replace(run, experiment=asked, trials=tuple(trials))).scenarios[0]
+    experiment = Experiment(name="answered", question="Which?", scenarios=(scenario,))
+    return analyse(replace(run, experiment=experiment, trials=tuple(trials))).scenarios[0]
 
 
 def test_one_uncertain_pair_does_not_hide_what_is_proven() -> None:
-    """The second scatters so far that it is proven of nobody; the third is proven worse than the first by 30%."""
-    one = answered({"ant": {"throughput": 1.3}, "bee": {"throughput": 1.15, "spread": 0.3}, "cat": {}})
-    own = one.axes[0]
+    """The second scatters so far that nothing is proven of it; the third is proven worse than the first by 30%."""
+    findings = answered({"ant": {"throughput": 1.3}, "bee": {"throughput": 1.15, "spread": 0.3}, "cat": {}})
+    own = findings.axes[0]
     assert (rank(own, "ant"), rank(own, "bee"), rank(own, "cat")) == (1, 1, 2)
 
 
 def test_a_small_bound_is_an_answer() -> None:
-    one = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
-    assert one.verdict == "equal"
-    assert one.decision.within is not None
-    assert re.fullmatch(r"Any within \d\.\d%", verdict.badge(one))
-    assert verdict.answer(one).headline == verdict.badge(one)
-    assert re.match(r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(one).sentence)
+    findings = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
+    assert findings.verdict == "equal"
+    assert findings.decision.within is not None
+    assert re.fullmatch(r"Any within \d\.\d%", verdict.badge(findings))
+    assert verdict.answer(findings).headline == verdict.badge(findings)
+    assert re.match(
+        r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(findings).sentence
+    )
 
 
 def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
-    one = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
-    assert one.verdict == "undecided"
-    assert one.decision.taken == (), "memory says nothing of a throughput that nobody knows"
-    assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.badge(one))
-    found = re.search(
+    findings = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
+    assert findings.verdict == "undecided"
+    assert findings.decision.taken == (), "memory says nothing of a throughput that nobody knows"
+    assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.badge(findings))
+    estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
         r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would decide it\.",
-        verdict.answer(one).sentence,
+        verdict.answer(findings).sentence,
     )
-    assert found is not None
-    blocks, seconds = one.decision.blocks_to_settle, one.decision.seconds_to_settle
+    assert estimate is not None
+    blocks, seconds = findings.decision.blocks_to_settle, findings.decision.seconds_to_settle
     assert blocks is not None
     assert seconds == pytest.approx(blocks * 2 * 2.6)
 
@@ -321,20 +325,20 @@ def test_among_equals_the_others_count_in_the_order_that_the_question_states() -
     stated = answered(effects, then_by=("memory", "cpu"))
     assert [axis.metric for axis in stated.axes] == ["throughput", "memory", "cpu", "p50", "p99"]
     assert (stated.decision.taken, stated.decision.by) == (("ant",), ("memory",))
-    said = verdict.answer(stated).sentence
+    sentence = verdict.answer(stated).sentence
     assert re.match(
-        r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", said
+        r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", sentence
     )
 
 
 def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
     run = drawn(0, 0.0, 0.002, 8, 0.0)
     fewer = tuple(trial for trial in run.trials if trial.contestant != "eel" or trial.block <= 4)
-    one = analyse(replace(run, trials=fewer)).scenarios[0]
-    assert one.verdict == "equal"
-    assert one.decision.undecided == ("eel",)
-    assert set(one.decision.near) == {"ant", "bee", "cat", "dog"}
-    assert "There are too few blocks to decide about eel." in verdict.answer(one).sentence
+    findings = analyse(replace(run, trials=fewer)).scenarios[0]
+    assert findings.verdict == "equal"
+    assert findings.decision.undecided == ("eel",)
+    assert set(findings.decision.near) == {"ant", "bee", "cat", "dog"}
+    assert "There are too few blocks to decide about eel." in verdict.answer(findings).sentence
 
 
 def test_only_what_matters_counts() -> None:
@@ -345,5 +349,7 @@ def test_only_what_matters_counts() -> None:
 
 def test_no_badge_says_tie() -> None:
     for name in MADE:
-        for one in made(name).scenarios:
-            assert "tie" not in re.split(r"\W", f"{verdict.badge(one)} {verdict.answer(one).headline}".lower())
+        for findings in analyse_made(name).scenarios:
+            assert "tie" not in re.split(
+                r"\W", f"{verdict.badge(findings)} {verdict.answer(findings).headline}".lower()
+            )

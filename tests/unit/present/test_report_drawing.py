@@ -23,10 +23,10 @@ def test_labels_of_a_column_have_room_at_its_sides_and_between_its_rows(name: st
         upper, lower = (axes.get_tightbbox(renderer, for_layout_only=True) for axes in rows)
         assert upper is not None
         assert lower is not None
-        whole = rows[0].figure.bbox
-    assert upper.height + lower.height == pytest.approx(whole.height - 4 * PAD, abs=1)
+        figure_box = rows[0].figure.bbox
+    assert upper.height + lower.height == pytest.approx(figure_box.height - 4 * PAD, abs=1)
     assert upper.ymin - lower.ymax == pytest.approx(2 * PAD, abs=1)
     assert min(upper.xmin, lower.xmin) == pytest.approx(PAD, abs=1)
-    assert whole.width - 12 <= max(upper.xmax, lower.xmax) <= whole.width
-    assert rows[0].bbox.width == rows[1].bbox.width > whole.width / 5
+    assert figure_box.width - 12 <= max(upper.xmax, lower.xmax) <= figure_box.width
+    assert rows[0].bbox.width == rows[1].bbox.width > figure_box.width / 5
     assert rows[0].bbox.height == pytest.approx(2 * rows[1].bbox.height, rel=0.2)

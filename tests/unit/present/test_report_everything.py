@@ -28,18 +28,25 @@ MOST_OF_PANELS = 150_000
 
 def again(run: Run, trials: int) -> Run:
     """The same blocks again and again, until there are so many trials."""
-    blocks = max(one.block for one in run.trials)
+    blocks = max(trial.block for trial in run.trials)
     times = -(-trials // len(run.trials))
     return replace(
-        run, trials=tuple(replace(one, block=one.block + time * blocks) for time in range(times) for one in run.trials)
+        run,
+        trials=tuple(
+            replace(trial, block=trial.block + time * blocks) for time in range(times) for trial in run.trials
+        ),
     )
 
 
 def many_profiles(run: Run) -> Stored:
     """More of them than a page has room for."""
     stacks: dict[Stack, float] = {("main", f"function {number}"): 1e6 / (number + 1) for number in range(700)}
-    made = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
-    return Stored(tuple(Profiled(question=one.name, load="", profiles=tuple(made)) for one in run.experiment.scenarios))
+    profiles = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
+    return Stored(
+        tuple(
+            Profiled(question=scenario.name, load="", profiles=tuple(profiles)) for scenario in run.experiment.scenarios
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +78,9 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
     assert drawn is not None
     assert 100_000 < len(drawn[0].encode()) < 1.1 * MOST_OF_PROFILES
     assert len(profile.data(profiled.asked, 10 * MOST_OF_PROFILES)) > 1.2 * MOST_OF_PROFILES
-    found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
-    assert found is not None
-    assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(large.trials)
+    script = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
+    assert script is not None
+    assert len(json.loads(script[1])["sheets"]["trials"]["rows"]) == len(large.trials)
 
 
 def test_the_figures_of_many_blocks_stay_small(long: Analysis) -> None:
@@ -82,7 +89,7 @@ def test_the_figures_of_many_blocks_stay_small(long: Analysis) -> None:
 
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
     run = with_only(made_run(), "echo", "rpc-open", "chat")
-    alone = replace(run, trials=tuple(one for one in run.trials if one.contestant == EPOLL))
+    alone = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant == EPOLL))
     captions = re.findall("<caption>(.*?)</caption>", page_without_panels(analyse(alone)))
     assert any(caption.startswith("Against the first") for caption in captions)
     assert [caption for caption in captions if re.search(r"\.\s*\.", caption)] == []
@@ -90,12 +97,12 @@ def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
 
 def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_are_several() -> None:
     export = exported(made_run())
-    one = everything.sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
-    assert one["trials"].columns[:4] == ("question", "workload", "contestant", "level")
-    assert one["trials"].rows[0][:2] == (export.trials[0].question, "echo")
+    single = everything.sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
+    assert single["trials"].columns[:4] == ("question", "workload", "contestant", "level")
+    assert single["trials"].rows[0][:2] == (export.trials[0].question, "echo")
     failed = next(number for number, trial in enumerate(export.trials) if not trial.figures)
-    assert set(one["trials"].rows[failed][8:]) == {None}
-    assert any(row[3] == "ten" for row in one["blocks"].rows)
+    assert set(single["trials"].rows[failed][8:]) == {None}
+    assert any(row[3] == "ten" for row in single["blocks"].rows)
     both = everything.sheets([Source("a", export, {}, {}), Source("b", export, {}, {})])
     assert both["trials"].columns[0] == "run"
     assert [row[0] for row in both["blocks"].rows] == ["a"] * len(export.cells) + ["b"] * len(export.cells)
@@ -112,9 +119,9 @@ def test_what_has_no_room_is_left_out_and_the_page_says_so(
     assert "\0" not in page
     assert ('<script id="profiles"' in page) == (room > 0)
     assert ("./netdyno profile draws them on a page of their own" in page) == (room == 0)
-    found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
-    assert found is not None
-    sheet = json.loads(found[1])["sheets"]["trials"]
+    script = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
+    assert script is not None
+    sheet = json.loads(script[1])["sheets"]["trials"]
     assert (len(sheet["rows"]) > 0) == (room > 0)
-    of = f"(the first {len(sheet['rows'])} of {len(long.trials)}; report --export csv has all)"
-    assert sheet["title"] == f"each trial {of}"
+    extent = f"(the first {len(sheet['rows'])} of {len(long.trials)}; report --export csv has all)"
+    assert sheet["title"] == f"each trial {extent}"

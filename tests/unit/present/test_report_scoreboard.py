@@ -32,7 +32,7 @@ from tests.support.builders.made_run import (
 
 
 @lru_cache
-def made() -> Analysis:
+def analyse_made() -> Analysis:
     return analysed(made_run())
 
 
@@ -41,14 +41,14 @@ def troubled() -> Analysis:
     return analysed(troubled_run())
 
 
-def of(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(one for one in analysis.scenarios if one.scenario.name == name)
+def findings_of(analysis: Analysis, name: str) -> ScenarioFindings:
+    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
 def board(findings: ScenarioFindings) -> Scoreboard:
-    found = scoreboard.view(findings)
-    assert found is not None
-    return found
+    view = scoreboard.view(findings)
+    assert view is not None
+    return view
 
 
 # --- scoreboard --------------------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def board(findings: ScenarioFindings) -> Scoreboard:
 
 @pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS])
 def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> None:
-    findings = of(made(), name)
-    found = board(findings)
-    rows = {row.contestant: row for group in found.groups for row in group.rows}
+    findings = findings_of(analyse_made(), name)
+    view = board(findings)
+    rows = {row.contestant: row for group in view.groups for row in group.rows}
     assert list(rows) == [one.contestant for one in findings.standings]
     for number, axis in enumerate(findings.axes):
         for score in axis.scores:
@@ -66,17 +66,17 @@ def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> Non
             assert score.value is not None
             assert cell.figure == METRICS[axis.metric].speak(score.value.value)
             assert cell.rank == f"{score.rank}{'=' if score.shared else ''}"
-            assert cell.best == (score.rank == 1 and any((other.rank or 0) > 1 for other in axis.scores))
+            assert cell.best == (score.rank == 1 and any((rival.rank or 0) > 1 for rival in axis.scores))
 
 
 def test_the_columns_are_the_axes_with_the_own_metric_first() -> None:
-    findings = made().scenarios
+    findings = analyse_made().scenarios
     assert [column.short for column in board(findings[0]).columns] == ["throughput", "p50", "p99", "CPU", "memory"]
     assert [column.short for column in board(findings[2]).columns] == ["p99", "rate kept", "p50", "CPU", "memory"]
 
 
 def test_where_the_generator_was_at_its_limit_rates_and_times_are_bounds_for_everybody() -> None:
-    findings = of(troubled(), "http")
+    findings = findings_of(troubled(), "http")
     assert findings.censored
     for group in board(findings).groups:
         for row in group.rows:
@@ -85,8 +85,8 @@ def test_where_the_generator_was_at_its_limit_rates_and_times_are_bounds_for_eve
 
 
 def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
-    found = board(of(troubled(), "echo"))
-    reasons = {row.contestant: group.reason for group in found.groups for row in group.rows}
+    view = board(findings_of(troubled(), "echo"))
+    reasons = {row.contestant: group.reason for group in view.groups for row in group.rows}
     assert [reasons.pop(name) for name in (LOCK, SNAPSHOT)] == [
         (
             "Ranked separately: ended by itself in 2 of 18 trials: signal SIGSEGV and gave wrong or lost replies "
@@ -96,27 +96,27 @@ def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
         "Ranked separately: gave wrong or lost replies in 1 of 18 trials: 3 of 212000 messages lost",
     ]
     assert set(reasons.values()) == {""}
-    assert [len(group.rows) for group in found.groups] == [3, 1, 1]
+    assert [len(group.rows) for group in view.groups] == [3, 1, 1]
 
 
 def test_who_has_no_valid_trial_is_named_with_its_fault_and_without_figures() -> None:
-    found = board(of(troubled(), "rpc-open"))
-    assert [row.contestant for row in found.groups[0].rows] == [EPOLL]
-    assert {group.reason for group in found.groups[1:]} == {
+    view = board(findings_of(troubled(), "rpc-open"))
+    assert [row.contestant for row in view.groups[0].rows] == [EPOLL]
+    assert {group.reason for group in view.groups[1:]} == {
         "No valid trial: ended by itself in 18 of 18 trials: signal SIGSEGV"
     }
-    assert all(row.cells == () for group in found.groups[1:] for row in group.rows)
-    assert CALLBACKS in [row.contestant for group in found.groups for row in group.rows]
+    assert all(row.cells == () for group in view.groups[1:] for row in group.rows)
+    assert CALLBACKS in [row.contestant for group in view.groups for row in group.rows]
 
 
 def test_the_share_lost_stands_beside_the_metric_that_it_flatters() -> None:
-    found = board(analysed(messages_run()).scenarios[0])
-    assert [column.short for column in found.columns][:2] == ["mean", "lost"]
-    lost = {row.contestant: row.cells[1] for group in found.groups for row in group.rows}
+    view = board(analysed(messages_run()).scenarios[0])
+    assert [column.short for column in view.columns][:2] == ["mean", "lost"]
+    lost = {row.contestant: row.cells[1] for group in view.groups for row in group.rows}
     assert not lost[UDP].warns
     assert lost[REUSEPORT].warns
     assert lost[REUSEPORT].figure.endswith(" !")
-    assert [(group.lossy, group.reason) for group in found.groups] == [
+    assert [(group.lossy, group.reason) for group in view.groups] == [
         (False, ""),
         (True, "Ranked separately: more than 0.1% lost"),
     ]
@@ -125,29 +125,29 @@ def test_the_share_lost_stands_beside_the_metric_that_it_flatters() -> None:
 def test_without_blocks_enough_there_are_figures_and_no_ranks() -> None:
     run = made_run(blocks=3)
     for findings in analyse(run).scenarios:
-        found = board(findings)
-        cells = [cell for group in found.groups for row in group.rows for cell in row.cells]
+        view = board(findings)
+        cells = [cell for group in view.groups for row in group.rows for cell in row.cells]
         assert not any(cell.rank or cell.best for cell in cells)
-        assert "rank" not in found.note
+        assert "rank" not in view.note
 
 
 def test_a_capacity_stands_alone() -> None:
     findings = analysed(experiment_run()).scenarios[0]
-    found = board(findings)
-    assert [column.short for column in found.columns] == ["capacity"]
-    assert all(len(row.cells) == 1 for group in found.groups for row in group.rows)
+    view = board(findings)
+    assert [column.short for column in view.columns] == ["capacity"]
+    assert all(len(row.cells) == 1 for group in view.groups for row in group.rows)
 
 
 # --- what goes along ---------------------------------------------------------------------------------------------
 
 
 def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_as_its_logarithm() -> None:
-    findings = of(made(), "echo")
-    found = along.view(findings)
-    assert found is not None
-    assert [(pair.worse, pair.better) for pair in found.pairs] == [(why.worse, why.better) for why in findings.whys]
+    findings = findings_of(analyse_made(), "echo")
+    view = along.view(findings)
+    assert view is not None
+    assert [(pair.worse, pair.better) for pair in view.pairs] == [(why.worse, why.better) for why in findings.whys]
     scales = []
-    for pair, why in zip(found.pairs, findings.whys, strict=True):
+    for pair, why in zip(view.pairs, findings.whys, strict=True):
         assert len(pair.lines) == len(why.differences)
         for line, difference in zip(pair.lines, why.differences, strict=True):
             bar = line.bar
@@ -157,20 +157,22 @@ def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_a
             end = bar.start + bar.width if difference.comparison.ratio > 1 else bar.start
             assert bar.low <= end + 0.01
             assert end <= bar.high + 0.01
-            assert min(abs(bar.start - found.same_at), abs(bar.start + bar.width - found.same_at)) < 0.02
+            assert min(abs(bar.start - view.same_at), abs(bar.start + bar.width - view.same_at)) < 0.02
             scales.append(bar.width / abs(math.log(difference.comparison.ratio)))
             assert line.counter
     assert scales == pytest.approx([scales[0]] * len(scales), rel=0.02)
 
 
 def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
-    findings = of(made(), "echo")
-    why = next(one for one in findings.whys if one.differences)
-    one = why.differences[0]
-    wide = replace(one.comparison, interval=Interval(one.comparison.ratio / 50, one.comparison.ratio * 50))
-    found = along.view(replace(findings, whys=(replace(why, differences=(replace(one, comparison=wide),)),)))
-    assert found is not None
-    bar = found.pairs[0].lines[0].bar
+    findings = findings_of(analyse_made(), "echo")
+    why = next(candidate for candidate in findings.whys if candidate.differences)
+    difference = why.differences[0]
+    wide = replace(
+        difference.comparison, interval=Interval(difference.comparison.ratio / 50, difference.comparison.ratio * 50)
+    )
+    view = along.view(replace(findings, whys=(replace(why, differences=(replace(difference, comparison=wide),)),)))
+    assert view is not None
+    bar = view.pairs[0].lines[0].bar
     assert bar is not None
     assert (bar.low, bar.high) == (100 * MARGIN, 100 * (1 - MARGIN))
 
@@ -186,25 +188,25 @@ def test_a_scale_of_ratios_ends_where_an_interval_is_open() -> None:
 
 
 def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
-    findings = of(made(), "echo")
-    table = views.view(findings, theme.looks(made().contestants), 1).comparisons
+    findings = findings_of(analyse_made(), "echo")
+    table = views.view(findings, theme.looks(analyse_made().contestants), 1).comparisons
     assert len(table.rows) == sum(len(axis.comparisons) for axis in findings.axes)
     assert [row[0] for row in table.rows][:: len(table.rows) // 5] == ["throughput", "p50", "p99", "CPU", "memory"]
-    apart = [one.different for axis in findings.axes for one in axis.comparisons]
+    apart = [comparison.different for axis in findings.axes for comparison in axis.comparisons]
     assert [row[-1] for row in table.rows].count("yes") == sum(apart)
 
 
 def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
-    found = machine.again(troubled().made_again)
-    assert found is not None
-    assert {row[0]: row[1] for row in found.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
+    retried = machine.again(troubled().made_again)
+    assert retried is not None
+    assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
         EPOLL: "3",
         CALLBACKS: "4",
     }
-    assert found.by_cause is not None
-    assert found.by_cause.rows == (("steal", "16"),)
-    assert found.slices_by_program is None
-    assert machine.again(made().made_again) is None
+    assert retried.by_cause is not None
+    assert retried.by_cause.rows == (("steal", "16"),)
+    assert retried.slices_by_program is None
+    assert machine.again(analyse_made().made_again) is None
 
 
 def test_each_audit_is_told_with_what_follows_from_it() -> None:

@@ -36,8 +36,8 @@ def test_each_element_of_a_report_keeps_its_style() -> None:
     assert set(used) == set(rules)
     assert len(used) > 10 * len(rules)
     figures = "".join(re.findall(r"<svg\b.*?</svg>", page, re.DOTALL))
-    left = [tag for tag in re.findall(r'<[a-z]+ [^<>]*style="[^<>]*>', figures) if " class=" not in tag]
-    assert not [tag for tag in left if any(f'style="{style}"' in tag for style in rules.values())]
+    inline = [tag for tag in re.findall(r'<[a-z]+ [^<>]*style="[^<>]*>', figures) if " class=" not in tag]
+    assert not [tag for tag in inline if any(f'style="{style}"' in tag for style in rules.values())]
 
 
 def test_a_page_without_figures_has_no_rules_of_them() -> None:

@@ -20,7 +20,7 @@ from tests.support.builders.made_run import made_run, messages_run, paired_run, 
 
 
 @pytest.fixture(scope="module")
-def found() -> Analysis:
+def analysis() -> Analysis:
     return analysed(made_run())
 
 
@@ -30,18 +30,18 @@ def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
     return out.getvalue()
 
 
-def test_every_answer_stands_in_it_word_for_word(found: Analysis) -> None:
-    flat = re.sub(r"\s+", " ", text(found))
-    for one in found.scenarios:
-        assert answer(one).headline in flat
-        assert answer(one).sentence in flat
+def test_every_answer_stands_in_it_word_for_word(analysis: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(analysis))
+    for findings in analysis.scenarios:
+        assert answer(findings).headline in flat
+        assert answer(findings).sentence in flat
 
 
-def test_it_fits_eighty_columns_and_cuts_no_name(found: Analysis) -> None:
-    lines = text(found).splitlines()
+def test_it_fits_eighty_columns_and_cuts_no_name(analysis: Analysis) -> None:
+    lines = text(analysis).splitlines()
     assert max(len(line) for line in lines) <= 80
-    assert "…" not in text(found)
-    assert sum("threads-global-lock" in line for line in lines) >= len(found.scenarios)
+    assert "…" not in text(analysis)
+    assert sum("threads-global-lock" in line for line in lines) >= len(analysis.scenarios)
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -66,19 +66,19 @@ def test_a_name_is_never_broken_nor_cut_however_narrow_the_console_is(width: int
             assert not any(re.match(r" {4}[a-z-]+ *$", row) for row in rows), "the rest of a broken name"
 
 
-def test_on_a_pipe_there_is_no_escape_sequence(found: Analysis) -> None:
-    assert "\x1b" not in text(found)
-    assert "\x1b" in text(found, terminal=True)
+def test_on_a_pipe_there_is_no_escape_sequence(analysis: Analysis) -> None:
+    assert "\x1b" not in text(analysis)
+    assert "\x1b" in text(analysis, terminal=True)
 
 
-def test_ties_share_a_marked_rank_and_the_undecidable_have_none(found: Analysis) -> None:
-    assert re.search(r"^ ?1=\s+asio-callbacks", text(found), re.MULTILINE)
+def test_ties_share_a_marked_rank_and_the_undecidable_have_none(analysis: Analysis) -> None:
+    assert re.search(r"^ ?1=\s+asio-callbacks", text(analysis), re.MULTILINE)
     few = text(analysed(made_run(4))).split("\nchat ")[1]
     assert not re.search(r"^ ?1=? ", few, re.MULTILINE)
 
 
-def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
-    flat = re.sub(r"\s+", " ", text(found))
+def test_set_aside_trials_are_told_with_their_reason(analysis: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(analysis))
     assert (
         "Ranked separately, for their faults: threads-snapshot gave wrong or lost replies in 1 of 18 trials: 3 "
         "of 212000" in flat
@@ -90,7 +90,7 @@ def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
 
 def test_a_trial_that_is_set_aside_is_one_line_of_at_most_120_characters() -> None:
     run = made_run()
-    long = tuple(replace(one, reason="x y " * 200) if one.status == "failed" else one for one in run.trials)
+    long = tuple(replace(trial, reason="x y " * 200) if trial.status == "failed" else trial for trial in run.trials)
     wide = text(analyse(replace(run, trials=long)), width=200).split("excluded")[1]
     assert max(len(line.rstrip()) for line in wide.splitlines()[:6]) <= 120
 
@@ -102,8 +102,8 @@ def test_the_link_is_said() -> None:
     assert " over lan at 1gbit in 1 block, " in re.sub(r"\s+", " ", text(analyse(lan)))
 
 
-def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
-    rpc = re.sub(r"\s+", " ", text(found).split("\nrpc-open ")[1].split("\nchat ")[0])
+def test_open_loop_latency_stands_beside_its_send_lag(analysis: Analysis) -> None:
+    rpc = re.sub(r"\s+", " ", text(analysis).split("\nrpc-open ")[1].split("\nchat ")[0])
     assert "send lag p99 at most" in rpc
 
 
@@ -126,7 +126,7 @@ def test_pairs_of_server_and_client_stand_in_a_table_with_what_came_of_each() ->
 
 def test_many_pairs_that_share_a_cause_are_counted() -> None:
     run = paired_run()
-    trials = [replace(one, contestant=f"{one.contestant}-{copy}") for copy in (1, 2) for one in run.trials]
+    trials = [replace(trial, contestant=f"{trial.contestant}-{copy}") for copy in (1, 2) for trial in run.trials]
     flat = re.sub(r"\s+", " ", text(analyse(replace(run, trials=tuple(trials)))))
     assert "skipped 12 client qt-signals: Qt 6 not found: install 6 pairs" in flat
 
@@ -152,8 +152,8 @@ def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() ->
     assert "! above 0.1% in some trial: ranked separately, against the first of its group" in flat
 
 
-def test_over_streams_there_is_no_column_of_losses(found: Analysis) -> None:
-    assert " lost " not in next(line for line in text(found).splitlines() if line.startswith(" #"))
+def test_over_streams_there_is_no_column_of_losses(analysis: Analysis) -> None:
+    assert " lost " not in next(line for line in text(analysis).splitlines() if line.startswith(" #"))
 
 
 def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
@@ -168,16 +168,18 @@ def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
     assert "K4 not testable here Coroutines <b>win</b> (K4) here: it needs 4 cores, and there were 2" in flat
 
 
-def test_where_there_are_no_claims_nothing_is_said_of_them(found: Analysis) -> None:
-    assert "claim" not in text(found).replace("claims any difference", "")
+def test_where_there_are_no_claims_nothing_is_said_of_them(analysis: Analysis) -> None:
+    assert "claim" not in text(analysis).replace("claims any difference", "")
 
 
-def test_without_a_factor_of_clients_there_are_no_pairs(found: Analysis) -> None:
-    assert all(one.pairs == () for one in found.scenarios)
-    assert "server and client" not in text(found)
+def test_without_a_factor_of_clients_there_are_no_pairs(analysis: Analysis) -> None:
+    assert all(findings.pairs == () for findings in analysis.scenarios)
+    assert "server and client" not in text(analysis)
 
 
 def test_markup_in_a_reason_is_text() -> None:
     run = made_run()
-    trials = tuple(replace(one, reason="[bold]x[/nonsense]") if one.status == "failed" else one for one in run.trials)
+    trials = tuple(
+        replace(trial, reason="[bold]x[/nonsense]") if trial.status == "failed" else trial for trial in run.trials
+    )
     assert "[bold]x[/nonsense]" in text(analyse(replace(run, trials=trials)))
