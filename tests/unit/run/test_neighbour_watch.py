@@ -1,4 +1,4 @@
-"""The run asks after each trial, and is told once when a neighbour stays and once when it has gone."""
+"""The run asks after each trial, and gets one message when a neighbour stays and one when it has gone."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def watch(*trials: Trial) -> NeighbourWatch:
 
 def test_it_says_who_it_is_at_the_dozenth_try_and_only_then() -> None:
     watched = watch()
-    said = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
-    assert said[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, beside 1.8 cores of clang++, of " in said[-1]
-    assert "end it, or stop here (Ctrl-C)" in said[-1]
+    messages = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
+    assert messages[:-1] == [""] * (DOZEN - 1)
+    assert "12 tries in a row were lost, beside 1.8 cores of clang++, of " in messages[-1]
+    assert "end it, or stop here (Ctrl-C)" in messages[-1]
     assert watched.present is not None
     assert [watched.add(tried(foreign_s=1.8, beside=watched.present)) for _ in range(3 * DOZEN)] == [""] * 3 * DOZEN
 
 
 def test_it_says_that_it_has_gone() -> None:
     watched = watch(tried(foreign_s=0.5, beside=HALF))
-    said = [watched.add(tried(beside=HALF)) for _ in range(DOZEN)]
-    assert said[:-1] == [""] * (DOZEN - 1)
-    assert said[-1].startswith("The machine is free again, without 0.5 cores of ")
+    messages = [watched.add(tried(beside=HALF)) for _ in range(DOZEN)]
+    assert messages[:-1] == [""] * (DOZEN - 1)
+    assert messages[-1].startswith("The machine is free again, without 0.5 cores of ")
     assert watched.present is None
 
 
