@@ -45,13 +45,13 @@ def path(whole: bytes, tmp_path: Path) -> Path:
 
 
 def why_refused(path: Path) -> str:
-    """Of all that may be asked of the file, in the same words."""
-    told = set()
+    """Return why every reader refuses the file, in the same words."""
+    messages = set()
     for ask in (read.load, read.summary, read.load_cells, read.asked, write.Store.reopen):
         with pytest.raises(UserError) as refused:
             ask(path)
-        told.add(str(refused.value))
-    (text,) = told
+        messages.add(str(refused.value))
+    (text,) = messages
     assert [row.get("error") for row in listing.runs(path.parent.parent)] == [None, text, None]
     return text
 
@@ -195,11 +195,11 @@ def test_a_value_that_nobody_could_read_back_is_not_stored(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM trial WHERE rowid = 1")
         connection.commit()
-    (gone,) = set(range(len(whole_run().all_trials))) - {one.position for one in read.load(path).all_trials}
-    trial = next(one for number, one in enumerate(whole_run().all_trials) if number == gone)
+    (gone,) = set(range(len(whole_run().all_trials))) - {trial.position for trial in read.load(path).all_trials}
+    trial = next(trial for number, trial in enumerate(whole_run().all_trials) if number == gone)
     too_large = replace(trial, position=gone, reason="x" * schema.MOST_VALUE_BYTES)
-    with write.Store.reopen(path) as made, pytest.raises(UserError, match="cannot be stored any further: string or"):
-        made.add(too_large)
+    with write.Store.reopen(path) as store, pytest.raises(UserError, match="cannot be stored any further: string or"):
+        store.add(too_large)
 
 
 def test_pages_that_stand_for_more_rows_than_there_are_are_refused(path: Path) -> None:
@@ -218,9 +218,9 @@ def test_pages_that_stand_for_more_rows_than_there_are_are_refused(path: Path) -
 def test_who_asks_for_more_steps_than_a_file_has_bytes_is_ended(path: Path) -> None:
     with (
         pytest.raises(UserError, match="to read it takes more steps than its size explains"),
-        opening.opened(path) as c,
+        opening.opened(path) as connection,
     ):
-        c.execute(f"{ENDLESS} count(*) FROM n").fetchone()
+        connection.execute(f"{ENDLESS} count(*) FROM n").fetchone()
 
 
 def test_nothing_that_is_sorted_goes_to_the_disk(path: Path) -> None:

@@ -42,8 +42,8 @@ def test_what_is_written_is_read_back(folder: Path) -> None:
 def test_what_cannot_be_seen_is_escaped_and_what_looks_alike_adds_up(tmp_path: Path) -> None:
     odd = Profile(server="s", sort="on-cpu", stacks={("x\ny\x1b",): 3.6, ("x\\ny\\x1b",): 2.0})
     profiles.write(Profiled(load="echo", profiles=(odd,)), tmp_path, "profile-x")
-    (found,) = profiles.read(tmp_path).asked
-    assert found.profiles[0].stacks == {("x\\ny\\x1b",): 6.0}
+    (stored,) = profiles.read(tmp_path).asked
+    assert stored.profiles[0].stacks == {("x\\ny\\x1b",): 6.0}
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_a_damaged_file_takes_only_its_own_profile(folder: Path, content: bytes 
         (folder / FOLDED).unlink()
     else:
         (folder / FOLDED).write_bytes(content)
-    found = profiles.read(folder)
-    (asked,) = found.asked
-    (text,) = found.damaged
+    contents = profiles.read(folder)
+    (question,) = contents.asked
+    (text,) = contents.damaged
     assert text.startswith(f"{FOLDED} {said}")
-    assert asked.profiles == (replace(MADE.profiles[0], stacks={}, missing=text), *MADE.profiles[1:])
+    assert question.profiles == (replace(MADE.profiles[0], stacks={}, missing=text), *MADE.profiles[1:])
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"question": 3}', b"[" * 100_000, b"\x00"])
 def test_where_the_list_is_damaged_the_other_questions_are_there(folder: Path, content: bytes) -> None:
     (folder / "profile-a.json").write_bytes(content)
     (folder / "profile-b.json").mkdir()
-    found = profiles.read(folder)
-    assert found.asked == (MADE,)
-    assert [text.partition(":")[0] for text in found.damaged] == [
+    contents = profiles.read(folder)
+    assert contents.asked == (MADE,)
+    assert [text.partition(":")[0] for text in contents.damaged] == [
         "profile-a.json is damaged",
         "profile-b.json cannot be read",
     ]

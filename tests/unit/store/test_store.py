@@ -34,7 +34,10 @@ CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 
 
 def cells() -> list[Cell]:
-    return [Cell(block=1, position=p, scenario="echo", contestant="a", levels={"connections": p + 1}) for p in range(3)]
+    return [
+        Cell(block=1, position=position, scenario="echo", contestant="a", levels={"connections": position + 1})
+        for position in range(3)
+    ]
 
 
 def trial(position: int) -> Trial:
@@ -69,9 +72,9 @@ def run(experiment: Experiment) -> Run:
 
 @pytest.fixture
 def path(run: Run, tmp_path: Path) -> Path:
-    with write.Store.create(tmp_path, run, ["netdyno", "run"], cells()) as made:
-        made.add(trial(1))
-        made.add(trial(0))
+    with write.Store.create(tmp_path, run, ["netdyno", "run"], cells()) as store:
+        store.add(trial(1))
+        store.add(trial(0))
     return tmp_path / schema.FILE_NAME
 
 
@@ -106,17 +109,17 @@ def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
 
 
 def test_a_run_of_schema_8_has_its_twins_and_what_was_traced(path: Path) -> None:
-    found = Traced(scenario="echo", contestant="a", levels={"connections": 1}, messages=7)
-    with write.Store.reopen(path) as made:
-        made.add_traced(found)
+    traced = Traced(scenario="echo", contestant="a", levels={"connections": 1}, messages=7)
+    with write.Store.reopen(path) as store:
+        store.add_traced(traced)
     with sqlite3.connect(path) as connection:
         connection.executescript("UPDATE cell SET twin = 1 WHERE position = 2; PRAGMA user_version = 8;")
     assert [cell.twin for cell in read.load_cells(path)] == [False, False, True]
-    assert read.load(path).traced == (found,)
+    assert read.load(path).traced == (traced,)
 
 
 def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
-    said = {
+    durations = {
         "round": "1500ms",
         "look_every": "0s",
         "link_delay": "20ms",
@@ -124,15 +127,15 @@ def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
         "connect_timeout": "2m",
     }
     factors = {"service-time": ["0s", "10us"]}
-    scenario = {"name": "rpc", "workload": "rpc", "factors": factors, "server": {"service-time": "2ms"}, **said}
+    scenario = {"name": "rpc", "workload": "rpc", "factors": factors, "server": {"service-time": "2ms"}, **durations}
     old = {"name": "tiny", "question": "Does it work?", "scenarios": [scenario]}
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
         connection.execute("PRAGMA user_version = 9")
-    (found,) = read.load(path).experiment.scenarios
-    assert (found.round_s, found.look_every_s, found.connect_timeout_s) == (1.5, 0.0, 120.0)
-    assert (found.link_delay_s, found.service_time_s) == pytest.approx((0.02, 0.0005))
-    assert (found.factors, found.server) == ({"service-time": ("0s", "10us")}, {"service-time": "2ms"})
+    (scenario_read,) = read.load(path).experiment.scenarios
+    assert (scenario_read.round_s, scenario_read.look_every_s, scenario_read.connect_timeout_s) == (1.5, 0.0, 120.0)
+    assert (scenario_read.link_delay_s, scenario_read.service_time_s) == pytest.approx((0.02, 0.0005))
+    assert (scenario_read.factors, scenario_read.server) == ({"service-time": ("0s", "10us")}, {"service-time": "2ms"})
 
 
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
@@ -151,31 +154,31 @@ def test_a_word_that_is_no_text_is_stored_as_one(run: Run, tmp_path: Path) -> No
 
 
 def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
-    with write.Store.create(tmp_path, run, [], cells()) as made:
+    with write.Store.create(tmp_path, run, [], cells()) as store:
         for count in (1, 2):
-            made.add(trial(count - 1))
+            store.add(trial(count - 1))
             assert len(read.load(tmp_path / schema.FILE_NAME).trials) == count  # another connection sees it
-        made.finish("2026-01-01T00:01:00+00:00")
+        store.finish("2026-01-01T00:01:00+00:00")
     assert read.load(tmp_path / schema.FILE_NAME).finished_at == "2026-01-01T00:01:00+00:00"
 
 
 def test_a_plan_is_extended_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
     more = [replace(cell, block=2) for cell in cells()]
-    with write.Store.create(tmp_path, run, [], cells()) as made:
-        made.extend(more)
+    with write.Store.create(tmp_path, run, [], cells()) as store:
+        store.extend(more)
         assert list(read.load_cells(tmp_path / schema.FILE_NAME)) == [*cells(), *more]
         with pytest.raises(sqlite3.IntegrityError):
-            made.extend([replace(more[0], block=3), more[1]])
+            store.extend([replace(more[0], block=3), more[1]])
         assert list(read.load_cells(tmp_path / schema.FILE_NAME)) == [*cells(), *more]
-        made.add(replace(trial(0), block=2))
+        store.add(replace(trial(0), block=2))
     assert len(read.load(tmp_path / schema.FILE_NAME).trials) == 1
 
 
 def test_a_run_is_gone_on_with_in_the_same_file(path: Path) -> None:
-    with write.Store.reopen(path) as made:
-        made.add(trial(2))
-        made.record({"kernel": "6.2"})
-        made.finish("2026-01-01T00:01:00+00:00")
+    with write.Store.reopen(path) as store:
+        store.add(trial(2))
+        store.record({"kernel": "6.2"})
+        store.finish("2026-01-01T00:01:00+00:00")
     stored = read.load(path)
     assert stored.trials == (trial(0), trial(1), trial(2))
     assert (stored.environment, stored.finished_at) == ({"kernel": "6.2"}, "2026-01-01T00:01:00+00:00")
@@ -188,27 +191,27 @@ def test_only_one_writes_a_run(path: Path) -> None:
 
 
 def test_a_trial_outside_the_plan_is_refused(run: Run, tmp_path: Path) -> None:
-    with write.Store.create(tmp_path, run, [], cells()) as made, pytest.raises(sqlite3.IntegrityError):
-        made.add(trial(7))
+    with write.Store.create(tmp_path, run, [], cells()) as store, pytest.raises(sqlite3.IntegrityError):
+        store.add(trial(7))
 
 
 def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: Path) -> None:
-    with write.Store.create(tmp_path, run, [], cells()) as made:
-        made.add(trial(0))
-        made.add(trial(1))
+    with write.Store.create(tmp_path, run, [], cells()) as store:
+        store.add(trial(0))
+        store.add(trial(1))
         judged = replace(trial(0), status="struck_out", reason="canary: another machine")
-        made.revise([judged])
+        store.revise([judged])
         assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1))  # another connection sees it
-        made.add(trial(2))
+        store.add(trial(2))
     assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1), trial(2))
     assert read.summary(tmp_path / schema.FILE_NAME)["trials"] == NONE | {"struck_out": 1, "failed": 2}
 
 
 def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, tmp_path: Path) -> None:
     tries = tuple(replace(trial(0), attempt=attempt) for attempt in (1, 2, 3))
-    with write.Store.create(tmp_path, run, [], cells()) as made:
-        for one in (*tries[:2], trial(1), tries[2]):
-            made.add(one)
+    with write.Store.create(tmp_path, run, [], cells()) as store:
+        for tried in (*tries[:2], trial(1), tries[2]):
+            store.add(tried)
     assert read.load(tmp_path / schema.FILE_NAME).trials == (*tries, trial(1))
     counts = read.summary(tmp_path / schema.FILE_NAME)["trials"]
     assert counts == NONE | {"failed": 4}  # only what the machine disturbed is made again
@@ -216,11 +219,11 @@ def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, t
 
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
     """The second of them was never stored; the first stays as it was, and the file goes on."""
-    with write.Store.create(tmp_path, run, [], cells()) as made:
-        made.add(trial(0))
+    with write.Store.create(tmp_path, run, [], cells()) as store:
+        store.add(trial(0))
         with pytest.raises(KeyError, match="no trial 1 of block 1 is stored"):
-            made.revise([replace(trial(0), reason="judged"), trial(1)])
-        made.add(trial(2))
+            store.revise([replace(trial(0), reason="judged"), trial(1)])
+        store.add(trial(2))
     assert read.load(tmp_path / schema.FILE_NAME).trials == (trial(0), trial(2))
 
 
@@ -241,10 +244,10 @@ def test_a_run_is_found_by_id_folder_or_file(path: Path) -> None:
 
 
 def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
-    text, other = tmp_path / "text", tmp_path / "other.sqlite"
+    text, database = tmp_path / "text", tmp_path / "other.sqlite"
     text.write_text("hello, this is certainly not a database " * 40)
-    sqlite3.connect(other).execute("CREATE TABLE x (y)").connection.close()
-    for path in (text, other):
+    sqlite3.connect(database).execute("CREATE TABLE x (y)").connection.close()
+    for path in (text, database):
         with pytest.raises(UserError, match=f"{path.name}: not a netdyno run"):
             read.load(path)
 
@@ -299,22 +302,22 @@ def test_a_run_that_says_something_else_says_so_whatever_is_asked_of_it(path: Pa
             connection.execute(f"UPDATE sqlite_schema SET {nullable} WHERE name = ?", (table,))
     with sqlite3.connect(path) as connection:
         connection.execute(change)
-    told = []
+    messages = []
     for ask in (read.load, read.summary, read.load_cells):
         try:
             ask(path)
         except UserError as error:
-            told.append(str(error))
-    assert told
-    assert all(f"{path}: is damaged: " in text for text in told)
+            messages.append(str(error))
+    assert messages
+    assert all(f"{path}: is damaged: " in text for text in messages)
 
 
 def test_a_file_that_is_damaged_anywhere_is_read_or_says_so(path: Path) -> None:
     """Bytes are changed at random, or all is lost from somewhere on: the same every time."""
-    random, whole = Random(21), path.read_bytes()
+    random, content = Random(21), path.read_bytes()
     outcomes: Counter[bool] = Counter()
     for _ in range(200):
-        damaged = bytearray(whole)
+        damaged = bytearray(content)
         for _ in range(random.choice([0, 1, 10, 200])):
             damaged[random.randrange(random.choice([200, len(damaged)]))] = random.randrange(256)
         path.write_bytes(damaged[: random.choice([None, random.randrange(len(damaged))])])
@@ -347,25 +350,25 @@ def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) ->
 
 
 def test_a_summary_counts_trials_as_the_report_does(path: Path) -> None:
-    found = read.summary(path)
-    assert (found["id"], found["planned"], found["trials"]) == ("r1", 3, NONE | {"failed": 2})
+    summary = read.summary(path)
+    assert (summary["id"], summary["planned"], summary["trials"]) == ("r1", 3, NONE | {"failed": 2})
 
 
 def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_path: Path) -> None:
-    whole = made_run()
+    doubtful_run = made_run()
     doubt = Audit(name="achieved_rate", passed=False, detail="late")
-    sound = [one for one in whole.trials if one.status == "valid"]
+    sound = [trial for trial in doubtful_run.trials if trial.status == "valid"]
     doubted = [
-        replace(one, status="struck_out", reason="late", audits=(*one.audits, doubt))
-        for one in sound
-        if one.contestant == EPOLL
+        replace(trial, status="struck_out", reason="late", audits=(*trial.audits, doubt))
+        for trial in sound
+        if trial.contestant == EPOLL
     ]
-    whole = replace(whole, trials=(*doubted, *(one for one in sound if one.contestant != EPOLL)))
-    assert "censored" in {one.status for one in outcomes.judged(whole).trials}
-    stored(whole, tmp_path)
+    doubtful_run = replace(doubtful_run, trials=(*doubted, *(trial for trial in sound if trial.contestant != EPOLL)))
+    assert "censored" in {trial.status for trial in outcomes.judged(doubtful_run).trials}
+    stored(doubtful_run, tmp_path)
     (listed,) = listing.runs(tmp_path)
-    counted = analyse(whole).counts
-    assert listed["trials"] == NONE | {"valid": len(whole.trials)} == asdict(counted)
+    counted = analyse(doubtful_run).counts
+    assert listed["trials"] == NONE | {"valid": len(doubtful_run.trials)} == asdict(counted)
 
 
 def test_what_cannot_be_written_is_closed_again(run: Run, tmp_path: Path) -> None:
@@ -382,8 +385,8 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
 
 
 def test_a_disk_that_is_full_is_one_clear_line(path: Path) -> None:
-    with write.Store.reopen(path) as made:
-        made._connection.execute("PRAGMA max_page_count = 1")
+    with write.Store.reopen(path) as store:
+        store._connection.execute("PRAGMA max_page_count = 1")
         with pytest.raises(UserError, match="the run cannot be stored any further: database or disk is full"):
-            made.add(replace(trial(2), reason="x" * 100_000))
+            store.add(replace(trial(2), reason="x" * 100_000))
     assert read.load(path).trials == (trial(0), trial(1))
