@@ -36,15 +36,15 @@ def value(command: list[str], option: str) -> str:
 
 
 def test_levels_take_the_place_of_what_the_scenario_says() -> None:
-    wanted = settings(CHAT, {"connections": 7, "server.write-mode": "gathered", "rate": 5, "generator-threads": 2})
-    assert (wanted.connections, wanted.rate, wanted.generator_threads) == (7, 5.0, 2)
-    assert wanted.server == {"audience": "all", "write-mode": "gathered"}
+    parsed = settings(CHAT, {"connections": 7, "server.write-mode": "gathered", "rate": 5, "generator-threads": 2})
+    assert (parsed.connections, parsed.rate, parsed.generator_threads) == (7, 5.0, 2)
+    assert parsed.server == {"audience": "all", "write-mode": "gathered"}
 
 
 def test_an_option_of_both_sides_is_the_loads_the_servers_or_moves_both() -> None:
     def sides(**levels: str) -> tuple[object, object]:
-        wanted = settings(CHAT, {name.replace("_", "."): level for name, level in levels.items()})
-        return wanted.nodelay, wanted.server.get("nodelay")
+        parsed = settings(CHAT, {name.replace("_", "."): level for name, level in levels.items()})
+        return parsed.nodelay, parsed.server.get("nodelay")
 
     assert sides() == ("on", None)
     assert sides(nodelay="off") == ("off", None)
@@ -65,17 +65,17 @@ def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contesta
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_server_listens_over_its_own_transport(transport: str, contestant: Contestant) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport, "tcp"))
-    other = msgspec.structs.replace(contestant, manifest=manifest)
-    listen = value(server_command(other, settings(CHAT, {}), cores=1), "--listen")
+    speaker = msgspec.structs.replace(contestant, manifest=manifest)
+    listen = value(server_command(speaker, settings(CHAT, {}), cores=1), "--listen")
     assert listen.startswith(f"{transport}://")
     assert listen.partition("?")[0].endswith(":0")
 
 
 def test_a_load_of_messages_is_told_nothing_of_a_stream() -> None:
-    wanted = settings(CHAT, {})
+    plain = settings(CHAT, {})
     for url in ("udp://127.0.0.1:1", "zmq+tcp://127.0.0.1:1", "multicast://239.255.0.1:1?interface=lo"):
-        command = load_command(GENERATOR, url, wanted, 3)
-        stream = load_command(GENERATOR, URL, wanted, 3)
+        command = load_command(GENERATOR, url, plain, 3)
+        stream = load_command(GENERATOR, URL, plain, 3)
         assert [word for word in stream if word not in command] == [URL, "--nodelay", "on", "--write-mode", "gathered"]
 
 
@@ -85,26 +85,26 @@ def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contes
     assert value(server_command(pool, settings(CHAT, {}), cores=1), "--threads") == "50"
     alone = server_command(pool, settings(CHAT, {"connections": 1}), cores=1)
     assert value(alone, "--threads") == "2"  # the closing check's
-    asked = server_command(pool, settings(CHAT, {"threads": 60}), cores=1)
-    assert (value(asked, "--threads"), asked.count("--threads")) == ("60", 1)
+    command = server_command(pool, settings(CHAT, {"threads": 60}), cores=1)
+    assert (value(command, "--threads"), command.count("--threads")) == ("60", 1)
     assert "--threads" not in server_command(contestant, settings(CHAT, {}), cores=1)
 
 
 def test_a_thread_for_each_core_where_a_model_can_have_any_number(contestant: Contestant) -> None:
-    def threads(kind: Literal["any", "one", "per-connection"], cores: int, wanted: Settings) -> list[str]:
+    def threads(kind: Literal["any", "one", "per-connection"], cores: int, requested: Settings) -> list[str]:
         manifest = msgspec.structs.replace(contestant.manifest, threads=kind)
         model = msgspec.structs.replace(contestant, manifest=manifest)
-        command = server_command(model, wanted, cores=cores)
+        command = server_command(model, requested, cores=cores)
         return [argument for option, argument in pairwise(command) if option == "--threads"]
 
     as_level = settings(CHAT, {"threads": "cores"})
     where_possible = settings(msgspec.structs.replace(CHAT, where_possible={"threads": "cores"}), {})
-    for wanted in (as_level, where_possible, settings(CHAT, {})):
-        assert threads("any", 4, wanted) == ["4"]
-        assert threads("any", 1, wanted) == ["1"]
-        assert threads("any", 5000, wanted) == ["1024"]
-        assert threads("one", 4, wanted) == []
-        assert threads("per-connection", 4, wanted) == []
+    for requested in (as_level, where_possible, settings(CHAT, {})):
+        assert threads("any", 4, requested) == ["4"]
+        assert threads("any", 1, requested) == ["1"]
+        assert threads("any", 5000, requested) == ["1024"]
+        assert threads("one", 4, requested) == []
+        assert threads("per-connection", 4, requested) == []
     manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
     pool = msgspec.structs.replace(contestant, manifest=manifest)
     assert value(server_command(pool, as_level, cores=4), "--threads") == "50"
@@ -147,8 +147,8 @@ def test_connections_can_be_opened_within_a_second_whatever_their_number() -> No
 
 
 def test_the_generator_can_have_a_thread_for_each_of_its_cores() -> None:
-    def threads(wanted: Scenario, cores: int) -> str:
-        return value(load_command(GENERATOR, URL, settings(wanted, {}), 3, cores=cores), "--threads")
+    def threads(requested: Scenario, cores: int) -> str:
+        return value(load_command(GENERATOR, URL, settings(requested, {}), 3, cores=cores), "--threads")
 
     echo = Scenario(name="s", workload="echo", connections=6, generator_threads="cores")
     assert [threads(echo, cores) for cores in (1, 4, 64)] == ["1", "4", "6"]
@@ -157,33 +157,33 @@ def test_the_generator_can_have_a_thread_for_each_of_its_cores() -> None:
 
 
 def test_a_rate_can_be_that_of_each_connection() -> None:
-    each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
-    command = load_command(GENERATOR, URL, settings(each, {}), 3)
+    paced = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
+    command = load_command(GENERATOR, URL, settings(paced, {}), 3)
     assert value(command, "--rate") == "1000/conn"
-    assert value(load_command(GENERATOR, URL, settings(each, {"rate-per-connection": 5}), 3), "--rate") == ("5/conn")
+    assert value(load_command(GENERATOR, URL, settings(paced, {"rate-per-connection": 5}), 3), "--rate") == ("5/conn")
 
 
 def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
-    each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, look_every_s=0.02)
-    command = load_command(GENERATOR, URL, settings(each, {}), 3)
+    paced = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, look_every_s=0.02)
+    command = load_command(GENERATOR, URL, settings(paced, {}), 3)
     assert (value(command, "--look-every"), "--write-due" in command) == ("20ms", False)
-    joined = load_command(GENERATOR, URL, settings(each, {"write-due": "joined"}), 3)
+    joined = load_command(GENERATOR, URL, settings(paced, {"write-due": "joined"}), 3)
     assert (value(joined, "--rate"), value(joined, "--write-due")) == ("1000/conn", "joined")
 
 
 def test_the_load_program_of_others_gets_the_rate_of_an_open_loop() -> None:
-    wanted = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, client="c")
-    command = client_command(["clients/c"], URL, settings(wanted, {"connect-rate": "connections"}), 3)
+    paced = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, client="c")
+    command = client_command(["clients/c"], URL, settings(paced, {"connect-rate": "connections"}), 3)
     assert (value(command, "--rate"), value(command, "--connect-rate")) == ("1000/conn", "100")
     assert not {"--arrivals", "--write-due", "--depth", "--threads"} & set(command)
-    joined = client_command(["clients/c"], URL, settings(wanted, {"write-due": "joined"}), 3)
+    joined = client_command(["clients/c"], URL, settings(paced, {"write-due": "joined"}), 3)
     assert value(joined, "--write-due") == "joined"
 
 
 def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know() -> None:
-    wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time_s=0.001), {})
-    command = client_command(["clients/c"], URL, wanted, 3)
-    generators = load_command(["clients/c"], URL, wanted, 3)
+    requested = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time_s=0.001), {})
+    command = client_command(["clients/c"], URL, requested, 3)
+    generators = load_command(["clients/c"], URL, requested, 3)
     assert command[:2] == ["clients/c", URL]
     only_the_generator = {"--arrivals", "--depth", "--connect-rate", "--threads"}
     options = [word for word in generators if word.startswith("-")]
@@ -230,14 +230,14 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert (value(looking, "--look-every"), "--round" in looking) == ("1ms", False)
     looking_at_all = settings(Scenario(name="s", workload="echo"), {})
     assert "--requests-per-connection" not in looking
-    anew = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
-    assert value(load_command(GENERATOR, URL, anew, 3), "--requests-per-connection") == "3"
-    assert "--requests-per-connection" not in check_command(GENERATOR, URL, anew)
+    reconnecting = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
+    assert value(load_command(GENERATOR, URL, reconnecting, 3), "--requests-per-connection") == "3"
+    assert "--requests-per-connection" not in check_command(GENERATOR, URL, reconnecting)
     assert "--slow-readers" not in looking
     slow = settings(Scenario(name="s", workload="chat", slow_readers=5), {})
     assert value(load_command(GENERATOR, URL, slow, 3), "--slow-readers") == "5"
     assert "--slow-readers" not in check_command(GENERATOR, URL, slow)
-    assert [one.threads_end for one in (looking_at_all, anew, slow)] == [False, True, True]
+    assert [requested.threads_end for requested in (looking_at_all, reconnecting, slow)] == [False, True, True]
 
 
 def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> None:

@@ -17,12 +17,12 @@ PINNED = Pinning(server=(0, 1), generator=(2,), note="")
 
 
 def test_cores_are_those_of_the_pinning_or_all() -> None:
-    wanted = settings(Scenario(name="echo", workload="echo"), {})
+    requested = settings(Scenario(name="echo", workload="echo"), {})
     allowed = len(os.sched_getaffinity(0))
-    free, bound = limits(wanted, UNPINNED), limits(wanted, PINNED)
+    free, bound = limits(requested, UNPINNED), limits(requested, PINNED)
     assert (free.server_cores, free.generator_cores, free.all_cores) == (allowed, allowed, allowed)
     assert (bound.server_cores, bound.generator_cores, bound.all_cores) == (2, 1, allowed)
-    assert limits(wanted, PINNED, load_elsewhere=True).all_cores == allowed + 1
+    assert limits(requested, PINNED, load_elsewhere=True).all_cores == allowed + 1
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_cores_are_those_of_the_pinning_or_all() -> None:
 )
 def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int | None, delay_s: float) -> None:
     scenario = Scenario(name="echo", workload="echo", link_rate="10mbit", link_delay_s=0.02)
-    found = limits(settings(scenario, {"link": link}), UNPINNED)
-    assert (found.rate_hz, found.delay_s) == (rate_hz, delay_s)
+    link_limits = limits(settings(scenario, {"link": link}), UNPINNED)
+    assert (link_limits.rate_hz, link_limits.delay_s) == (rate_hz, delay_s)
 
 
 def test_the_service_time_is_the_requests_and_the_servers() -> None:
