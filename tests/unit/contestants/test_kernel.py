@@ -10,7 +10,7 @@ from netdyno.contestants import kernel
 
 
 @pytest.mark.parametrize(
-    ("error", "setting", "said"),
+    ("error", "setting", "reason"),
     [
         (errno.EINVAL, "0", "takes Linux 6.1 or newer, and this is 5.15.0-generic"),
         (errno.EPERM, "2", "as root, sysctl kernel.io_uring_disabled=0 (it is 2)"),
@@ -19,8 +19,8 @@ from netdyno.contestants import kernel
         (errno.ENOMEM, "0", "no io_uring: Cannot allocate memory"),
     ],
 )
-def test_the_reason_follows_the_errno(error: int, setting: str, said: str) -> None:
-    assert said in kernel.why_no_uring(error, "5.15.0-generic", setting)
+def test_the_reason_follows_the_errno(error: int, setting: str, reason: str) -> None:
+    assert reason in kernel.why_no_uring(error, "5.15.0-generic", setting)
 
 
 def test_only_who_needs_it_is_kept_from_running(monkeypatch: pytest.MonkeyPatch) -> None:

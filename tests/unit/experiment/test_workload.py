@@ -29,7 +29,7 @@ def scenario(**options: Any) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "value"),
+    ("name", "written", "value"),
     [
         ("rate", "5k", 5000.0),
         ("rate", "1.5M", 1_500_000.0),
@@ -45,12 +45,12 @@ def scenario(**options: Any) -> Scenario:
         ("time-budget", "5m", 300.0),
     ],
 )
-def test_what_is_written_is_understood(name: str, said: object, value: object) -> None:
-    assert workload.value_of(name, said, name) == value
+def test_what_is_written_is_understood(name: str, written: object, value: object) -> None:
+    assert workload.value_of(name, written, name) == value
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "complaint"),
+    ("name", "written", "complaint"),
     [
         ("rate", "fast", "'fast' is no rate"),
         ("rate", "20M", "is not between"),
@@ -61,13 +61,13 @@ def test_what_is_written_is_understood(name: str, said: object, value: object) -
         ("connections", 0, "at least 1"),
     ],
 )
-def test_what_is_not_is_refused(name: str, said: object, complaint: str) -> None:
+def test_what_is_not_is_refused(name: str, written: object, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        workload.value_of(name, said, name)
+        workload.value_of(name, written, name)
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("options", "complaint"),
     [
         ({"fan_out": "room"}, "at which rate"),
         ({"fan_out": "room", "rate": "1k", "service_time": "1ms"}, "passed on"),
@@ -80,9 +80,9 @@ def test_what_is_not_is_refused(name: str, said: object, complaint: str) -> None
         ({"objective": "throughput", "rate": "1k"}, "leave --rate out"),
     ],
 )
-def test_what_contradicts_itself_is_refused(said: dict[str, Any], complaint: str) -> None:
+def test_what_contradicts_itself_is_refused(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        read_values(**said)
+        read_values(**options)
 
 
 def test_a_rate_and_a_wait_become_an_open_loop_of_requests() -> None:
@@ -106,7 +106,7 @@ def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "window_s"),
+    ("options", "window_s"),
     [
         ({"rate": "100"}, workload.WINDOW_S),
         ({"rate": "5k", "objective": "p99<5ms"}, workload.WINDOW_S),
@@ -116,8 +116,8 @@ def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
         ({"rate": "10", "connections": 20, "fan_out": "room", "objective": "p99<5ms"}, 0.5),
     ],
 )
-def test_a_window_has_the_messages_that_its_objective_needs(said: dict[str, Any], window_s: float) -> None:
-    assert scenario(**said).duration_s == pytest.approx(window_s)
+def test_a_window_has_the_messages_that_its_objective_needs(options: dict[str, Any], window_s: float) -> None:
+    assert scenario(**options).duration_s == pytest.approx(window_s)
 
 
 def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
@@ -128,7 +128,7 @@ def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "metric", "slo"),
+    ("options", "metric", "slo"),
     [
         ({}, "throughput", ""),
         ({"rate": "1k"}, "cpu", ""),
@@ -136,9 +136,9 @@ def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
         ({"rate": "1k", "objective": "p99<5ms,mean<1ms"}, "cpu", "p99<5ms,mean<1ms"),
     ],
 )
-def test_the_objective_says_what_is_ranked(said: dict[str, Any], metric: str, slo: str) -> None:
-    assert scenario(**said).metric == metric
-    assert workload.advise_of(read_values(**said)) == Advise(slo=slo)
+def test_the_objective_says_what_is_ranked(options: dict[str, Any], metric: str, slo: str) -> None:
+    assert scenario(**options).metric == metric
+    assert workload.advise_of(read_values(**options)) == Advise(slo=slo)
 
 
 def test_the_experiment_is_within_its_time_and_has_no_control() -> None:

@@ -25,7 +25,7 @@ def losing(share: float) -> LoadResult:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "shown"),
     [
         ("p99<5ms", "p99 < 5 ms"),
         (" p99.9 < 20ms ", "p99.9 < 20 ms"),
@@ -33,8 +33,8 @@ def losing(share: float) -> LoadResult:
         ("p50<250us, p95<1s, lost<5%", "p50 < 250 µs, p95 < 1 s and lost < 5%"),
     ],
 )
-def test_an_objective_is_read_and_said(text: str, said: str) -> None:
-    assert slo.parse(text, "--slo").text == said
+def test_an_objective_is_read_and_said(text: str, shown: str) -> None:
+    assert slo.parse(text, "--slo").text == shown
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_what_cannot_be_seen_is_escaped_and_what_looks_alike_adds_up(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "complaint"),
     [
         (None, "cannot be read: No such file or directory"),
         (b"main 3\nmain;a b", "is damaged: line 2 is no stack"),
@@ -57,7 +57,7 @@ def test_what_cannot_be_seen_is_escaped_and_what_looks_alike_adds_up(tmp_path: P
         (b"", "is empty"),
     ],
 )
-def test_a_damaged_file_takes_only_its_own_profile(folder: Path, content: bytes | None, said: str) -> None:
+def test_a_damaged_file_takes_only_its_own_profile(folder: Path, content: bytes | None, complaint: str) -> None:
     if content is None:
         (folder / FOLDED).unlink()
     else:
@@ -65,7 +65,7 @@ def test_a_damaged_file_takes_only_its_own_profile(folder: Path, content: bytes 
     contents = profiles.read(folder)
     (question,) = contents.asked
     (text,) = contents.damaged
-    assert text.startswith(f"{FOLDED} {said}")
+    assert text.startswith(f"{FOLDED} {complaint}")
     assert question.profiles == (replace(MADE.profiles[0], stacks={}, missing=text), *MADE.profiles[1:])
 
 
