@@ -1,4 +1,4 @@
-"""Every test of this folder is quick: it starts no process, and waits for nothing."""
+"""Every test of this folder is quick: it starts no process and never waits."""
 
 from pathlib import Path
 

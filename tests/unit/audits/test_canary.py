@@ -69,7 +69,7 @@ def test_the_bound_is_a_factor_either_way() -> None:
 
 
 def test_each_host_of_the_load_is_held_against_itself() -> None:
-    """It may be slower than the server's; not than it was."""
+    """A host of the load may be slower than the server's, but not slower than before."""
     hosts = {"tls://a": [0.5] * 8, "tls://b": [1.0] * 3 + [0.4] + [1.0] * 4}
     trials = [
         replace(trial(1, number), canaries=tuple(beside(host, speeds[number]) for host, speeds in hosts.items()))
@@ -135,7 +135,7 @@ def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
 
 
 def test_neighbours_are_those_that_ran_nearest() -> None:
-    """To 3 trials in the middle of 9, one more from either side; each reading between two trials counts once."""
+    """Three trials in the middle of nine borrow one from each side; each reading between two trials counts once."""
     read = [
         (1 + number // 3, measured.canary) for number, measured in enumerate(of_speeds([[9, 9, 3, 1, 2, 1, 3, 9, 9]]))
     ]

@@ -1,4 +1,4 @@
-"""Hosts of one load that stand still, each held against the others."""
+"""Stalled hosts of one load, each compared with the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST, SECOND = "tls://10.0.0.1:8787", "tls://10.0.0.2:8787"
 
 
 def judged(first: tuple[int, ...], second: tuple[int, ...]) -> Audit:
-    """By what each of two hosts was answered in each interval."""
+    """Return the audit of two hosts, from the answers of each interval."""
     total = load([sum(counts) for counts in zip(first, second, strict=True)])
     return client_stalled({FIRST: load(first), SECOND: load(second)}, total)
 

@@ -42,7 +42,7 @@ def test_a_dozen_tries_lost_alike_is_a_neighbour_and_fewer_may_be_a_burst() -> N
 
 
 def test_one_that_takes_what_the_trials_leave_is_constant_whatever_they_use() -> None:
-    """At nice 10 it gets a fifth of a core beside an echo, and nearly two beside requests that wait."""
+    """At nice 10 a neighbour gets a fifth of a core beside an echo, and nearly two beside requests that wait."""
     assert is_staying([tried(foreign_s=2.0 - own_s, own_s=own_s) for own_s in (0.1, 1.8) * (DOZEN // 2)])
 
 

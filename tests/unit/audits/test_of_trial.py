@@ -180,7 +180,7 @@ def test_a_window_without_an_answer_strikes_out() -> None:
 
 
 def test_a_link_that_kept_its_promise() -> None:
-    """What was lost and what a rate dropped was asked for; one stall of 90 ms is not held against so many frames."""
+    """The requested loss and rate drop frames, which is no failure; nor is one stall of 90 ms among so many frames."""
     audit = link(relay(), delay_s=0.02)
     assert (audit.passed, audit.detail) == (True, "99.9% of 1800 frames left within 200 µs of their time")
     assert link(relay(p999_ns=1_900_000), delay_s=0.02).passed  # a tenth of the delay

@@ -1,4 +1,4 @@
-"""The audit of impossible figures: each bound is broken by a figure of its own, and by nothing that can be."""
+"""The audit of impossible figures: each bound has a figure that breaks it, and no possible figure does."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> Non
 
 
 def over(size: int, rate_hz: int | None, url: str = "tcp://10.77.0.1:7000") -> Audit:
-    """A thousand messages a second of that size."""
+    """Return the audit of a thousand messages a second of this size."""
     return judged(load(size=size, url=url), LIMITS._replace(rate_hz=rate_hz, delay_s=0.0))
 
 
@@ -226,7 +226,7 @@ def test_a_broadcast_counts_for_each_that_got_it() -> None:
 
 
 def test_messages_may_cross_the_link_outside_the_window() -> None:
-    """Those that were under way at either end, for as long as the longest was."""
+    """Messages in flight at either end of the window count, for the longest response time."""
     assert not over(1460, 8_000_000).passed
     slow = load(size=1460, service_ns=500 * MS, connections=500)
     assert judged(slow, LIMITS._replace(rate_hz=8_000_000, delay_s=0.0)).passed
@@ -246,7 +246,7 @@ def test_in_rounds_a_message_is_answered_once_a_round() -> None:
 
 
 def test_the_window_may_hold_a_part_of_a_round_at_either_end() -> None:
-    """Two rounds are within it, so each of the ten connections is answered four times at the most."""
+    """The window has two rounds, so each of the ten connections gets four answers at most."""
     most, more = (changed(load((completed, 0, 0, 0, 0) * 2), "plan.round_s", 0.5) for completed in (20, 21))
     assert judged(most).passed
     assert "each after the one before: 42, at most 40" in judged(more).detail

@@ -1,4 +1,4 @@
-"""A standstill that begins in a slice of a trial in turns ends after it, where the last answers are waited for."""
+"""A stall that begins in a slice of a trial in turns ends after it, during the wait for the last answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.builders.made_load import load
 
 
 def in_slices(completed: tuple[int, ...], slowest_s: float) -> LoadResult:
-    """Of 50 ms intervals, with this longest response time."""
+    """Return a result of 50 ms intervals, with this longest response time."""
     result = load(completed)
     times = msgspec.structs.replace(result.timeseries, interval_ns=50_000_000, completed=completed)
     response = msgspec.structs.replace(result.latency.response_ns, max=round(slowest_s * 1e9))

@@ -72,7 +72,7 @@ def test_a_random_walk_strikes_out() -> None:
 @pytest.mark.parametrize("points", [8, 10, 30, 100])
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
 def test_a_still_series_passes_however_noisy(points: int, noise: float) -> None:
-    """Of 100, one or two may be struck out where the noise is not small beside the bound."""
+    """Where noise is not small beside the bound, one or two trials in 100 may be struck out."""
     struck = sum(not judged(np.ones(points), noise, seed).passed for seed in range(100))
     assert struck <= {0.0: 0, 0.03: 0, 0.1: 1, 0.3: 3}[noise]
 

@@ -42,7 +42,7 @@ def test_a_link_to_a_file_is_replaced_behind_it_in_one_step(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
 def test_a_descriptor_goes_on_where_it_stands(folder: str, tmp_path: Path) -> None:
-    """As /dev/stdout does, of which /dev/fd/1 is the file."""
+    """As with /dev/stdout, which is /dev/fd/1."""
     with (tmp_path / "output").open("wb", buffering=0) as output:
         output.write(b"before ")
         write_whole(Path(folder) / str(output.fileno()), "between")

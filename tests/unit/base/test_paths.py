@@ -1,4 +1,4 @@
-"""Which build is run."""
+"""The choice of the build that runs."""
 
 from __future__ import annotations
 

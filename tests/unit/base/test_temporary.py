@@ -1,4 +1,4 @@
-"""A temporary folder goes with its owner, and one whose owner was killed with the next start; never a living one's."""
+"""A temporary folder is removed by its owner, or after a kill by the next start; never while its owner lives."""
 
 from __future__ import annotations
 

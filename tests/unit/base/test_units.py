@@ -1,4 +1,4 @@
-"""Durations: what people write, what programs take, and that the way there and back loses nothing."""
+"""Durations: what people write, what programs take, and that a round trip loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clocks of two hosts, by questions that were held up on their way."""
+"""The clock offset of two hosts, from questions that were delayed on their way."""
 
 from __future__ import annotations
 

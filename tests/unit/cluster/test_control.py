@@ -1,5 +1,4 @@
-"""The controller beside hosts that are stopped, over whose connections nothing comes, or that get to work while it
-looks at them."""
+"""The controller and hosts that are stopped, that stay silent, or that begin work while it looks at them."""
 
 from __future__ import annotations
 
@@ -45,11 +44,11 @@ class Comm:
         return False
 
     def abort(self) -> None:
-        """Nothing is behind it."""
+        """Do nothing: there is no socket."""
 
 
 def beside(answers: Answers, *hosts: str) -> control.Control:
-    """One that is connected to its scheduler and to these hosts."""
+    """Return a controller that is connected to its scheduler and to these hosts."""
     controller = control.Control.__new__(control.Control)
     controller._scheduler = SCHEDULER
     controller._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
@@ -76,7 +75,7 @@ def test_who_is_stopped_is_told_of(*, scheduler: bool, complaint: str, monkeypat
 
 
 def test_no_link_is_filled_once_a_trial_has_begun() -> None:
-    """While the status is being taken, of which every link takes a part of a second."""
+    """The status takes part of a second for every link; a trial may begin meanwhile."""
     looks = 0
 
     async def answers(address: str, operation: str) -> object:

@@ -1,4 +1,4 @@
-"""What the worker of a host takes of others, and what it lets them do while it works."""
+"""The requests that a host's worker accepts, and those that it allows while it works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE_S
 
 
 def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Path) -> None:
-    """Its line names the cores of each."""
+    """Its request line names the cores of each host."""
     line = b"x" * (1 << 20) + b"\n"
 
     async def hears() -> bytes:
@@ -47,7 +47,7 @@ def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Pa
 
 
 class Stuck:
-    """Dask's server, as it is seen rarely: it neither stands nor ends where it is cancelled."""
+    """Dask's server in a rare state: it neither starts nor ends when it is cancelled."""
 
     def __await__(self) -> Generator[Any, None, None]:
         return self.start().__await__()
@@ -61,7 +61,7 @@ class Stuck:
         await self.start()
 
     async def finished(self) -> None:
-        """It has ended by itself, as far as it tells."""
+        """Return at once, as if the server had ended by itself."""
 
 
 def test_a_host_that_never_comes_to_stand_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Idle(SimpleNamespace):
-    """What a worker with nothing to do has of its own."""
+    """The attributes of an idle worker."""
 
     def __init__(self, **more: object) -> None:
         super().__init__(
@@ -102,7 +102,7 @@ class Idle(SimpleNamespace):
 
 
 class Heard:
-    """A connection to another host, which closes it where it is waited for."""
+    """A connection to another host, which closes it when it is read."""
 
     def __init__(self) -> None:
         self.said: list[object] = []
@@ -154,7 +154,7 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
 
 
 class Controller(Heard):
-    """The connection to one, which lives until it has the last piece of a reply."""
+    """The connection to a controller, which stays until it has the last piece of a reply."""
 
     async def read(self) -> object:
         await asyncio.sleep(0.001)
@@ -172,7 +172,7 @@ async def reply(host: Idle, comm: Controller) -> Reply:
 
 
 def performing(helped: Callable[..., Awaitable[bytes]]) -> Idle:
-    """A host whose helper does that."""
+    """Return a host with this helper."""
     host = Idle(_helped=helped)
     host._perform = partial(Worker._perform, cast(Any, host))
     return host

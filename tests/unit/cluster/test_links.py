@@ -1,4 +1,4 @@
-"""What lies within one machine cannot lie between two."""
+"""A link inside one machine cannot connect two."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ BETWEEN = Network((), ("elsewhere",), Path("/proc/net"), "10.0.0.2")
 PLAIN = Scenario(name="echo", workload="echo")
 
 
-def place(given: Network, tmp_path: Path) -> Place:
-    return Place(Pinning(server=(), generator=(), note=""), TrialLog(tmp_path / "log"), 1, given)
+def place(run_network: Network, tmp_path: Path) -> Place:
+    return Place(Pinning(server=(), generator=(), note=""), TrialLog(tmp_path / "log"), 1, run_network)
 
 
-@pytest.mark.parametrize("given", [MACHINE, BETWEEN])
-def test_a_trial_is_placed_where_the_run_is(given: Network, tmp_path: Path) -> None:
-    with network_for(TRANSPORTS["tcp"], settings(PLAIN, {}), place(given, tmp_path)) as network:
-        assert network is given
+@pytest.mark.parametrize("run_network", [MACHINE, BETWEEN])
+def test_a_trial_is_placed_where_the_run_is(run_network: Network, tmp_path: Path) -> None:
+    with network_for(TRANSPORTS["tcp"], settings(PLAIN, {}), place(run_network, tmp_path)) as network:
+        assert network is run_network
 
 
-@pytest.mark.parametrize(("given", "has"), [(MACHINE, "one"), (BETWEEN._replace(load_hosts=2), "2")])
-def test_a_load_of_more_hosts_than_there_are_is_skipped(given: Network, has: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("run_network", "has"), [(MACHINE, "one"), (BETWEEN._replace(load_hosts=2), "2")])
+def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, has: str, tmp_path: Path) -> None:
     requested = settings(PLAIN, {"client-hosts": 3})
     with (
         pytest.raises(NoNetworkError, match=f"3 client hosts make this load, and this run has {has}$"),
-        network_for(TRANSPORTS["tcp"], requested, place(given, tmp_path)),
+        network_for(TRANSPORTS["tcp"], requested, place(run_network, tmp_path)),
     ):
         pytest.fail("placed")
 

@@ -1,4 +1,4 @@
-"""How a load is parted among hosts, and how their events become those of one."""
+"""How a load is divided among hosts, and how their events become those of one load."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_window_is_that_in_which_all_measure() -> None:
 
 
 def test_a_window_that_ends_for_one_before_it_begins_for_another_begins_before_it_ends() -> None:
-    """A host stopped answering for a time meanwhile. Nothing lies between, which an audit sees."""
+    """A host stopped answering for a time. The common window is empty, which an audit sees."""
     start, end = b'{"event":"window_start"}', b'{"event":"window_end"}'
     parts = Parts(3)
     assert [parts.hear(part, line) for part, line in ((0, start), (1, start), (0, end), (1, end))] == [b""] * 4
@@ -107,7 +107,7 @@ def test_a_clock_that_went_on_differently_adds_to_what_a_start_may_be_off() -> N
 
 
 class _Standing:
-    """A connection to a host whose connections stand, and that goes on saying that it lives."""
+    """A connection to a host that has its connections and keeps sending heartbeats."""
 
     def __init__(self) -> None:
         self._says = [{"line": b'{"event":"connected","established":1}', "last": False}]
@@ -121,7 +121,7 @@ class _Standing:
 
 
 class _StoppedClocks:
-    """Hosts as loads.Reach, of which none says what its clock shows."""
+    """Hosts as loads.Reach; none answers the question for its clock."""
 
     @asynccontextmanager
     async def connected(self, _address: str) -> AsyncIterator[_Standing]:
@@ -148,7 +148,7 @@ def test_a_host_that_stops_before_the_common_moment_is_lost(monkeypatch: pytest.
 
 @pytest.mark.parametrize("turns", range(5))
 def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) -> None:
-    """So many turns of the loop after it; else a load that has failed would end with its last host."""
+    """The loop turns this often after the reply; otherwise a failed load would end only with its last host."""
 
     async def hear() -> bool:
         word: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()

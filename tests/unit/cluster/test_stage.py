@@ -1,4 +1,4 @@
-"""What is refused before the first trial, and how the cores of two hosts become one pinning."""
+"""Refusals before the first trial, and the pinning from the cores of two hosts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_same_commit_and_programs_are_taken() -> None:
 
 
 def test_a_worker_that_joined_before_its_code_was_changed_is_not_taken() -> None:
-    """What it starts is of now, and it is not."""
+    """The programs that it starts are new, and its own code is old."""
     with pytest.raises(UserError, match=r"worker of tls://server:8787 has joined before python/ was changed"):
         _check(host("server", harness="3333"), PREPARED, HERE, "abc")
 
@@ -128,7 +128,7 @@ def test_a_load_leaves_a_core_to_its_worker() -> None:
     ],
 )
 def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str) -> None:
-    """Nor with one that may have other programs by now."""
+    """Nor with a host that has joined again, perhaps with other programs."""
     control = SimpleNamespace(
         hosts=lambda: (host("server"), host("client")),
         names=lambda: names,
@@ -155,7 +155,7 @@ MADE = made_trial(SCENARIO, CELL.block, CELL.contestant, CELL.levels, {"throughp
 
 
 def done(log: str, **changed: object) -> bytes:
-    """A trial that says its log is there."""
+    """Return the reply of a trial whose log has this name."""
     return msgspec.json.encode(TrialDone(trial=msgspec.structs.replace(MADE, log=log, **changed), log="words"))
 
 

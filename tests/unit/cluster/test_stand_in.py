@@ -1,4 +1,4 @@
-"""What the program in the place of a load asks its host's worker for, and what it makes of the answer."""
+"""The request of the stand-in for a load to its host's worker, and its use of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a chatter sends, what reaches a terminal is one line of visible characters."""
+"""Whatever a chatter sends, the terminal gets one line of visible characters."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
 
 @pytest.mark.parametrize("machine", ["shared", "quiet"])
 def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tmp_path: Path) -> None:
-    """Of two tests, of which one fails the first time. They have a group, as all of the project's do: one worker will
+    """One of two tests fails the first time. They have a group, as all of the project's do: one worker will
     do. A calm machine has the commands of a shared one, with fewer workers."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TWO_TESTS)
@@ -154,7 +154,7 @@ def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tm
 
 
 def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd: pytest.CaptureFixture[str]) -> None:
-    """The first ends only when the second is there to let it: they do run at the same time."""
+    """The first ends only when the second releases it: they run at the same time."""
     with tempfile.TemporaryDirectory() as folder:
         pipe = Path(folder) / "pipe"
         os.mkfifo(pipe)

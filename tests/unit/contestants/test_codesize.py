@@ -195,7 +195,7 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
 
 
 def test_a_file_that_has_changed_is_read_once_more(tmp_path: Path) -> None:
-    """What was read of a file is kept for the runs of one process that come after."""
+    """One process keeps what it has read of a file for its later runs."""
     first = write(tmp_path / "python/netdyno/one.py", PYTHON)
     second = write(tmp_path / "python/netdyno/other.py", PYTHON)
     main = write(tmp_path / "servers/a/main.py", "from netdyno import one\n")

@@ -1,4 +1,4 @@
-"""What was counted in a source file is remembered for as long as the file stays as it is."""
+"""The counts of a source file are cached until the file changes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ SOURCE = "def answer(number):\n    return 1 if number else 2\n"
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file that has been counted, by a process that has ended since."""
+    """A file that an earlier process has counted."""
     monkeypatch.setattr(counted, "REMEMBERED", tmp_path / "counted.json")
     path = tmp_path / "main.py"
     path.write_text(SOURCE)
     counted._recall.cache_clear()
     assert [(file.lines, file.complexities) for file in count([path])] == [(2, (2,))]
-    begin_anew()
+    restart()
     yield path
     counted._recall.cache_clear()
 
 
-def begin_anew() -> None:
-    """End a process that has counted, and begin another."""
+def restart() -> None:
+    """End the process that has counted, and start another."""
     remember()
     counted._recall.cache_clear()
 
 
 def change_memory(source: Path, **changes: object) -> None:
-    """Change what is remembered of the file."""
+    """Change the cached counts of the file."""
     memory = counted._recall()
     memory.files[str(source)] = msgspec.structs.replace(memory.files[str(source)], **changes)
     counted.REMEMBERED.write_bytes(msgspec.json.encode(memory))
-    begin_anew()
+    restart()
 
 
 def lines_of(source: Path) -> int:
@@ -61,7 +61,7 @@ def test_a_changed_file_is_counted_again(source: Path, change: str) -> None:
     else:
         os.utime(source, ns=(1, 1))
     assert lines_of(source) != 99
-    begin_anew()
+    restart()
     assert counted._recall().files[str(source)].lines == lines_of(source)
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) ->
     with pytest.raises(CodeError, match=r"main\.py cannot be counted"):
         count([source])
     count([renamed])
-    begin_anew()
+    restart()
     assert set(counted._recall().files) == {str(renamed)}
     assert isinstance(counted._recall().files[str(renamed)], Counted)
 

@@ -1,4 +1,4 @@
-"""What a kernel lacks is said with the way to get it."""
+"""A message about a missing kernel feature says how to get it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers of the user's own: what a command line makes of them, and what they cannot be asked."""
+"""The user's own servers: what a command line makes of them, and what it refuses."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
 
 
 def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> None:
-    """In whatever order they are listed."""
+    """The order in which they are listed does not matter."""
     for pid, gone, listens in (("7", "3", "4"), ("8", "4", "3")):
         folder = tmp_path / pid / "fd"
         folder.mkdir(parents=True)
@@ -172,7 +172,7 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> N
 
 
 def test_who_started_the_load_is_not_taken_for_the_server() -> None:
-    """Else the load would be counted as the server's."""
+    """Otherwise the load would be counted as the server's."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         port = listens.getsockname()[1]
         script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "

@@ -1,4 +1,4 @@
-"""Programs of others are found by PATH or by an environment variable, and what is missing is said with the way."""
+"""External programs are found by PATH or an environment variable; a missing one is named with the way to get it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NODE = programs.PROGRAMS["node-0.10"]
 
 
 def program(path: Path, output: str) -> Path:
-    """A program that says this to whatever it is asked."""
+    """Write a program that prints this output for any arguments."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)

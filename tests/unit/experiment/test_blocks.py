@@ -1,4 +1,4 @@
-"""How few blocks a scenario that asks for a precision may have."""
+"""The smallest number of blocks of a scenario that requests a precision."""
 
 from __future__ import annotations
 

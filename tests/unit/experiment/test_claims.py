@@ -334,7 +334,7 @@ def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(nam
 
 
 def named(claim: Claim) -> list[Cells]:
-    """Every selection of a claim."""
+    """Return every selection of a claim."""
     selections: list[Cells] = []
     for test in claim.tests:
         selections += [test.a, test.b, *(test.over or ())] if isinstance(test, Ratio) else [test.cells]

@@ -57,7 +57,7 @@ def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
 
 
 def groups_of(cells: Sequence[Cell]) -> list[list[str]]:
-    """Of each run of cells that differ only in their contestant, its level and then the contestants in their order."""
+    """Return the level and the contestants in order, for each run of cells that differ only in their contestant."""
     together = itertools.groupby(cells, key=lambda cell: (cell.block, cell.scenario, cell.levels["connections"]))
     return [[f"{scenario} {level}", *(cell.contestant for cell in group)] for (_, scenario, level), group in together]
 
@@ -289,7 +289,7 @@ def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -
 
 
 def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experiment) -> None:
-    """Of two with 10 connections, and of one with three descriptors a client in a scenario with 4."""
+    """Two contestants with 10 connections, and one with three descriptors a client in a scenario with 4."""
     few = experiment.scenarios[0]
     many = msgspec.structs.replace(few, name="many", factors={"connections": (5, 10)}, contestants=("a",))
     mixed = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))

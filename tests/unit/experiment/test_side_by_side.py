@@ -88,7 +88,7 @@ def test_what_is_just_possible_is_no_reason(within: dict[str, Any], contestant: 
 
 @given(window_s=st.floats(min_value=0.1, max_value=60.0))
 def test_the_slices_of_a_window_are_whole_steps_and_measure_it(window_s: float) -> None:
-    """A time series has whole intervals, and the figures are of as long a window as was asked for."""
+    """A time series has whole intervals, and the figures are of a window of the requested length."""
     turns_of_window, measured_s = divide(window_s)
     steps = measured_s / STEP_S
     assert abs(steps - round(steps)) < 1e-9

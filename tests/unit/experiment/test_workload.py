@@ -1,4 +1,4 @@
-"""A workload as its owner says it, and the experiment that it becomes."""
+"""A workload as its owner describes it, and the experiment that it becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which programs used the cores, from two readings of all processes."""
+"""The programs that used the cores, from two readings of all processes."""
 
 from __future__ import annotations
 

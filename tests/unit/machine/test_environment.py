@@ -1,4 +1,4 @@
-"""What is recorded of the machine: the parsing on samples, the whole on this machine."""
+"""The record of the machine: its parsing on samples, and all of it on this machine."""
 
 from __future__ import annotations
 

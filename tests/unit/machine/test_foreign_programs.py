@@ -1,4 +1,4 @@
-"""Which program of others ran longest on given cores, with real processes."""
+"""The foreign program that ran longest on given cores, with real processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def start() -> Iterator[Start]:
 
 
 def all_but(process: subprocess.Popen[bytes]) -> set[int]:
-    """The processes that there are now, beside which this one is the only program of others."""
+    """Return all processes of now but this one, which is then the only foreign program."""
     return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()} - {process.pid}
 
 

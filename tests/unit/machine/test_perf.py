@@ -1,4 +1,4 @@
-"""What perf's script says, as stacks with the time that was spent in them."""
+"""The output of perf script, as stacks with the time that was spent in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cores each side gets on recorded machines, and why."""
+"""The cores that each side gets on recorded machines, and why."""
 
 from __future__ import annotations
 

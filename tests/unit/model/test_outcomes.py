@@ -1,4 +1,4 @@
-"""What follows from a failed audit: a fault, a bound, another try, or a note."""
+"""The outcome of a failed audit: a fault, a bound, another try, or a note."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trial(
 
 
 def run_of(trials: Sequence[Trial], **fields: object) -> Run:
-    """Each trial at a place of its own, but for tries of the same contestant in the same block."""
+    """Return a run with each trial at its own place; tries of a contestant in one block share theirs."""
     places: dict[tuple[int, str], int] = {}
     placed = [
         replace(trial, position=places.setdefault((trial.block, trial.contestant), len(places))) for trial in trials
@@ -96,7 +96,7 @@ def test_what_the_machine_did_is_made_again(cause: str) -> None:
 
 
 def test_in_an_overload_littles_law_is_no_disturbance() -> None:
-    """The queue grows as long as the load lasts: made again, it would do so again."""
+    """The queue grows as long as the load lasts; a retry would end the same way."""
     late = trial("little")
     assert late.load is not None
     rate = late.load.requests.completed / late.load.plan.duration_s
@@ -202,7 +202,7 @@ def test_times_that_the_kernel_ended_hold_nothing_of_the_generators_reading() ->
 
 
 def silent(wait_s: float = 0.0, sent: int = 100, received: int = 0, alive: bool = False, **connections: int) -> Trial:
-    """A server that answered nothing, on a machine that was disturbed."""
+    """Return a trial of a server that answered nothing, on a disturbed machine."""
     quiet = trial("steal", "verification", "completed", *([] if alive else ["server_alive"]))
     assert quiet.load is not None
     assert quiet.server is not None
@@ -236,7 +236,7 @@ def test_a_server_that_refuses_every_connection_is_at_fault_and_no_generator() -
 
 
 def test_a_server_that_lets_nobody_stay_is_told_so_on_any_machine() -> None:
-    """And not that it answered nothing, which follows from it."""
+    """The missing answers follow from that and are no fault of their own."""
 
     def name_faults(trial: Trial) -> list[str]:
         dropped = Audit(name="connections", passed=False, detail="20 of 20 refused")

@@ -1,4 +1,4 @@
-"""The application that a client in Python is part of: when it tells what, whatever its loop does."""
+"""The application around a Python client sends each event in time, whatever its loop does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client in Python counts, by hand: verification, failures, the window, the audits."""
+"""The counts of a Python client, by hand: verification, failures, the window, the audits."""
 
 from __future__ import annotations
 
@@ -282,5 +282,5 @@ def test_the_series_has_response_times_and_no_service_times(clock: Clock) -> Non
     ("window_ms", "interval_ms"), [(10_000, 100), (2000, 100), (1999, 95), (600, 30), (100, 5), (20, 5)]
 )
 def test_a_short_window_has_twenty_intervals(window_ms: int, interval_ms: int) -> None:
-    """As the generator's has (tests/cpp/lib/test_recorder.cpp)."""
+    """The generator's recorder has the same test (tests/cpp/lib/test_recorder.cpp)."""
     assert slot_ns(window_ms * MS) == interval_ms * MS

@@ -23,7 +23,7 @@ PLAN = replace(
 
 
 def opened(*outside: int) -> Room:
-    """Three are asked for; those outside could not connect."""
+    """Return a room of three speakers; those outside could not connect."""
     room = Room(Journal(PLAN), PLAN.connections)
     for speaker in room.speakers:
         if speaker.identity in outside:
@@ -68,7 +68,7 @@ def test_who_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
 
 
 def test_each_of_several_messages_in_flight_has_times_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said at 1, 2 and 3 ms and heard at 11, 12 and 13 ms: each took 10 ms from where it was sent."""
+    """Messages sent at 1, 2 and 3 ms and heard at 11, 12 and 13 ms took 10 ms each."""
     now_ns = [0]
     monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns[0])
     room = opened()

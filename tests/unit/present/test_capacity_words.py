@@ -1,4 +1,4 @@
-"""What came of a search for a capacity, in words."""
+"""The result of a search for a capacity, in words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_reason_is_one_line_with_its_figures(why: Reason | None, words: str) -
 
 
 def test_of_several_reasons_the_most_frequent_line_is_told() -> None:
-    """Figures that read alike are one line."""
+    """Figures with the same text are one line."""
     reasons: list[Reason] = [NoAnswer(), Overload(9_001, 10_000), Overload(9_002, 10_000), Overload(8_000, 10_000)]
     assert capacity.most_frequent(reasons) == "overload: 9.00k/s answered of 10.0k/s offered"
     assert capacity.most_frequent(()) == ""

@@ -1,4 +1,4 @@
-"""A verdict on a claim in words: what is compared, what came of it, and why there is none."""
+"""A verdict on a claim in words: the comparison, its result, and why there is no verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures that were measured beside a neighbour say so wherever they stand."""
+"""Figures that were measured beside a neighbour are marked everywhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LABEL = "beside 1.8 cores of <b>clang++"
 
 @cache
 def analyse_beside(from_block: int = 1) -> Analysis:
-    """The made run, with the neighbour from a block on."""
+    """Return the analysis of the made run, with the neighbour from this block on."""
     run = made_run()
     trials = (
         msgspec.structs.replace(trial, beside=NEIGHBOUR if trial.block >= from_block else None) for trial in run.trials

@@ -1,4 +1,4 @@
-"""An export is read back: it holds what was found and measured, in types that are documented."""
+"""An export is read back: it holds the findings and figures, in documented types."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
 
 
 def with_all_cells() -> Analysis:
-    """With what made-up loads do not count."""
+    """Return an analysis with the figures that made loads do not have."""
     analysis = analysed(messages_run())
     first = analysis.scenarios[0]
     cells = tuple(
@@ -233,7 +233,7 @@ def test_its_schema_is_that_of_its_types() -> None:
 
 
 def without_indentation(schema: Any) -> Any:
-    """A schema with its descriptions as they are from Python 3.13 on, which takes indentation of docstrings away."""
+    """Return a schema with its descriptions as of Python 3.13, which removes the indentation of docstrings."""
     if isinstance(schema, list):
         return [without_indentation(part) for part in schema]
     if not isinstance(schema, dict):

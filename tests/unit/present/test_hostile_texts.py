@@ -1,5 +1,4 @@
-"""Whatever is stored is text: on a terminal and on a page it is seen, and does nothing. And no file is opened because
-a run names it."""
+"""Stored text is shown on a terminal and on a page, and does nothing. No file is opened because a run names it."""
 
 from __future__ import annotations
 

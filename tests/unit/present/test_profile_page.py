@@ -1,4 +1,4 @@
-"""What is said of a profile, and what the page's script is given to draw: names are data, and there is an end to it."""
+"""The notes on a profile, and the data that the page's script draws: names are data, and the size is limited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def profiled(*profiles: Profile) -> Profiled:
 
 
 def drawn(*profiles: Profile, most: int = MUCH) -> Any:
-    """What the script is given, with the frames of the first profile as rows: name, depth, share, own."""
+    """Return the script's data, and the frames of the first profile as rows: name, depth, share, own."""
     page_data: Any = packing.document([profiled(*profiles)], most)
     numbers = page_data["questions"][0]["parts"][0]["profiles"][0]["frames"]
     rows = zip(*(iter(numbers),) * 4, strict=True)

@@ -1,4 +1,4 @@
-"""What a published run no longer says, and where a site has it."""
+"""What a published run leaves out, and its place on a site."""
 
 from __future__ import annotations
 

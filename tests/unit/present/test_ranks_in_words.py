@@ -1,4 +1,4 @@
-"""What is said of two contestants is what their ranks say: in the sentences, the tables, the report and the JSON."""
+"""Sentences, tables, report and JSON say of two contestants what their ranks say."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHANGE = rf"([a-zA-Z][\w ]*?) \(([+{quantities.TIMES}{quantities.MINUS}<>][\d.<>
 
 
 def drawn(seed: int, steps: float, spread: float, blocks: int, lost: float, metric: str = "throughput") -> Run:
-    """A run of five that differ by up to so much on each axis; some trials are lost."""
+    """Return a run of five contestants that differ by up to `steps` on each axis; some trials are lost."""
     random = np.random.default_rng(seed)
     levels = {name: {axis: random.uniform(-steps, steps) for axis in BASE} for name in NAMES}
     scenario = replace(QUESTION, metric=metric, contestants=NAMES, blocks=blocks)
@@ -79,7 +79,7 @@ def analyse_made(name: str) -> Analysis:
 
 
 def stored(metric: str) -> list[Run]:
-    """Runs of the figures that a disturbed machine gave, question by question (bench/comparison_methods.py)."""
+    """Return runs of the figures of a disturbed machine, question by question (bench/comparison_methods.py)."""
     of_question: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
     with (ROOT / "bench" / "disturbed_blocks.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -249,7 +249,7 @@ def test_nor_does_one_about_figures_of_stored_runs(metric: str) -> None:
 
 
 def test_the_sentences_that_are_looked_for_are_there() -> None:
-    """The checks above read what is printed: that they find it is shown here."""
+    """The checks above read printed text; this test shows that they find it."""
     assert check(analyse_made("made")) >= 10
     assert sum(check(analyse(drawn(seed, 0.1, 0.02, 8, 0.0, "p99"))) for seed in range(5)) >= 10
 
@@ -258,7 +258,7 @@ def test_the_sentences_that_are_looked_for_are_there() -> None:
 
 
 def answered(effects: Mapping[str, Mapping[str, float]], spread: float = 0.01, **fields: object) -> ScenarioFindings:
-    """The findings of a run with these factors, contestant by contestant and axis by axis."""
+    """Return the findings of a run with these factors, contestant by contestant and axis by axis."""
     random = np.random.default_rng(3)
     scenario = replace(QUESTION, contestants=tuple(effects), blocks=8, **fields)
     trials = []
@@ -308,7 +308,7 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
 
 
 def test_so_many_more_blocks_do_tell() -> None:
-    """With the spread that there is, by the same method."""
+    """With the spread of the data, by the same method."""
     few = answered({"ant": {}, "bee": {"throughput": 1.05}}, spread=0.08).comparisons[0]
     count = stats.blocks_to_settle(few, math.log(1.05), 0.05, 1)
     assert count is not None

@@ -27,7 +27,7 @@ MOST_OF_PANELS = 150_000
 
 
 def again(run: Run, trials: int) -> Run:
-    """The same blocks again and again, until there are so many trials."""
+    """Return a run that repeats its blocks until it has this many trials."""
     blocks = max(trial.block for trial in run.trials)
     times = -(-trials // len(run.trials))
     return replace(
@@ -39,7 +39,7 @@ def again(run: Run, trials: int) -> Run:
 
 
 def many_profiles(run: Run) -> Stored:
-    """More of them than a page has room for."""
+    """Return more profiles than a page has room for."""
     stacks: dict[Stack, float] = {("main", f"function {number}"): 1e6 / (number + 1) for number in range(700)}
     profiles = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
     return Stored(
@@ -62,14 +62,14 @@ def profiled() -> Stored:
 
 @pytest.fixture(scope="module")
 def least(long: Analysis, profiled: Stored) -> int:
-    """The bytes of its page where nothing has room that may be left out."""
+    """The bytes of the page without anything that may be left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "MOST_OF_PAGE", 0)
         return len(page_without_panels(long, profiled).encode())
 
 
 def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(profiled: Stored) -> None:
-    """The figures of its scenarios, which have their own test below, take four times what they may of each."""
+    """The figures of its scenarios may take four times the limit of one; their own test is below."""
     large = dataclasses.replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
     assert len(large.trials) >= MANY
     page = page_without_panels(large, profiled)
@@ -112,7 +112,7 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
 def test_what_has_no_room_is_left_out_and_the_page_says_so(
     room: int, long: Analysis, least: int, profiled: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a page has to hold: its flame graphs and its trials get what is left."""
+    """The flame graphs and trials get the room that a page's other content leaves."""
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
     page = page_without_panels(long, profiled)
     assert most - 10_000 < len(page.encode()) <= most

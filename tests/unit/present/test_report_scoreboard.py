@@ -1,4 +1,4 @@
-"""The scoreboard and the tables of counters of a report: what stands in them, from runs with known effects."""
+"""The content of a report's scoreboard and tables of counters, from runs with known effects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> Non
     findings = findings_of(analyse_made(), name)
     view = board(findings)
     rows = {row.contestant: row for group in view.groups for row in group.rows}
-    assert list(rows) == [one.contestant for one in findings.standings]
+    assert list(rows) == [standing.contestant for standing in findings.standings]
     for number, axis in enumerate(findings.axes):
         for score in axis.scores:
             cell = rows[score.contestant].cells[number]

@@ -1,4 +1,4 @@
-"""The styles of figures are said once, and every element has the style that it had."""
+"""The styles of figures are written once, and every element keeps its style."""
 
 from __future__ import annotations
 

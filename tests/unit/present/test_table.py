@@ -46,7 +46,7 @@ def test_it_fits_eighty_columns_and_cuts_no_name(analysis: Analysis) -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_name_is_never_broken_nor_cut_however_narrow_the_console_is(width: int) -> None:
-    """Not of a contestant, nor of a client: a row is wider then."""
+    """Neither that of a contestant nor that of a client: the row becomes wider."""
     longest = "threads-snapshot-unlocked-of-ones-own"
     for run in (made_run(), paired_run(), messages_run(), unsafe_run()):
         names = {trial.contestant for trial in run.trials}

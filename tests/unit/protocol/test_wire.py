@@ -1,4 +1,4 @@
-"""The encoding of the wire contract where no golden vector is."""
+"""The encoding of the wire contract where it has no golden vector."""
 
 from __future__ import annotations
 

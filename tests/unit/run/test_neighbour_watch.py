@@ -34,7 +34,7 @@ def test_it_says_that_it_has_gone() -> None:
 
 
 def test_a_run_that_goes_on_keeps_its_neighbour() -> None:
-    """The last try in time, and not in the order of blocks; what was skipped says nothing."""
+    """The last try in time counts, not the last in the order of blocks; skipped trials do not count."""
     first = tried(foreign_s=1.8)
     later = replace(tried(beside=HALF), started_at="2025-01-01T12:00:05Z", attempt=2)
     skipped = replace(first, status="skipped", started_at="2025-01-01T12:00:09Z", block=2)

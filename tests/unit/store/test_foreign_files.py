@@ -1,4 +1,4 @@
-"""The file of a run may be anyone's: to read it changes nothing outside of it, ends, and hides no other run."""
+"""A run's file may come from anyone: reading it changes nothing outside, ends, and hides no other run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE, SECTOR = 4096, 512
 
 
 def whole_run() -> Run:
-    """Return the run of the file, made for the first that asks."""
+    """Return the run of the file, built at the first call."""
     return made_run(blocks=3)
 
 
@@ -181,7 +181,7 @@ def test_a_file_with_more_tables_than_can_be_looked_at_is_refused(path: Path) ->
 
 
 def test_a_value_that_is_larger_than_any_that_is_stored_is_refused(path: Path) -> None:
-    """Blanks, which as JSON would be read."""
+    """Blanks, which JSON allows."""
     with closing(sqlite3.connect(path)) as connection:
         blanks = f"printf('%*c', {schema.MOST_VALUE_BYTES}, ' ')"
         connection.execute(f"UPDATE trial SET trial = {blanks} || trial WHERE rowid = 1")
@@ -248,7 +248,7 @@ OLD_TRIAL = """CREATE TABLE trial (
 
 
 def test_the_tables_of_a_run_of_schema_7_are_known(path: Path) -> None:
-    """Word for word as it made them."""
+    """Word for word as schema 7 made them."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             f"""ALTER TABLE trial RENAME TO new_trial; ALTER TABLE cell RENAME TO new_cell; {OLD_CELL}; {OLD_TRIAL};

@@ -1,4 +1,4 @@
-"""Profiles in a run's folder: read back as they were written, and what is damaged said in a line."""
+"""Profiles in a run's folder are read back as written; a damaged one is named in one line."""
 
 from __future__ import annotations
 

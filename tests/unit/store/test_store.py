@@ -1,4 +1,4 @@
-"""A run is readable wherever the harness dies, and what is not a run says so in one line."""
+"""A run is readable wherever the harness dies; a file that is no run is refused in one line."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, t
 
 
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
-    """The second of them was never stored; the first stays as it was, and the file goes on."""
+    """The second was never stored; the first stays as it was, and the store accepts more."""
     with write.Store.create(tmp_path, run, [], cells()) as store:
         store.add(trial(0))
         with pytest.raises(KeyError, match="no trial 1 of block 1 is stored"):

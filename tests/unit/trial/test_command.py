@@ -248,7 +248,7 @@ def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> N
 
 
 def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> None:
-    """It would take the core of the server."""
+    """Spinning would take the core of the server."""
 
     def spin(**load: Any) -> str | None:
         command = load_command(GENERATOR, URL, settings(Scenario(name="s", workload="chat", **load), {}), 3)
@@ -260,7 +260,7 @@ def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> 
 
 
 def test_a_client_is_told_of_a_depth_only_where_there_is_one() -> None:
-    """Those that speak no chat have no such option."""
+    """Clients without chat have no such option."""
     plain, deep = (settings(Scenario(name="s", workload="chat", depth=depth), {}) for depth in (1, 4))
     assert "--depth" not in client_command(("client",), URL, plain, 3)
     assert value(client_command(("client",), URL, deep, 3), "--depth") == "4"

@@ -1,4 +1,4 @@
-"""What a trial has at the most, from its cell and its cores."""
+"""The limits of a trial, from its cell and its cores."""
 
 from __future__ import annotations
 

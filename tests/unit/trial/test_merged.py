@@ -1,4 +1,4 @@
-"""What several hosts have made of a load, as one."""
+"""The results of several hosts, merged into one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = Audit(name="verification", passed=True, detail="all right")
 
 
 def part(completed: Sequence[int], value_ns: int, audits: Sequence[Audit] = (FINE,)) -> LoadResult:
-    """With the histogram of each interval, as a part has it."""
+    """Return a part of a load, with the histogram of each interval."""
     result = load(completed, service_ns=value_ns, audits=audits)
     histograms = tuple(distribution(count, value_ns).histogram for count in completed)
     times = msgspec.structs.replace(result.timeseries, histograms=histograms)

@@ -1,4 +1,4 @@
-"""What is read of a server's line of totals."""
+"""Reading a server's line of totals."""
 
 from __future__ import annotations
 

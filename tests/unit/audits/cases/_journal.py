@@ -1,4 +1,4 @@
-"""The journal of a client contestant, as a run would have left it, and its audits."""
+"""The journal of a client contestant, as a run leaves it, and its audits."""
 
 from __future__ import annotations
 

@@ -15,5 +15,5 @@ def struck_out() -> Audit:
 
 
 def passes() -> Audit:
-    """What is short may be twice as long."""
+    """A short time may more than double."""
     return client_slower(_hosts(100_000, 390_000, 100_000))

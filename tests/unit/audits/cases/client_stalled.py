@@ -20,5 +20,5 @@ def struck_out() -> Audit:
 
 
 def passes() -> Audit:
-    """Where both are not answered, it is the server that stopped answering for a time."""
+    """Neither is answered: the server stopped answering for a time."""
     return _judged(STILL, STILL)

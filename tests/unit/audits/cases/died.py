@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:
-    """It has crashed."""
+    """The server crashed."""
     return died("signal SIGSEGV")
 
 

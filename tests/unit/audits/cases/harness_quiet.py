@@ -4,7 +4,7 @@ from tests.support.builders.made_load import observed
 
 
 def struck_out() -> Audit:
-    """It used 3% of a core."""
+    """The harness used 3% of a core."""
     return harness_quiet(observed(harness_cpu_s=0.03))
 
 

@@ -4,7 +4,7 @@ from tests.support.builders.made_load import load
 
 
 def struck_out() -> Audit:
-    """It does not answer any more."""
+    """The server no longer answers."""
     return server_alive(None, "no answer within 3 s")
 
 

@@ -4,7 +4,7 @@ from tests.support.builders.made_load import TOTALS, load
 
 
 def struck_out() -> Audit:
-    """It counted a byte more than was sent."""
+    """The server counted one byte more than was sent."""
     return server_totals(TOTALS | {"bytes_in": TOTALS["bytes_in"] + 1}, [load()], "")
 
 

@@ -12,7 +12,7 @@ def _with(completed: tuple[int, ...]) -> LoadResult:
 
 
 def struck_out() -> Audit:
-    """It answers nothing for 300 ms."""
+    """The server answers nothing for 300 ms."""
     return stalled(_with((50, 50, 50, 0, 0, 0, 0, 0, 0, 50, 50, 50)), "loopback")
 
 

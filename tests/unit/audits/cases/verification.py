@@ -4,7 +4,7 @@ from tests.unit.audits.cases._journal import judged
 
 
 def struck_out() -> Audit:
-    """One reply was damaged."""
+    """One reply was corrupt."""
 
     def damage(journal: Journal) -> None:
         journal.messages.corrupt = 1

@@ -4,7 +4,7 @@ from tests.unit.audits.cases._journal import SECOND, judged
 
 
 def struck_out() -> Audit:
-    """It was stopped after half of the window."""
+    """The client ended its window at half of the time."""
 
     def end(journal: Journal) -> None:
         journal.end = SECOND // 2

@@ -123,7 +123,7 @@ def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
 
 
 def test_switches_that_nobody_counted_are_unknown() -> None:
-    """Threads that end with their clients take them along."""
+    """Threads that end with their clients take their count of switches along."""
     run = made_run()
     gone = tuple(
         replace(trial, server=replace(trial.server, threads_unread=3)) if trial.server else trial
