@@ -18,31 +18,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Client by client; load programs of others have tests of their own (test_instruments.py)."""
     for fixture in {"client", "instrument"} & set(metafunc.fixturenames):
         if fixture == "client":
-            them = [one for one in targets(metafunc, "client")[0] if not one.manifest.instrument]
+            candidates = [
+                candidate for candidate in targets(metafunc, "client")[0] if not candidate.manifest.instrument
+            ]
         else:
-            them = [one for one in chosen(metafunc.config, "client") if one.manifest.instrument]
-        each = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "client")) for one in them]
-        metafunc.parametrize(fixture, each or NOBODY, indirect=True)
+            candidates = [candidate for candidate in chosen(metafunc.config, "client") if candidate.manifest.instrument]
+        parameters = [
+            pytest.param(candidate, id=candidate.name, marks=one_at_a_time(candidate, "client"))
+            for candidate in candidates
+        ]
+        metafunc.parametrize(fixture, parameters or NOBODY, indirect=True)
 
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest) -> Contestant:
     """One client that can be started."""
-    one: Contestant = request.param
-    return startable(one, "client")
+    candidate: Contestant = request.param
+    return startable(candidate, "client")
 
 
 @pytest.fixture
 def instrument(request: pytest.FixtureRequest) -> Contestant:
     """The load program of others that is installed here."""
-    one: Contestant = request.param
-    return startable(one, "client")
+    candidate: Contestant = request.param
+    return startable(candidate, "client")
 
 
 @pytest.fixture
 def server() -> Contestant:
     """A real server, where a test needs one in a process of its own: the plainest."""
-    (plainest,) = (one for one in discover() if one.name == "threads-global-lock")
+    (plainest,) = (contestant for contestant in discover() if contestant.name == "threads-global-lock")
     return startable(plainest, "server")
 
 

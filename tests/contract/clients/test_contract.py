@@ -27,7 +27,7 @@ Words = TypeVar("Words")
 
 def test_every_folder_is_a_client() -> None:
     folders = [entry for entry in (ROOT / "clients").iterdir() if entry.is_dir() and entry.name[0] not in "._"]
-    assert {one.name for one in discover(kind="client")} == {folder.name for folder in folders}
+    assert {contestant.name for contestant in discover(kind="client")} == {folder.name for folder in folders}
     assert [folder.name for folder in folders if not (folder / "README.md").is_file()] == []
 
 
@@ -189,10 +189,10 @@ def test_a_signal_ends_it_early_with_its_result(client: Contestant, how: signal.
 
 def test_without_a_single_answer_it_says_so_and_writes_its_result(client: Contestant) -> None:
     options = ("--warmup", "0", "--duration", "300ms", "-c", "3")
-    with bound() as nobody, running(client.command, nobody.url, *options) as runs:
+    with bound() as unanswered, running(client.command, unanswered.url, *options) as runs:
         done = runs.wait()
     assert done.code == 1
     assert done.stderr.count("\n") == 1
-    assert nobody.url in done.stderr
+    assert unanswered.url in done.stderr
     assert set(done.failures) == {"connect_refused"}
     assert {"verification", "connections"} <= set(done.failed_audits)

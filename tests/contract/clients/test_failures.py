@@ -317,9 +317,9 @@ def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, pr
     assert set(done.failures) == {"resolve_failed"}
     assert done.failures["resolve_failed"] >= INSTANCES
     assert done.result.connections.other == done.result.connections.attempted == INSTANCES
-    (told,) = [audit.detail for audit in done.result.audits if audit.name == "connections"]
-    assert "other 3: the name of the server was not resolved" in told
-    assert os.strerror(0) not in done.stdout + told
+    (detail,) = [audit.detail for audit in done.result.audits if audit.name == "connections"]
+    assert "other 3: the name of the server was not resolved" in detail
+    assert os.strerror(0) not in done.stdout + detail
 
 
 def test_a_name_server_that_says_nothing_for_a_long_time(

@@ -44,8 +44,8 @@ def test_a_signal_ends_it_early_with_its_figures(instrument: Contestant, server:
 
 
 def test_where_nobody_listens_it_says_so_and_has_no_result(instrument: Contestant) -> None:
-    with bound() as nobody:
-        done = run(instrument.command, nobody.url, *LOAD, *WINDOW)
+    with bound() as unanswered:
+        done = run(instrument.command, unanswered.url, *LOAD, *WINDOW)
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 

@@ -48,9 +48,9 @@ def test_write_mode(client: Contestant, mode: str, segments: int) -> None:
     with fake_server(count) as fake, running(client.command, fake.url, *options) as runs:
         eventually(lambda: len(counts) >= REQUESTS, "no requests")
         runs.stop()
-    each = [after - before for before, after in pairwise([0, *counts[:REQUESTS]])]
+    increments = [after - before for before, after in pairwise([0, *counts[:REQUESTS]])]
     # On a busy machine the kernel sends some twice (loss probes, RFC 8985): more with one request, fewer with none.
-    assert (min(each), median(each)) == (segments, segments), each
+    assert (min(increments), median(increments)) == (segments, segments), increments
 
 
 @pytest.mark.parametrize("size", [28, 1000, 100_000])
@@ -71,16 +71,16 @@ def test_size(client: Contestant, size: int, mode: str) -> None:
 
 
 def test_service_time_is_asked_of_the_server(client: Contestant) -> None:
-    asked: set[int] = set()
+    service_times: set[int] = set()
 
     def note(peer: Peer, request: wire.WorkRequest) -> bool:
-        asked.add(request.workload)
+        service_times.add(request.workload)
         return honest(peer, request)
 
     with fake_server(note) as fake, running(client.command, fake.url, "--service-time", "3ms", *ENDLESS) as runs:
         eventually(lambda: fake.requests.total() >= REQUESTS, "no requests")
         runs.stop()
-    assert asked == {3000}
+    assert service_times == {3000}
 
 
 def test_the_warm_up_is_no_part_of_the_window(client: Contestant) -> None:
