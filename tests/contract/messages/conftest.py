@@ -58,35 +58,37 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     servers, in_full = targets(metafunc, "server")
     pairs = [
-        Spoken(one, TRANSPORTS[name])
-        for one in servers
-        for name in one.manifest.transports
+        Spoken(contestant, TRANSPORTS[name])
+        for contestant in servers
+        for name in contestant.manifest.transports
         if name in TRANSPORTS and _concerns(metafunc, "transports", name)
     ]
     if "workload" not in metafunc.fixturenames:
-        each = [pytest.param(pair, id=pair.name, marks=one_at_a_time(pair.contestant, "server")) for pair in pairs]
-        metafunc.parametrize("spoken", each or NOBODY, indirect=True)
+        parameters = [
+            pytest.param(pair, id=pair.name, marks=one_at_a_time(pair.contestant, "server")) for pair in pairs
+        ]
+        metafunc.parametrize("spoken", parameters or NOBODY, indirect=True)
         return
     triples = [
         pytest.param(pair, workload, id=f"{pair.name}-{workload}", marks=one_at_a_time(pair.contestant, "server"))
         for pair in pairs
         for workload in workloads_to_test(
-            [one for one in pair.contestant.manifest.workloads if _concerns(metafunc, "workloads", one)],
+            [workload for workload in pair.contestant.manifest.workloads if _concerns(metafunc, "workloads", workload)],
             in_full=pair.contestant.name in in_full,
         )
     ]
-    nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
-    metafunc.parametrize(("spoken", "workload"), triples or nobody, indirect=["spoken"])
+    no_triples = [pytest.param(None, None, marks=NOBODY[0].marks)]
+    metafunc.parametrize(("spoken", "workload"), triples or no_triples, indirect=["spoken"])
 
 
 def _concerns(metafunc: pytest.Metafunc, mark: str, name: str) -> bool:
-    said = metafunc.definition.get_closest_marker(mark)
-    return said is None or name in said.args
+    marker = metafunc.definition.get_closest_marker(mark)
+    return marker is None or name in marker.args
 
 
 @pytest.fixture
 def spoken(request: pytest.FixtureRequest) -> Spoken:
     """One server that can be started."""
-    one: Spoken = request.param
-    startable(one.contestant, "server")
-    return one
+    pair: Spoken = request.param
+    startable(pair.contestant, "server")
+    return pair

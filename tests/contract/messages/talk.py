@@ -39,8 +39,8 @@ class Talk:
         for _ in range(60):
             number = self.speaker.next_number()
             self.speaker.send(message(self.workload, self.speaker.identity, number))
-            wanted = reply(self.workload, self.speaker.identity, number)
-            while (heard := self.listener.poll(PATIENCE_WITH_LOSS_S)) not in (None, wanted):
+            expected = reply(self.workload, self.speaker.identity, number)
+            while (heard := self.listener.poll(PATIENCE_WITH_LOSS_S)) not in (None, expected):
                 pass
             if heard is not None:
                 return
@@ -54,9 +54,9 @@ def speak(clients: Iterable[Client], hearers: Iterable[Client], workload: str) -
     for client in clients:
         number = client.next_number()
         client.send(message(workload, client.identity, number))
-        wanted = reply(workload, client.identity, number)
-        for hearer in (one for one in hearers if one is not client) if workload == "chat" else (client,):
-            while hearer.receive() != wanted:
+        expected = reply(workload, client.identity, number)
+        for hearer in (member for member in hearers if member is not client) if workload == "chat" else (client,):
+            while hearer.receive() != expected:
                 pass
 
 

@@ -53,8 +53,8 @@ def test_what_is_broken_is_counted_and_not_answered_and_its_sender_stays(spoken:
     broken = BROKEN[workload]
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server) as (bad,):
-            for said in broken.values():
-                bad.send(said)
+            for datagram in broken.values():
+                bad.send(datagram)
                 expect_nothing(bad, talk.listener, workload)
             bad.bye()
             talk.check()
@@ -97,12 +97,12 @@ def test_random_bytes_of_a_known_client_and_of_a_stranger(spoken: Spoken, worklo
             with joined(spoken.transport, server) as (bad,), spoken.transport.client(server) as stranger:
                 whole = message(workload, bad.identity, 0, 200)
                 for _ in range(30):
-                    at = fuzz.randrange(len(whole))
-                    said = fuzz.choice((fuzz.randbytes(fuzz.randrange(300)), whole[:at], whole[at:], whole * 2))
-                    if workload == "chat" and said.startswith(wire.header(200)) and len(said) == 204:
+                    cut = fuzz.randrange(len(whole))
+                    datagram = fuzz.choice((fuzz.randbytes(fuzz.randrange(300)), whole[:cut], whole[cut:], whole * 2))
+                    if workload == "chat" and datagram.startswith(wire.header(200)) and len(datagram) == 204:
                         continue  # by chance nothing is wrong with it
-                    bad.send(said)
-                    stranger.send(said)
+                    bad.send(datagram)
+                    stranger.send(datagram)
                     while bad.poll(0) is not None:  # in echo, garbage is a message
                         pass
                 bad.bye()
@@ -114,6 +114,6 @@ def test_random_bytes_of_a_known_client_and_of_a_stranger(spoken: Spoken, worklo
 @pytest.mark.workloads("chat")
 def test_a_known_client_cannot_make_others_hear_what_is_no_message(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 2) as (bad, listener):
-        for said in FRAMED.values():
-            bad.send(said)
+        for datagram in FRAMED.values():
+            bad.send(datagram)
         expect_nothing(bad, listener, workload)

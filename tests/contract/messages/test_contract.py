@@ -38,7 +38,7 @@ def expect_refused(finished: Finished, named: str) -> None:
 
 
 def test_every_transport_has_its_tests() -> None:
-    spoken = {transport for one in discover() for transport in one.manifest.transports}
+    spoken = {transport for contestant in discover() for transport in contestant.manifest.transports}
     assert spoken - {"tcp"} <= set(TRANSPORTS)
 
 

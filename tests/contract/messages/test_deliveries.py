@@ -32,14 +32,14 @@ def test_calls_for_each_delivery(
 
         def say(count: int) -> None:
             """All of it waits for the server's next turn. Returns when every listener has it."""
-            said = [message(workload, speaker.identity, speaker.next_number()) for _ in range(count)]
+            messages = [message(workload, speaker.identity, speaker.next_number()) for _ in range(count)]
             server.signal(signal.SIGSTOP)
-            for one in said:
-                speaker.send(one)
+            for payload in messages:
+                speaker.send(payload)
             server.signal(signal.SIGCONT)
             for listener in listeners:
-                for one in said:
-                    listener.expect(one)
+                for payload in messages:
+                    listener.expect(payload)
 
         say(1)
         sends = count_sending_calls(

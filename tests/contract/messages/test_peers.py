@@ -44,8 +44,8 @@ def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -
 def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk, spoken.transport.client(server) as stranger:
-            for said in (message(workload, 99, 0), b"garbage", control(BYE, 1), control(WELC, 1), bytes(4)):
-                stranger.send(said)
+            for datagram in (message(workload, 99, 0), b"garbage", control(BYE, 1), control(WELC, 1), bytes(4)):
+                stranger.send(datagram)
             expect_nothing(stranger, talk.listener, workload)
         totals = server.stop()
     assert (totals["strangers"], totals["protocol_errors"]) == (5, 0)
@@ -88,7 +88,7 @@ def _hear(clients: list[Client], talk: Talk) -> bool:
     """Whether one of them hears anything while others talk: what was under way when it left may reach it still."""
     talk.check()
     heard = [client.poll(0.1 if client is clients[0] else 0) for client in clients]  # all of them, also after a hit
-    return any(one is not None for one in heard)
+    return any(answer is not None for answer in heard)
 
 
 @pytest.mark.once_a_language
@@ -175,16 +175,16 @@ def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload:
 
 def _say_hello_and_go(spoken: Spoken, server: Server, talk: Talk, crowd: list[Client]) -> None:
     for number in range(FLOOD):
-        with spoken.transport.client(server) as one:
+        with spoken.transport.client(server) as visitor:
             if number % 100 == 0:
-                assert one.hello() == FULL
+                assert visitor.hello() == FULL
                 talk.check()
                 _forget_what_was_said(crowd)
             else:
-                one.send(control(HELO, one.token))  # and gone before the answer comes
+                visitor.send(control(HELO, visitor.token))  # and gone before the answer comes
     for _ in range(LAST_ONES):  # else a HELO that still waits at some thread's socket gets the place given up
-        with spoken.transport.client(server) as one:
-            assert one.hello() == FULL
+        with spoken.transport.client(server) as visitor:
+            assert visitor.hello() == FULL
     _forget_what_was_said(crowd)
     talk.check()
 
@@ -250,7 +250,7 @@ def _hear_the_rest(silent: Client, talker: Client) -> None:
     last = message("chat", talker.identity, talker.next_number())
     talker.send(last)
     heard += _heard_before(silent, last)
-    assert not [one for one in heard if one.startswith(bytes(4))]
+    assert not [datagram for datagram in heard if datagram.startswith(bytes(4))]
 
 
 def _heard_before(client: Client, awaited: bytes) -> list[bytes]:

@@ -35,7 +35,9 @@ def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: 
             after.append(proc.resident_bytes(server.pid))
         assert spoken.transport.connected or proc.descriptors(server.pid) == descriptors
         if not proc.sanitized(server.pid):
-            assert max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE]) < MEMORY_BOUND, [s >> 20 for s in after]
+            assert max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE]) < MEMORY_BOUND, [
+                size >> 20 for size in after
+            ]
 
 
 @pytest.mark.once_a_family

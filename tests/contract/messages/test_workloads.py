@@ -18,7 +18,7 @@ from tests.support.patience import eventually
 
 
 def requests(workload: str, client: Client, numbers: list[int], sizes: list[int]) -> list[bytes]:
-    return [message(workload, client.identity, n, size) for n, size in zip(numbers, sizes, strict=True)]
+    return [message(workload, client.identity, number, size) for number, size in zip(numbers, sizes, strict=True)]
 
 
 @pytest.mark.once_a_family
@@ -46,8 +46,8 @@ def test_each_client_gets_its_own_answers_and_no_others(spoken: Spoken, workload
 def test_messages_in_a_row_are_answered_in_order_and_one_by_one(spoken: Spoken, workload: str) -> None:
     sizes = [random.Random(1).choice((40, 40, 40, 41, 100)) for _ in range(100)]
     with spoken.serving(workload) as server, joined(spoken.transport, server) as (client,):
-        for said in requests(workload, client, list(range(100)), sizes):
-            client.send(said)
+        for request in requests(workload, client, list(range(100)), sizes):
+            client.send(request)
         for number, size in enumerate(sizes):
             assert client.receive() == reply(workload, client.identity, number, size)
 
@@ -80,17 +80,17 @@ def test_everybody_hears_everybody_once_and_each_in_order(spoken: Spoken, worklo
                 for client in crowd:
                     client.send(message(workload, client.identity, number, 40 + number % 2))
             for client in crowd:
-                others = members - (0 if audience == "all" else 1)
-                heard = [wire.read_stamp(wire.frames(client.receive())[0]) for _ in range(others * rounds)]
-                for other in crowd:
-                    numbers = [number for identity, number in heard if identity == other.identity]
-                    own = other is client and audience == "others"
+                speakers = members - (0 if audience == "all" else 1)
+                heard = [wire.read_stamp(wire.frames(client.receive())[0]) for _ in range(speakers * rounds)]
+                for listener in crowd:
+                    numbers = [number for identity, number in heard if identity == listener.identity]
+                    own = listener is client and audience == "others"
                     assert numbers == ([] if own else list(range(rounds)))
             for client in crowd:  # nor is anything of what it said heard once more
                 client.send(message(workload, client.identity, rounds))
-                for other in crowd:
-                    if other is not client or audience == "all":
-                        other.expect(message(workload, client.identity, rounds))
+                for listener in crowd:
+                    if listener is not client or audience == "all":
+                        listener.expect(message(workload, client.identity, rounds))
 
 
 @pytest.mark.once_a_family
@@ -103,22 +103,22 @@ def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken:
             crowd.append(stack.enter_context(spoken.transport.client(server)))
             crowd[-1].join()
             for speaker in crowd if len(crowd) > 1 else ():  # what nobody has heard yet, the next one might
-                said = message(workload, speaker.identity, speaker.next_number())
-                speaker.send(said)
-                for other in crowd:
-                    if other is not speaker:
-                        other.expect(said)
+                payload = message(workload, speaker.identity, speaker.next_number())
+                speaker.send(payload)
+                for listener in crowd:
+                    if listener is not speaker:
+                        listener.expect(payload)
 
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_a_message_that_comes_twice_is_heard_twice(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 2) as (speaker, listener):
-        said, then = message(workload, speaker.identity, 0), message(workload, speaker.identity, 1)
-        for one in (said, said, then):
-            speaker.send(one)
-        for one in (said, said, then):
-            listener.expect(one)
+        first, second = message(workload, speaker.identity, 0), message(workload, speaker.identity, 1)
+        for payload in (first, first, second):
+            speaker.send(payload)
+        for payload in (first, first, second):
+            listener.expect(payload)
 
 
 @pytest.mark.workloads("echo", "rpc")
@@ -142,14 +142,14 @@ def test_the_totals_count_what_happened(spoken: Spoken, workload: str) -> None:
 def test_the_totals_of_chat(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload, "--audience", spoken.transport.audiences[0]) as server:
         with joined(spoken.transport, server, 4) as crowd:
-            said = message(workload, crowd[0].identity, 0)
-            crowd[0].send(said)
+            payload = message(workload, crowd[0].identity, 0)
+            crowd[0].send(payload)
             for client in crowd[1:]:
-                assert client.receive() == said
+                assert client.receive() == payload
         totals = server.stop()
-    counted = {"requests": 1, "bytes_in": len(said), "connections": 4, "bytes_out": totals["bytes_out"]}
+    counted = {"requests": 1, "bytes_in": len(payload), "connections": 4, "bytes_out": totals["bytes_out"]}
     assert totals == dict.fromkeys(totals, 0) | counted
-    assert totals["bytes_out"] == len(said) * (1 if spoken.transport.sends_once else 3)
+    assert totals["bytes_out"] == len(payload) * (1 if spoken.transport.sends_once else 3)
 
 
 @pytest.mark.once_a_family

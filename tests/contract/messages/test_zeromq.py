@@ -59,10 +59,10 @@ STRANGE = {
 
 
 @contextmanager
-def raw(server: Server, said: bytes) -> Iterator[socket.socket]:
+def raw(server: Server, greeting: bytes) -> Iterator[socket.socket]:
     """A connection that is no ZeroMQ client's, and has said that much."""
     with socket.create_connection(server.address, PATIENCE_S) as connection:
-        connection.sendall(said)
+        connection.sendall(greeting)
         yield connection
 
 
@@ -94,9 +94,9 @@ def test_who_speaks_no_zeromq_is_nobody_and_harms_nobody(spoken: Spoken, workloa
         with talking(spoken.transport, server, workload) as talk:
             descriptors = proc.descriptors(server.pid)
             with ExitStack() as silent_from_now_on:
-                for said in STRANGE.values():
+                for greeting in STRANGE.values():
                     for _ in range(5):
-                        silent_from_now_on.enter_context(raw(server, said))
+                        silent_from_now_on.enter_context(raw(server, greeting))
                     talk.check()
             eventually(lambda: proc.descriptors(server.pid) <= descriptors, "descriptors leak")
         totals = server.stop()
@@ -179,11 +179,11 @@ def test_a_message_of_several_parts_is_counted_and_its_sender_stays(spoken: Spok
             ZmqClient(server) as stranger,
         ):
             client.join()
-            said = message(workload, client.identity, 0)
-            parts = [(said, said), (b"", said), (said[:4], said[4:]), (control(HELO, 1), b""), (said,) * 1000]
-            for one in parts:
-                client.send_parts(*one)
-                stranger.send_parts(*one)
+            whole = message(workload, client.identity, 0)
+            parts = [(whole, whole), (b"", whole), (whole[:4], whole[4:]), (control(HELO, 1), b""), (whole,) * 1000]
+            for multipart in parts:
+                client.send_parts(*multipart)
+                stranger.send_parts(*multipart)
             expect_nothing(client, talk.listener, workload)
             client.bye()
             expect_nothing(stranger, talk.listener, workload)
@@ -198,12 +198,12 @@ def test_a_socket_of_another_kind_is_no_client(spoken: Spoken, workload: str) ->
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk:
             for kind in (zmq.REQ, zmq.PUB):
-                with CONTEXT.socket(kind) as other:
-                    other.setsockopt(zmq.LINGER, 0)
-                    other.connect(server.endpoint.removeprefix("zmq+"))
-                    other.send(control(HELO, 1))
+                with CONTEXT.socket(kind) as stray:
+                    stray.setsockopt(zmq.LINGER, 0)
+                    stray.connect(server.endpoint.removeprefix("zmq+"))
+                    stray.send(control(HELO, 1))
                     talk.check()
-                    assert not other.poll(int(NO_ANSWER_S * 1000), zmq.POLLIN) if kind == zmq.REQ else True
+                    assert not stray.poll(int(NO_ANSWER_S * 1000), zmq.POLLIN) if kind == zmq.REQ else True
         totals = server.stop()
     assert totals["protocol_errors"] == 1
 

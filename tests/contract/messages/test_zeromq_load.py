@@ -130,7 +130,7 @@ def test_what_zeromqs_own_threads_use_is_the_generators(spoken: Spoken, workload
         result = load(server, "-c", "4", "--threads", "2", "--warmup", "0", "--duration", "500ms")
     threads = result.generator.threads
     assert len(threads) == 4
-    assert all(threads[i].cpu_user_s + threads[i].cpu_system_s > 0 for i in (1, 3))
+    assert all(threads[number].cpu_user_s + threads[number].cpu_system_s > 0 for number in (1, 3))
 
 
 @pytest.mark.once_a_family

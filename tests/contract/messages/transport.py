@@ -80,10 +80,10 @@ class Client(ABC):
             self.taken += len(message)
         return message
 
-    def expect(self, wanted: bytes) -> None:
+    def expect(self, expected: bytes) -> None:
         """The next thing that comes is this."""
         got = self.receive()
-        assert got == wanted, f"client {self.identity}: got {got!r} and not {wanted!r}"
+        assert got == expected, f"client {self.identity}: got {got!r} and not {expected!r}"
 
     def hello(self, token: int | None = None) -> bytes:
         """Say HELO, again where it is late or lost, and return the letters of the answer. What else comes before it is
@@ -91,13 +91,13 @@ class Client(ABC):
         self.token = _tokens.getrandbits(64) if token is None else token
         answers = (control(WELC, self.token), control(FULL, self.token))
         deadline = time.monotonic() + PATIENCE_S
-        said = 0
+        hellos = 0
         while time.monotonic() < deadline:
             self.send(control(HELO, self.token))
-            said += 1
+            hellos += 1
             while (answer := self.poll(LISTEN_HELLO_S)) is not None:
                 if answer in answers:
-                    self._owed += [answer] * (said - 1)  # each HELO is answered, if it is not lost
+                    self._owed += [answer] * (hellos - 1)  # each HELO is answered, if it is not lost
                     return answer[4:8]
         raise AssertionError(f"client {self.identity}: waited {PATIENCE_S:g} s and no HELO is answered")
 

@@ -47,8 +47,8 @@ class MulticastClient(Client):
         self._member.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
         self._member.bind(self._group)
         self._is_member = False
-        for one in (self.socket, self._member):
-            one.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        for endpoint in (self.socket, self._member):
+            endpoint.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
     def send(self, message: bytes) -> None:
         if message.startswith(control(HELO, 0)[:8]) and not self._is_member:
@@ -59,8 +59,8 @@ class MulticastClient(Client):
             self._membership(socket.IP_DROP_MEMBERSHIP)
 
     def _membership(self, change: int) -> None:
-        at = socket.inet_aton(self._group[0]) + socket.inet_aton(LOOPBACK)
-        self._member.setsockopt(socket.IPPROTO_IP, change, at)
+        request = socket.inet_aton(self._group[0]) + socket.inet_aton(LOOPBACK)
+        self._member.setsockopt(socket.IPPROTO_IP, change, request)
         self._is_member = change == socket.IP_ADD_MEMBERSHIP
 
     def poll(self, patience_s: float) -> bytes | None:
@@ -75,7 +75,7 @@ class MulticastClient(Client):
             readable, _, _ = select.select(both, [], [], patience_s)
             if not readable:
                 return None
-            while arrivals := [(*arrival, one is self._member) for one in both for arrival in _arrivals(one)]:
+            while arrivals := [(*arrival, source is self._member) for source in both for arrival in _arrivals(source)]:
                 self._came += arrivals  # until nothing is left: what comes from now on came after all of these
             self._came.sort(key=lambda arrival: arrival[0])
 
@@ -89,11 +89,11 @@ class MulticastClient(Client):
         self._member.close()
 
 
-def _arrivals(one: socket.socket) -> Iterator[tuple[int, bytes]]:
+def _arrivals(source: socket.socket) -> Iterator[tuple[int, bytes]]:
     """All that has come to a socket, each with its time in nanoseconds."""
-    while select.select([one], [], [], 0)[0]:
+    while select.select([source], [], [], 0)[0]:
         try:
-            message, ancillary, _, _ = one.recvmsg(LARGEST, socket.CMSG_SPACE(16))
+            message, ancillary, _, _ = source.recvmsg(LARGEST, socket.CMSG_SPACE(16))
         except ConnectionRefusedError:
             continue  # the server has ended; what it said before may still stand behind this
         seconds, ns = struct.unpack("qq", ancillary[0][2])
@@ -118,8 +118,8 @@ class Multicast(Transport):
         return self._private()[0].enter
 
     def client(self, server: Server) -> MulticastClient:
-        told = [*server.process.args] if isinstance(server.process.args, list) else []
-        return MulticastClient(self._private()[1], server, hears_itself="--audience" in told)
+        arguments = [*server.process.args] if isinstance(server.process.args, list) else []
+        return MulticastClient(self._private()[1], server, hears_itself="--audience" in arguments)
 
     @contextmanager
     def launched(self, contestant: Contestant, *arguments: str) -> Iterator[Server]:
