@@ -16,8 +16,8 @@ from tests.support.inside import Inside, inside
 @pytest.fixture
 def server() -> tuple[str, ...]:
     """The command of the server."""
-    (one,) = (one for one in discover() if "multicast" in one.manifest.transports)
-    return startable(one, "server").command
+    (contestant,) = (contestant for contestant in discover() if "multicast" in contestant.manifest.transports)
+    return startable(contestant, "server").command
 
 
 @pytest.fixture

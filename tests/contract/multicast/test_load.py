@@ -33,11 +33,11 @@ Result = dict[str, Any]
 @contextmanager
 def loading(private: Namespace, generator: str, url: str, *options: str) -> Iterator[tuple[int, list[Result]]]:
     """A load that runs. Gives where its events come, and a list that holds its result once the block is left."""
-    events, told = os.pipe()
-    command = [*private.enter, generator, url, "-c", str(CLIENTS), "--json", "-", "--events-fd", str(told)]
+    events, writing = os.pipe()
+    command = [*private.enter, generator, url, "-c", str(CLIENTS), "--json", "-", "--events-fd", str(writing)]
     result: list[Result] = []
-    with subprocess.Popen([*command, *ON_TIME, *options], stdout=subprocess.PIPE, pass_fds=(told,)) as load:
-        os.close(told)
+    with subprocess.Popen([*command, *ON_TIME, *options], stdout=subprocess.PIPE, pass_fds=(writing,)) as load:
+        os.close(writing)
         try:
             yield events, result
             out, _ = load.communicate(timeout=2 * PATIENCE_S)
@@ -57,17 +57,17 @@ def load(private: Namespace, generator: str, url: str, *options: str) -> Result:
 
 def wait_for(event: str, events: int) -> None:
     """Until the generator says so."""
-    said = b""
-    while f'"event":"{event}"'.encode() not in said:
-        assert select.select([events], [], [], PATIENCE_S)[0], f"no {event} but {said!r}"
+    output = b""
+    while f'"event":"{event}"'.encode() not in output:
+        assert select.select([events], [], [], PATIENCE_S)[0], f"no {event} but {output!r}"
         piece = os.read(events, 4096)
-        assert piece, f"no {event} but {said!r}"
-        said += piece
+        assert piece, f"no {event} but {output!r}"
+        output += piece
 
 
 def failed(result: Result) -> list[str]:
     """What the generator itself finds wrong with the truth of its result; speed is the machine's."""
-    return [one["detail"] for one in result["audits"] if one["name"] == "verification" and not one["passed"]]
+    return [audit["detail"] for audit in result["audits"] if audit["name"] == "verification" and not audit["passed"]]
 
 
 @pytest.mark.parametrize("workload", ["echo", "rpc", "chat"])
@@ -141,17 +141,17 @@ class Faulty:
     def serve(self) -> None:
         """Until every client has said BYE!."""
         while self.byes < CLIENTS:
-            said, client = self.socket.recvfrom(1 << 16)
-            if said[:8] == control(HELO, 0)[:8]:
-                self.socket.sendto(control(WELC, int.from_bytes(said[8:], "big")), client)
-            elif said[:8] == control(BYE, 0)[:8]:
+            datagram, client = self.socket.recvfrom(1 << 16)
+            if datagram[:8] == control(HELO, 0)[:8]:
+                self.socket.sendto(control(WELC, int.from_bytes(datagram[8:], "big")), client)
+            elif datagram[:8] == control(BYE, 0)[:8]:
                 self.byes += 1
             else:
-                for _ in range(self._times(said)):
-                    self.socket.sendto(said, ("239.255.0.1", self.port))
+                for _ in range(self._times(datagram)):
+                    self.socket.sendto(datagram, ("239.255.0.1", self.port))
 
-    def _times(self, said: bytes) -> int:
-        client, _ = wire.read_stamp(said[4:])
+    def _times(self, datagram: bytes) -> int:
+        client, _ = wire.read_stamp(datagram[4:])
         if client == 0xFFFFFFFF:  # said before the load
             return 1
         self.heard += 1
@@ -188,13 +188,13 @@ def test_what_others_send_to_the_group_is_not_heard(
     options = (*CHAT, "--rate", "200", "--duration", "1s")
     with (
         serving((*private.enter, *server), "--workload", "chat") as served,
-        sockets.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
+        sockets.socket(socket.AF_INET, socket.SOCK_DGRAM) as outsider,
         loading(private, generator, served.endpoint, *options) as (events, result),
     ):
-        other.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+        outsider.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
         wait_for("window_start", events)
         for _ in range(100):
-            other.sendto(b"not from here", served.address)
+            outsider.sendto(b"not from here", served.address)
     messages = result[0]["messages"]
     assert (messages["corrupt"], messages["lost"]) == (0, 0)
     assert messages["received"] == messages["sent"] * CLIENTS == 200 * CLIENTS

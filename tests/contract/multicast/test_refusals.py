@@ -41,8 +41,8 @@ def test_in_a_namespace_that_nobody_made_for_it(program: tuple[str, ...], privat
 
 
 def test_with_the_mark_of_another_namespace(program: tuple[str, ...], private: Namespace) -> None:
-    with private_namespace() as other:
-        mark = other.enter[-1]
+    with private_namespace() as elsewhere:
+        mark = elsewhere.enter[-1]
         expect_refused((*private.enter, "env", mark, *program), named="refused outside a private network namespace")
 
 
