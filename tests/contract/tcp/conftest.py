@@ -57,12 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
-    servers, in_full = targets(metafunc, "server", lambda one: _concerns(metafunc, one))
+    servers, in_full = targets(metafunc, "server", lambda candidate: _concerns(metafunc, candidate))
     in_full = set() if metafunc.definition.get_closest_marker("one_workload") is not None else in_full
     pairs = [
-        (one, workload)
-        for one in servers
-        for workload in workloads_to_test(_workloads(metafunc, one), in_full=one.name in in_full)
+        (candidate, workload)
+        for candidate in servers
+        for workload in workloads_to_test(_workloads(metafunc, candidate), in_full=candidate.name in in_full)
     ]
     if "served" in metafunc.fixturenames:
         served = [
@@ -70,14 +70,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
         metafunc.parametrize("served", served or NOBODY, indirect=True, scope="session")
     elif "workload" in metafunc.fixturenames:
-        each = [
-            pytest.param(one, workload, id=f"{one.name}-{workload}", marks=one_at_a_time(one, "server"))
-            for one, workload in pairs
+        parameters = [
+            pytest.param(
+                candidate, workload, id=f"{candidate.name}-{workload}", marks=one_at_a_time(candidate, "server")
+            )
+            for candidate, workload in pairs
         ]
-        nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
-        metafunc.parametrize(("contestant", "workload"), each or nobody, indirect=["contestant"])
+        no_pairs = [pytest.param(None, None, marks=NOBODY[0].marks)]
+        metafunc.parametrize(("contestant", "workload"), parameters or no_pairs, indirect=["contestant"])
     elif "contestant" in metafunc.fixturenames:
-        alone = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "server")) for one in servers]
+        alone = [
+            pytest.param(candidate, id=candidate.name, marks=one_at_a_time(candidate, "server"))
+            for candidate in servers
+        ]
         metafunc.parametrize("contestant", alone or NOBODY, indirect=True)
 
 
@@ -102,14 +107,14 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
     manifest = contestant.manifest
     if "tcp" not in manifest.transports:
         return False
-    said = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
-    marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in said.items())
+    stated = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
+    marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in stated.items())
     return all(mark is None or mark.args[0] == value for mark, value in marks)
 
 
 def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
     mark = metafunc.definition.get_closest_marker("workloads")
-    return [one for one in contestant.manifest.workloads if mark is None or one in mark.args]
+    return [workload for workload in contestant.manifest.workloads if mark is None or workload in mark.args]
 
 
 def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[str, ...]:
@@ -128,8 +133,8 @@ def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
 @pytest.fixture
 def contestant(request: pytest.FixtureRequest, tmp_path: Path) -> Contestant:
     """One contestant that can be started. With the command of its manifest alone it starts for `served`."""
-    one: Contestant = request.param
-    return quickly_compiled(startable(one, "server"), tmp_path)
+    candidate: Contestant = request.param
+    return quickly_compiled(startable(candidate, "server"), tmp_path)
 
 
 @pytest.fixture(scope="session")

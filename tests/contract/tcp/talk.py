@@ -30,15 +30,15 @@ class HttpReply:
 def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, sender: int | None = None) -> None:
     """Take the reply to `message` off the stream and check every byte of it. In chat the `sender` is another."""
     identity = client.identity if sender is None else sender
-    wanted = reply(workload, identity, number, size)
+    expected = reply(workload, identity, number, size)
     match workload:
         case "echo" | "lines":
-            assert client.receive(len(wanted)) == wanted
+            assert client.receive(len(expected)) == expected
         case "rpc" | "chat":
-            assert wire.frame(client.frame()) == wanted
+            assert wire.frame(client.frame()) == expected
         case "http":
             answer = HttpReply(client)
-            assert (answer.status, answer.body) == (200, wanted)
+            assert (answer.status, answer.body) == (200, expected)
             assert answer.headers["content-type"].startswith("text/plain")
 
 

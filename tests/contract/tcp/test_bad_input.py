@@ -53,9 +53,9 @@ def test_one_byte_at_a_time(talk: Talk) -> None:
     with talk.client() as slow:
         for _ in range(3):
             number, message = talk.message(slow)
-            for i in range(len(message)):
-                slow.send(message[i : i + 1])
-                if i == len(message) // 2:
+            for position in range(len(message)):
+                slow.send(message[position : position + 1])
+                if position == len(message) // 2:
                     talk.check()
             talk.expect(slow, number)
 
@@ -215,13 +215,13 @@ def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
 @pytest.mark.once_a_family
 @pytest.mark.one_workload
 def test_hundreds_of_connects_and_closes(talk: Talk) -> None:
-    for i in range(400):
+    for attempt in range(400):
         client = talk.client()
-        if i % 3:
+        if attempt % 3:
             client.close()
         else:
             client.reset()
-        if i % 100 == 0:
+        if attempt % 100 == 0:
             talk.check()
 
 

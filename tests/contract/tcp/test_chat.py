@@ -67,8 +67,8 @@ def everybody_talks(
         identities = {member.client.identity for member in crowd}
 
         def complete(member: Member) -> bool:
-            wanted = identities if to_self else identities - {member.client.identity}
-            return all(member.heard.get(sender, 0) == len(sizes) for sender in wanted)
+            senders = identities if to_self else identities - {member.client.identity}
+            return all(member.heard.get(sender, 0) == len(sizes) for sender in senders)
 
         incomplete = list(crowd)
         while incomplete := [member for member in incomplete if not complete(member)]:
@@ -80,7 +80,7 @@ def everybody_talks(
                 if events & selectors.EVENT_WRITE:
                     _send(key.data, selector)
         if not to_self:
-            assert not [one for one in crowd if one.client.identity in one.heard], "somebody heard itself"
+            assert not [member for member in crowd if member.client.identity in member.heard], "somebody heard itself"
 
 
 def _send(member: Member, selector: selectors.BaseSelector) -> None:
@@ -91,7 +91,7 @@ def _send(member: Member, selector: selectors.BaseSelector) -> None:
 
 
 SMALL_BUFFER = 16 << 10
-SIZES = tuple(random.Random(i).choice((28, 60, 700, 5000)) for i in range(40))
+SIZES = tuple(random.Random(seed).choice((28, 60, 700, 5000)) for seed in range(40))
 
 
 @pytest.mark.unsafe(False)
@@ -133,8 +133,8 @@ def test_members_come_and_go_while_others_talk(served: Served, talk: Talk) -> No
     """A broadcast meets connections in every state; the two who stay hear everything."""
     for _ in range(50):
         guests = [talk.client() for _ in range(3)]
-        number, said = talk.message(talk.speaker)
-        talk.speaker.send(said)
+        number, message = talk.message(talk.speaker)
+        talk.speaker.send(message)
         guests[0].reset()
         guests[1].send(b"\0\0")
         guests[1].close()

@@ -47,11 +47,11 @@ def test_every_folder_is_a_contestant() -> None:
     folders = {
         entry.name for entry in (ROOT / "servers").iterdir() if entry.is_dir() and not entry.name.startswith("_")
     }
-    assert {one.name for one in discover()} == folders
+    assert {contestant.name for contestant in discover()} == folders
 
 
 def test_there_is_a_contestant_for_every_workload() -> None:
-    spoken = {workload for one in discover() for workload in one.manifest.workloads}
+    spoken = {workload for contestant in discover() for workload in contestant.manifest.workloads}
     assert spoken >= {"echo", "lines", "rpc", "chat", "http"}
 
 
@@ -146,8 +146,8 @@ def test_it_has_as_many_threads_as_asked_or_refuses(contestant: Contestant) -> N
         expect_refused(run(contestant.command, "--threads", "2"), "--threads")
         return
     workload, counts = contestant.manifest.workloads[0], []
-    for asked in (1, 4):
-        options = ("--workload", workload, "--threads", str(asked))
+    for threads in (1, 4):
+        options = ("--workload", workload, "--threads", str(threads))
         with serving(contestant.command, *options) as server, Talk(server, workload) as talk:
             talk.check()
             counts.append(proc.status(server.pid, "Threads"))

@@ -64,7 +64,7 @@ def count_segments(inside: Room) -> int:
     Nagle's algorithm is off."""
 
     def of_all() -> int:
-        return sum(kernel.tcp_info(one.socket, kernel.TCPI_DATA_SEGS_IN) for one in inside.listeners)
+        return sum(kernel.tcp_info(listener.socket, kernel.TCPI_DATA_SEGS_IN) for listener in inside.listeners)
 
     before = of_all()
     inside.say(SAID_AT_ONCE)

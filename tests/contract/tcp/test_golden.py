@@ -85,12 +85,12 @@ def converse(server: Server, case: Case) -> None:
             client.half_close()
         came = client.rest_until_closed()
         if case.workload == "chat":
-            wanted = written(case, "broadcast")
-            assert heard(listener, wanted) == wanted, case.name
+            expected = written(case, "broadcast")
+            assert heard(listener, expected) == expected, case.name
         elif case.workload == "http":
-            wanted = written(case, "write")
-            assert undated(came) == wanted, case.name
-            assert undated(came) != came or not wanted, case.name
+            expected = written(case, "write")
+            assert undated(came) == expected, case.name
+            assert undated(came) != came or not expected, case.name
         else:
             assert came == written(case, "write"), case.name
 
@@ -103,12 +103,12 @@ def join(server: Server, listener: Client, hears_itself: bool) -> None:
         assert listener.frame() == b"h"
 
 
-def heard(listener: Client, wanted: bytes) -> bytes:
+def heard(listener: Client, expected: bytes) -> bytes:
     """As many bytes as are wanted, without what an earlier listener said to be known: between the threads of a server
     it may be on its way until somebody listens there again."""
     known = wire.frame(b"h")
-    came = listener.receive(len(wanted))
-    while came.startswith(known) and not wanted.startswith(known):
+    came = listener.receive(len(expected))
+    while came.startswith(known) and not expected.startswith(known):
         came = came[len(known) :] + listener.receive(len(known))
     return came
 

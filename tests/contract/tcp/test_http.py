@@ -20,11 +20,11 @@ pytestmark = pytest.mark.workloads("http")
 def test_python_http_client(served: Served, talk: Talk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
-    for i in range(20):
-        connection.request("GET", f"/python?{i}", headers={"X-Something": "else", "Accept-Language": "eo, *"})
+    for number in range(20):
+        connection.request("GET", f"/python?{number}", headers={"X-Something": "else", "Accept-Language": "eo, *"})
         response = connection.getresponse()
         assert response.status == 200
-        assert response.read() == f"/python?{i}".encode()
+        assert response.read() == f"/python?{number}".encode()
     connection.close()
     talk.check()
 
@@ -33,7 +33,7 @@ def test_python_http_client(served: Served, talk: Talk) -> None:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl(served: Served, talk: Talk) -> None:
     host, port = served.server.address
-    urls = [f"http://{host}:{port}/curl/{i}" for i in range(3)]
+    urls = [f"http://{host}:{port}/curl/{number}" for number in range(3)]
     done = subprocess.run(
         ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "-w", "[%{http_code} %{num_connects}]", *urls],
         capture_output=True,
@@ -83,11 +83,11 @@ def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
 def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n"
-        client.send(b"".join(get % (i, b"") for i in range(100)) + get % (100, b"Connection: close\r\n"))
-        for i in range(101):
+        client.send(b"".join(get % (number, b"") for number in range(100)) + get % (100, b"Connection: close\r\n"))
+        for number in range(101):
             reply = HttpReply(client)
-            assert (reply.status, reply.body) == (200, b"/%d" % i)
-            assert reply.closes == (i == 100)
+            assert (reply.status, reply.body) == (200, b"/%d" % number)
+            assert reply.closes == (number == 100)
         assert client.rest() == b""
 
 

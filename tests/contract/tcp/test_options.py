@@ -22,8 +22,8 @@ from tests.support.server import Server, serving
 def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Callable[..., int]) -> list[int]:
     """The answers of the server's own sockets that `row` selects; a stated skip where that is forbidden."""
     answers = []
-    for fd, found in proc.tcp_sockets(server.pid, server.address[1]).items():
-        if row(found):
+    for fd, entry in proc.tcp_sockets(server.pid, server.address[1]).items():
+        if row(entry):
             try:
                 with kernel.duplicated(server.pid, fd) as socket:
                     answers.append(question(socket))
@@ -74,33 +74,33 @@ def test_write_mode_split(contestant: Contestant, workload: str) -> None:
         _expect_segments(server, workload, 2 * ROUNDS)
 
 
-def _expect_segments(server: Server, workload: str, wanted: int) -> None:
+def _expect_segments(server: Server, workload: str, expected: int) -> None:
     """With Nagle's algorithm off every write is a segment, and the client's kernel counts what it gets. (TCP_INFO,
     tcpi_data_segs_in, Linux 4.6.)"""
     with ExitStack() as stack:
         sender = stack.enter_context(joined(server, workload))
         receiver = stack.enter_context(joined(server, workload)) if workload == "chat" else sender
-        segments = _segments(server, workload, sender, receiver, wanted)
+        segments = _segments(server, workload, sender, receiver, expected)
         for _ in range(2):  # on a busy machine a segment may still be in its queue, and the next write joins it
-            if segments != wanted:
-                segments = _segments(server, workload, sender, receiver, wanted)
-        assert segments == wanted
+            if segments != expected:
+                segments = _segments(server, workload, sender, receiver, expected)
+        assert segments == expected
 
 
 ROUNDS = 10
 
 
-def _segments(server: Server, workload: str, sender: Client, receiver: Client, wanted: int) -> int:
+def _segments(server: Server, workload: str, sender: Client, receiver: Client, expected: int) -> int:
     """How many brought the replies of so many rounds."""
     before, sent_again = -1, _sent_again(server, receiver)
     for _ in range(ROUNDS + 1):  # the first is for what joining may still have on its way
         number = sender.next_number()
-        said = message(workload, sender.identity, number)
-        sender.send(said + said if workload == "lines" else said)
+        payload = message(workload, sender.identity, number)
+        sender.send(payload + payload if workload == "lines" else payload)
         _take(workload, sender, receiver, number)
         before = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) if before < 0 else before
     segments = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) - before
-    if segments > wanted:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
+    if segments > expected:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
         segments -= _sent_again(server, receiver) - sent_again
     return segments
 
@@ -177,9 +177,9 @@ def test_a_long_wait_of_one_client_and_quick_answers_for_another(served: Served,
 def test_requests_of_one_connection_are_served_in_order(talk: Talk) -> None:
     durations_us = [100_000, 0, 20_000, 1, 0]
     with talk.client() as client:
-        client.send(b"".join(wire.frame(wire.request(i, b"s", us)) for i, us in enumerate(durations_us)))
-        for i in range(len(durations_us)):
-            assert client.frame() == wire.response(i, b"s")
+        client.send(b"".join(wire.frame(wire.request(token, b"s", us)) for token, us in enumerate(durations_us)))
+        for token in range(len(durations_us)):
+            assert client.frame() == wire.response(token, b"s")
 
 
 @pytest.mark.once_a_family

@@ -51,7 +51,7 @@ def test_a_reset_ends_the_wait_of_a_service(served: Served, talk: Talk) -> None:
 def test_neither_a_reset_nor_a_stop_is_a_protocol_error(contestant: Contestant, workload: str) -> None:
     """Also inside a message, and where the server finds the reset together with the bytes before it. SIGCONT interrupts
     some system calls with EINTR even without a handler (signal(7))."""
-    said = wire.frame(wire.request(1, b"s"))
+    request = wire.frame(wire.request(1, b"s"))
     with (
         serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
         Talk(server, workload) as talk,
@@ -65,14 +65,14 @@ def test_neither_a_reset_nor_a_stop_is_a_protocol_error(contestant: Contestant, 
         for _ in range(3):
             crowd = [talk.client() for _ in range(8)]
             for client in crowd:
-                client.send(said)
+                client.send(request)
                 assert client.frame() == wire.response(1, b"s")
             for client in crowd[:4]:
-                client.send(said[:-1])
+                client.send(request[:-1])
             server.wait_read(*(client.address for client in crowd))
             server.signal(signal.SIGSTOP)
             for client in crowd[4:]:
-                client.send(said[:-1])
+                client.send(request[:-1])
             for client in crowd:
                 client.reset()
             server.signal(signal.SIGCONT)

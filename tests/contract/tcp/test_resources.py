@@ -88,8 +88,8 @@ def test_connections_give_back_what_they_took(served: Served, talk: Talk) -> Non
         nonlocal most
         for _ in range(connections):
             with talk.client() as client:
-                number, said = talk.message(client)
-                client.send(said)
+                number, message = talk.message(client)
+                client.send(message)
                 talk.expect(client, number)
                 most = most if any(most) else held(server.pid)  # with the first client
         sizes.append(proc.resident_bytes(server.pid))
@@ -129,9 +129,9 @@ def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
         talk.check()
         # Only now: threads that each accept for themselves do not accept in the order of connecting.
         last, waits = stack.enter_context(talk.client()), served.contestant.manifest.out_of_descriptors == "waits"
-        number, said = talk.message(last)
+        number, message = talk.message(last)
         if waits:
-            last.send(said)
+            last.send(message)
         else:
             assert last.rest_until_closed() == b""
         cpu, spoken = proc.cpu_seconds(server.pid), len(server.stderr())
@@ -144,8 +144,8 @@ def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
         if not waits:
             eventually(lambda: proc.descriptors(server.pid) < limit, "who has left still costs a descriptor")
             last = stack.enter_context(talk.client())
-            number, said = talk.message(last)
-            last.send(said)
+            number, message = talk.message(last)
+            last.send(message)
         talk.expect(last, number)
         talk.check()
 
@@ -168,8 +168,8 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
         descriptors = proc.descriptors(server.pid)
         crowd = [stack.enter_context(talk.client()) for _ in range(64)]
         for client in crowd:  # has its thread, where each has one
-            number, said = talk.message(client)
-            client.send(said)
+            number, message = talk.message(client)
+            client.send(message)
             talk.expect(client, number)
         room = 16 << 20
         _, hard = resource.prlimit(server.pid, resource.RLIMIT_AS)
@@ -190,8 +190,8 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
             lambda: f"descriptors: {descriptors} before they came, {proc.descriptors(server.pid)} when all have left",
         )
         with talk.client() as last:
-            number, said = talk.message(last)
-            last.send(said)
+            number, message = talk.message(last)
+            last.send(message)
             talk.expect(last, number)
         talk.check()
         totals = server.stop()

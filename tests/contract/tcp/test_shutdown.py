@@ -87,10 +87,10 @@ def _converse(workload: str, client: Client, times: int) -> int:
     sent = 0
     for _ in range(times):
         number = client.next_number()
-        said = message(workload, client.identity, number)
-        client.send(said)
+        request = message(workload, client.identity, number)
+        client.send(request)
         expect_reply(workload, client, number)
-        sent += len(said)
+        sent += len(request)
     return sent
 
 
@@ -98,8 +98,8 @@ def _converse(workload: str, client: Client, times: int) -> int:
 def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
     with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
         crowd = [stack.enter_context(joined(server, workload)) for _ in range(4)]
-        said = message(workload, crowd[0].identity, crowd[0].next_number())
-        crowd[0].send(said)
+        payload = message(workload, crowd[0].identity, crowd[0].next_number())
+        crowd[0].send(payload)
         crowd[0].half_close()
         crowd[0].rest()
         for client in crowd[1:]:
@@ -111,7 +111,7 @@ def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
             client.rest()  # members may have been passed on after what was said, which another connection brought
         taken = sum(client.taken for client in crowd)
     assert totals["requests"] == 4 + 1
-    assert totals["bytes_in"] == 5 * len(said)
+    assert totals["bytes_in"] == 5 * len(payload)
     assert totals["bytes_out"] == taken
     assert totals["connections"] == 4
     assert (totals["protocol_errors"], totals["slow_closed"]) == (0, 0)
@@ -211,8 +211,8 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
         stuck.send(message("chat", stuck.identity, 0))
         server.wait_read(stuck.address)
     speaker = stack.enter_context(joined(server, "chat"))
-    said = message("chat", speaker.identity, speaker.next_number(), 1 << 17)
-    _send_until_stuck(speaker, said, 16)
+    payload = message("chat", speaker.identity, speaker.next_number(), 1 << 17)
+    _send_until_stuck(speaker, payload, 16)
 
     def look(totals: dict[str, int]) -> None:
         for client in (*crowd, speaker):
@@ -223,12 +223,12 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
     return Begun(server, look)
 
 
-def _send_until_stuck(client: Client, said: bytes, times: int) -> None:
+def _send_until_stuck(client: Client, payload: bytes, times: int) -> None:
     """Until the server is stuck in a send, or reads no more: then it is told to end."""
     client.socket.settimeout(0.5)
     with suppress(TimeoutError):
         for _ in range(times):
-            client.send(said)
+            client.send(payload)
 
 
 def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) -> Begun:

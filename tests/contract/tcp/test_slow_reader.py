@@ -117,12 +117,12 @@ def test_a_slow_reader_holds_up_nobody_and_misses_nothing(contestant: Contestant
     options = ("--workload", workload, "--outbox-limit", "1GiB", *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         crowd = Crowd(server, stack)
-        said = [crowd.say() for _ in range(BEYOND_KERNEL_BUFFERS // FRAME)]
+        sent = [crowd.say() for _ in range(BEYOND_KERNEL_BUFFERS // FRAME)]
         heard: list[int] = []
-        while heard[-1:] != said[-1:]:
+        while heard[-1:] != sent[-1:]:
             sender, number = wire.read_stamp(crowd.slow.frame())
             heard += [number] if sender == crowd.speaker.identity and number else []
-        assert heard == said
+        assert heard == sent
         assert server.stop()["slow_closed"] == 0
 
 
@@ -135,17 +135,17 @@ def test_a_slow_reader_is_closed_and_counted(contestant: Contestant, workload: s
         crowd = Crowd(server, stack)
         crowd.say()
         memory = proc.resident_bytes(server.pid)
-        said: list[int] = []
+        sent: list[int] = []
         while crowd.holds_slow:
-            said.append(crowd.say())
-            assert len(said) * FRAME < NEVER_CLOSED, "a reader that reads nothing is never closed"
+            sent.append(crowd.say())
+            assert len(sent) * FRAME < NEVER_CLOSED, "a reader that reads nothing is never closed"
         if not proc.sanitized(server.pid):
             assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
         for _ in range(20):
             crowd.say()
         numbers = crowd.heard_at_last()
         assert numbers == list(range(1, len(numbers) + 1)), "what it got before it was closed has gaps"
-        assert len(numbers) <= len(said) + 1
+        assert len(numbers) <= len(sent) + 1
         assert server.stop()["slow_closed"] == 1
 
 
@@ -170,13 +170,13 @@ def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
         memory = proc.resident_bytes(server.pid)
         _fill_kernel_buffers(server, speaker, readers[0])
         one_byte = wire.frame(b"x") * 1000
-        said, most = 0, 0
+        sent, most = 0, 0
         while proc.descriptors(server.pid) > without_readers:
             speaker.send(one_byte)
             server.wait_read(speaker.address)
-            said += 1000
+            sent += 1000
             # The kernel may take more for some of them than for the first, and a server that joins them hands it many.
-            counted = said * (len(wire.frame(b"x")) + FRAME_OVERHEAD)
+            counted = sent * (len(wire.frame(b"x")) + FRAME_OVERHEAD)
             assert counted < 16 * limit, "readers that read nothing are never closed, or late"
             most = max(most, proc.resident_bytes(server.pid) - memory)
         if not proc.sanitized(server.pid):
@@ -214,14 +214,14 @@ def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contesta
             for client in left:
                 client.send(announced.to_bytes(wire.FRAME_HEADER, "big"))
             while left:
-                some = chance.sample(list(left), min(len(left), HALF_SENDERS // 4))
-                for client in some:
+                sample = chance.sample(list(left), min(len(left), HALF_SENDERS // 4))
+                for client in sample:
                     size = min(left[client], chance.randrange(1, announced // 3))
                     client.send(bytes(size))
                     left[client] -= size
                     if not left[client]:
                         del left[client]
-                server.wait_read(*(client.address for client in some))
+                server.wait_read(*(client.address for client in sample))
             before_last = proc.descriptors(server.pid)
             last = Client(server.address)
             last.send(announced.to_bytes(wire.FRAME_HEADER, "big")[:3])
@@ -311,24 +311,24 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
     options = ("--workload", workload, "--outbox-limit", str(limit), *room_for(contestant, 3))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         crowd = Crowd(server, stack)
-        said, read = 0, 1 << 20
+        sent, read = 0, 1 << 20
 
         def in_kernel() -> int:
             unread = proc.queued(crowd.slow.address, server.address)[0]
             return unread + proc.queued(server.address, crowd.slow.address)[1]
 
-        while said - in_kernel() < almost:
+        while sent - in_kernel() < almost:
             crowd.say()
-            said += FRAME
+            sent += FRAME
         held_by_kernel = in_kernel()
         crowd.slow.receive(read)
         eventually(lambda: in_kernel() > held_by_kernel // 2, "what waits is not sent to one who reads")
         while crowd.holds_slow:
             held_by_kernel = max(held_by_kernel, in_kernel())
             crowd.say()
-            said += FRAME
-            assert said - read < limit + held_by_kernel + beside, "it takes more than the limit"
-        assert said > limit, "it takes less than the limit"
+            sent += FRAME
+            assert sent - read < limit + held_by_kernel + beside, "it takes more than the limit"
+        assert sent > limit, "it takes less than the limit"
 
 
 @pytest.mark.once_a_family
@@ -339,7 +339,7 @@ def test_who_has_read_since_the_server_looked_is_not_slow(contestant: Contestant
     whose socket had taken nothing, takes more."""
     if contestant.manifest.kind == "java" or "node" in contestant.manifest.run:
         pytest.skip("its runtime tells what a socket takes when the loop turns (protocol/WIRE.md)")
-    limit, speakers, each = 1 << 20, 20, 64
+    limit, speakers, per_speaker = 1 << 20, 20, 64
     options = ("--workload", workload, "--outbox-limit", str(limit), "--read-buffer", "128KiB")
     with serving(contestant.command, *options, *room_for(contestant, speakers + 2)) as server, ExitStack() as stack:
         reader, first = (stack.enter_context(joined(server, workload)) for _ in range(2))
@@ -347,16 +347,16 @@ def test_who_has_read_since_the_server_looked_is_not_slow(contestant: Contestant
         crowd = [stack.enter_context(joined(server, workload)) for _ in range(speakers)]
         server.signal(signal.SIGSTOP)
         for speaker in crowd:
-            numbers = [speaker.next_number() for _ in range(each)]
+            numbers = [speaker.next_number() for _ in range(per_speaker)]
             speaker.send(b"".join(message(workload, speaker.identity, number, 1000) for number in numbers))
         eventually(lambda: _takes_all(reader, server), "the kernel does not hand over what it holds for a reader")
         server.signal(signal.SIGCONT)
         heard = {speaker.identity: [0] for speaker in crowd}
-        while sum(map(len, heard.values())) < speakers * (1 + each):
+        while sum(map(len, heard.values())) < speakers * (1 + per_speaker):
             sender, number = wire.read_stamp(reader.frame())
             if sender in heard and number:
                 heard[sender].append(number)
-        assert all(numbers == list(range(1 + each)) for numbers in heard.values())
+        assert all(numbers == list(range(1 + per_speaker)) for numbers in heard.values())
 
 
 def _takes_all(reader: Client, server: Server) -> bool:
@@ -393,8 +393,8 @@ def _send_until_it_blocks(client: Client, stream: bytes, times: int) -> int:
         if not writable:
             break
         try:
-            at = sent % len(stream)
-            sent += client.socket.send(view[at : at + len(stream)])
+            offset = sent % len(stream)
+            sent += client.socket.send(view[offset : offset + len(stream)])
         except (BrokenPipeError, ConnectionResetError):
             break
     return sent

@@ -61,5 +61,5 @@ def test_what_is_said_to_be_unsafe_mixes_frames(contestant: Contestant, workload
 def test_the_same_loads_break_nothing_where_frames_are_kept_whole(
     contestant: Contestant, workload: str, mode: str
 ) -> None:
-    found = verified(contestant, mode, MORE_AND_MORE[0], patience=f"{PATIENCE_S:g}s")
-    assert found == {"corrupt": 0, "lost": 0, "streams": 0}
+    losses = verified(contestant, mode, MORE_AND_MORE[0], patience=f"{PATIENCE_S:g}s")
+    assert losses == {"corrupt": 0, "lost": 0, "streams": 0}
