@@ -37,8 +37,8 @@ def test_a_verdict_is_of_the_planted_server_over_the_first_one() -> None:
 
 def test_what_is_not_proven_is_neither_right_nor_wrong() -> None:
     verdict = answers.Verdict(1.05, 0.2, different=False)
-    found = answers.summarise([verdict] * 4, "cpu")
-    assert (found.runs, found.right, found.wrong) == (4, 0, 0)
+    summary = answers.summarise([verdict] * 4, "cpu")
+    assert (summary.runs, summary.right, summary.wrong) == (4, 0, 0)
 
 
 def test_the_opposite_of_what_was_planted_is_wrong_and_so_is_any_difference_of_equals() -> None:
@@ -54,8 +54,8 @@ def test_the_opposite_of_what_was_planted_is_wrong_and_so_is_any_difference_of_e
 
 def test_a_run_that_could_not_compare_has_no_part_in_the_ratio() -> None:
     undecided = answers.Verdict(math.nan, math.inf, different=False)
-    found = answers.summarise([undecided, answers.Verdict(1.05, 0.01, different=True), undecided], "cpu")
-    assert (found.ratio, found.half_width) == (1.05, math.inf)
+    summary = answers.summarise([undecided, answers.Verdict(1.05, 0.01, different=True), undecided], "cpu")
+    assert (summary.ratio, summary.half_width) == (1.05, math.inf)
 
 
 @pytest.mark.parametrize("question", answers.PLANTED)

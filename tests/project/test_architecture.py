@@ -74,14 +74,14 @@ def _taken(node: ast.AST) -> Iterator[tuple[int, str]]:
         yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def against_the_rule(found: Import) -> bool:
+def against_the_rule(imported: Import) -> bool:
     """Whether it goes to a room that is not further left, or into a room's rooms that stand apart."""
-    package, _, rest = found.taken.partition(".")
+    package, _, rest = imported.taken.partition(".")
     room = rest.partition(".")[0]
-    if package != "netdyno" or room == found.room:
+    if package != "netdyno" or room == imported.room:
         target = rest.replace(".", "/")
-        return any(found.home.is_relative_to(here) and Path(target).is_relative_to(there) for here, there in APART)
-    return _rank(room) >= _rank(found.room)
+        return any(imported.home.is_relative_to(here) and Path(target).is_relative_to(there) for here, there in APART)
+    return _rank(room) >= _rank(imported.room)
 
 
 def _rank(room: str) -> int:
@@ -89,7 +89,7 @@ def _rank(room: str) -> int:
 
 
 def test_every_import_goes_to_the_left() -> None:
-    assert [found.said for found in all_imports() if against_the_rule(found)] == []
+    assert [imported.said for imported in all_imports() if against_the_rule(imported)] == []
 
 
 def test_every_room_has_its_place_in_the_rule() -> None:
@@ -99,7 +99,9 @@ def test_every_room_has_its_place_in_the_rule() -> None:
 
 def test_what_is_pure_touches_nothing_of_the_world() -> None:
     touching = [
-        found.said for found in all_imports() if found.room in PURE and found.taken.partition(".")[0] in OF_THE_WORLD
+        imported.said
+        for imported in all_imports()
+        if imported.room in PURE and imported.taken.partition(".")[0] in OF_THE_WORLD
     ]
     assert touching == []
 
@@ -127,5 +129,5 @@ def test_the_import_that_breaks_the_rule_is_named(module: str, text: str, broken
     path = tmp_path / module
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    said = [found.said for found in imports(tmp_path) if against_the_rule(found)]
-    assert said == ([f"{module}:{broken}"] if broken else [])
+    broken_rules = [imported.said for imported in imports(tmp_path) if against_the_rule(imported)]
+    assert broken_rules == ([f"{module}:{broken}"] if broken else [])

@@ -79,11 +79,14 @@ def cells_of(study: Experiment, selection: Cells, metric: str) -> list[Cell]:
     if METRICS[metric].of_code is not None:
         kind, coordinate = whose_code(selection)
         return [Cell(kind, str(name), ()) for name in selection.at[coordinate]]
-    (scenario,) = (one for one in study.scenarios if one.name == selection.scenario)
+    (scenario,) = (candidate for candidate in study.scenarios if candidate.name == selection.scenario)
     return [
         cell
         for cell in all_cells(scenario)
-        if all({CONTESTANT: cell.contestant, **dict(cell.levels)}.get(name) in of for name, of in selection.at.items())
+        if all(
+            {CONTESTANT: cell.contestant, **dict(cell.levels)}.get(name) in chosen
+            for name, chosen in selection.at.items()
+        )
     ]
 
 
@@ -158,11 +161,11 @@ def can_fail(step: Step) -> bool:
 
 def settled(study: Experiment, plan: Sequence[Step], truth: Truth) -> Truth:
     """Figures near these for which all of the plan holds."""
-    found, moved = dict(truth), [list(sides(study, step)) for step in plan]
+    figures, moved = dict(truth), [list(sides(study, step)) for step in plan]
     for _ in range(1000):
-        if False not in [settle(step, of_step, found) for step, of_step in zip(plan, moved, strict=True)]:
-            assert all(0 <= value <= 1 for (metric, _), value in found.items() if is_share(metric))
-            return found
+        if False not in [settle(step, of_step, figures) for step, of_step in zip(plan, moved, strict=True)]:
+            assert all(0 <= value <= 1 for (metric, _), value in figures.items() if is_share(metric))
+            return figures
     raise AssertionError("no figures were found for which all of its comparisons hold")
 
 
@@ -194,7 +197,7 @@ def about(cell: Cell, code: Mapping[str, float]) -> About:
 @cache
 def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[Step, Run], ...]]:
     study = STUDIES[size][name]
-    (claim,) = (one for one in study.claims if one.id == claim_id)
+    (claim,) = (candidate for candidate in study.claims if candidate.id == claim_id)
     plan = comparisons(study, claim)
     holds = settled(study, plan, {})
     fails = ((step, run_of(study, claim, settled(study, [against(step)], holds))) for step in plan)
@@ -212,8 +215,8 @@ def on_platform(run: Run, name: str) -> Run:
 
 
 def verdict(run: Run) -> ClaimVerdict:
-    (found,) = judge(run)
-    return found.verdict
+    (judged,) = judge(run)
+    return judged.verdict
 
 
 def sent_in_the_window(scenario: Scenario, answer_s: float) -> bool:
@@ -231,12 +234,12 @@ def test_every_claim_comes_out_both_ways(study: Experiment, claim: Claim) -> Non
     assert fails
     if ON_PLATFORMS not in claim.needs:
         assert verdict(holds) == "confirmed"
-        wanted = ["refuted" if can_fail(step) else "undecided" for step, _ in fails]
-        assert [verdict(run) for _, run in fails] == wanted
-        assert "refuted" in wanted
+        expected = ["refuted" if can_fail(step) else "undecided" for step, _ in fails]
+        assert [verdict(run) for _, run in fails] == expected
+        assert "refuted" in expected
         return
-    other = on_platform(fails[0][1], "other")
-    (different,), (same,) = across([holds, other]), across([holds, on_platform(holds, "alike")])
+    elsewhere = on_platform(fails[0][1], "other")
+    (different,), (same,) = across([holds, elsewhere]), across([holds, on_platform(holds, "alike")])
     assert (different.together, same.together) == ("confirmed", "refuted")
 
 
@@ -260,12 +263,12 @@ def test_two_cores_decide_all_that_no_need_forbids(
 ) -> None:
     holds, fails = both_ways(study, claim)
     environment = {"cores_allowed": 2, "pinning.server": pinned, "platforms": 1, "hosts": 1}
-    found = set[ClaimVerdict]()
+    verdicts = set[ClaimVerdict]()
     for run in (holds, *(run for step, run in fails if can_fail(step))):
-        found.add(verdict(replace(run, environment=environment)))
-        if found >= BOTH:
+        verdicts.add(verdict(replace(run, environment=environment)))
+        if verdicts >= BOTH:
             break
-    assert found & BOTH == BOTH - forbidden.get(claim.id, set())
+    assert verdicts & BOTH == BOTH - forbidden.get(claim.id, set())
 
 
 @pytest.mark.parametrize("size", SIZES)

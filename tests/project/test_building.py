@@ -59,8 +59,8 @@ class Clone:
         builds = [line.split() for line in calls.read_text().splitlines()] if calls.exists() else []
         assert not builds or (done.returncode, "no compiler here" in done.stderr) == (2, True), done.stderr
         build = str(self.root / "build/release")
-        assert all(said[:3] == ["--build", build, "--target"] for said in builds)
-        return [set(said[3:]) for said in builds]
+        assert all(arguments[:3] == ["--build", build, "--target"] for arguments in builds)
+        return [set(arguments[3:]) for arguments in builds]
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NETDYNO_")}
@@ -206,10 +206,10 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
 def test_only_what_is_asked_for_is_made_and_only_once_said(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
     toy.make("a")
     assert toy.made == {"a"}
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines()[0] == "netdyno: building a with CMake and Ninja, 1 step"
-    assert f"log: {toy.root}/.netdyno/logs/build-toy.log" in said.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines()[0] == "netdyno: building a with CMake and Ninja, 1 step"
+    assert f"log: {toy.root}/.netdyno/logs/build-toy.log" in printed.err
     toy.make("a")
     assert capsys.readouterr().err == ""
     toy.make("a", "b", "a")
@@ -222,9 +222,9 @@ def test_a_build_that_fails_shows_what_failed(toy: Toy, capsys: pytest.CaptureFi
     again = shlex.split(str(failed.value).partition("all output: ")[2].partition("; the whole")[0])
     assert again[:3] == ["cd", str(toy.root), "&&"], "it can be pasted"
     assert again[-3:] == ["--target", "a", "c"]
-    said = capsys.readouterr().err
-    assert "FAILED: c.out" in said
-    assert "missing semicolon" in said
+    printed = capsys.readouterr().err
+    assert "FAILED: c.out" in printed
+    assert "missing semicolon" in printed
     (toy.root / "c.sh").write_text("touch c.out\n")
     toy.make("c")
     assert "c" in toy.made

@@ -26,26 +26,29 @@ def test_the_simulated_method_is_the_one_that_judges(bench: ModuleType) -> None:
     figures = np.exp(logs[0])
     family = [
         stats.compare(
-            a,
-            b,
-            {n: {(k, "x"): row[names.index(n), axis] for k, row in enumerate(figures)} for n in names},
+            left,
+            right,
+            {name: {(block, "x"): row[names.index(name), axis] for block, row in enumerate(figures)} for name in names},
             axis=str(axis),
         )
-        for (a, b), axis in itertools.product(itertools.combinations(names, 2), range(bench.AXES))
+        for (left, right), axis in itertools.product(itertools.combinations(names, 2), range(bench.AXES))
     ]
-    own, others = (stats.corrected([one for one in family if (one.axis == "0") == first]) for first in (True, False))
+    own, rest = (
+        stats.corrected([comparison for comparison in family if (comparison.axis == "0") == first])
+        for first in (True, False)
+    )
     p_values = bench.moderated(logs)[0].reshape(-1, bench.AXES)
     apart = bench.told_apart(bench.moderated(logs))[0].reshape(-1, bench.AXES)
-    for judged, chosen in ((own, slice(0, 1)), (others, slice(1, None))):
-        assert [one.p for one in judged] == pytest.approx(p_values[:, chosen].ravel().tolist(), rel=1e-6)
-        assert [one.different for one in judged] == apart[:, chosen].ravel().tolist()
-    assert any(one.different for one in own)
+    for judged, chosen in ((own, slice(0, 1)), (rest, slice(1, None))):
+        assert [comparison.p for comparison in judged] == pytest.approx(p_values[:, chosen].ravel().tolist(), rel=1e-6)
+        assert [comparison.different for comparison in judged] == apart[:, chosen].ravel().tolist()
+    assert any(comparison.different for comparison in own)
 
 
 @pytest.mark.parametrize("machine", ["normal", "t, 2 df", "one scatters 4 times as far", "levels share luck (0.5)"])
 def test_among_equals_a_false_difference_comes_in_at_most_one_run_of_twenty(bench: ModuleType, machine: str) -> None:
-    for found in bench.false_differences(bench.machines()[machine](1000, 6))["moderated"]:
-        assert found <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+    for share in bench.false_differences(bench.machines()[machine](1000, 6))["moderated"]:
+        assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 def test_on_a_disturbed_machine_too(bench: ModuleType) -> None:
@@ -54,9 +57,9 @@ def test_on_a_disturbed_machine_too(bench: ModuleType) -> None:
 
 
 def test_borrowed_spread_finds_what_student_alone_does_not(bench: ModuleType) -> None:
-    told = bench.power(bench.NOISE["normal"], 0.1, 5, 1.2, 200)
-    assert told["moderated"] > 1.5 * told["t"] > 0.2
-    assert told["flips"] == told["ranks"] == 0
+    shares = bench.power(bench.NOISE["normal"], 0.1, 5, 1.2, 200)
+    assert shares["moderated"] > 1.5 * shares["t"] > 0.2
+    assert shares["flips"] == shares["ranks"] == 0
     assert bench.power(bench.NOISE["normal"], 0.1, 5, 2.0, 200)["moderated"] > 0.98
 
 
@@ -69,14 +72,18 @@ def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, conte
     most = means + bench.critical("with the best", contestants, freedom) * errors
     most[:, range(contestants), range(contestants)] = 0.0
     names = [f"{number:02}" for number in range(contestants)]
-    for run, found in enumerate(np.exp(logs)):
+    for run, drawn in enumerate(np.exp(logs)):
         samples = {
-            name: {(block, ""): float(figures[number]) for block, figures in enumerate(found)}
+            name: {(block, ""): float(figures[number]) for block, figures in enumerate(drawn)}
             for number, name in enumerate(names)
         }
         family = axes.compared({"throughput": samples}, [names], stats.LEVEL)["throughput"]
-        direct = {one.a + one.b if one.ratio > 1 else one.b + one.a for one in family if one.different}
-        assert direct == {names[a] + names[b] for a, b in zip(*np.nonzero(beats[run]), strict=True)}
+        direct = {
+            comparison.a + comparison.b if comparison.ratio > 1 else comparison.b + comparison.a
+            for comparison in family
+            if comparison.different
+        }
+        assert direct == {names[better] + names[worse] for better, worse in zip(*np.nonzero(beats[run]), strict=True)}
         for number, name in enumerate(names):
             bound = answers.behind(name, names, family, "higher", stats.LEVEL)
             assert math.log(bound) == pytest.approx(max(0.0, most[run, :, number].max()))

@@ -48,9 +48,9 @@ def room_of(path: Path) -> str | None:
 def included(path: Path, name: str, root: Path) -> Path | None:
     """The file of the tree that an #include names: beside it, from the root, or generated from protocol/."""
     places = (Path(os.path.normpath(path.parent / name)), Path(name))
-    found = next((place for place in places if (root / place).is_file()), None)
+    first = next((place for place in places if (root / place).is_file()), None)
     generated = name.endswith(".pb.h") and (root / "protocol" / name.replace(".pb.h", ".proto")).is_file()
-    return Path("lib/protocol") / name if generated else found
+    return Path("lib/protocol") / name if generated else first
 
 
 def breaches(root: Path) -> Iterator[str]:

@@ -60,7 +60,7 @@ def test_the_seed_gives_the_same_bursts_again_and_each_core_its_own() -> None:
     assert first == list(disturb.schedule(1, 0))
     assert first != list(disturb.schedule(2, 0))
     pairs = itertools.product(first, second)
-    both_s = sum(max(0.0, min(a.end_s, b.end_s) - max(a.begin_s, b.begin_s)) for a, b in pairs)
+    both_s = sum(max(0.0, min(left.end_s, right.end_s) - max(left.begin_s, right.begin_s)) for left, right in pairs)
     assert both_s / disturb.BOUND_S == pytest.approx(0.25**2, abs=0.02)  # as chance has it
 
 
@@ -74,9 +74,9 @@ def test_it_takes_the_cores_from_who_else_wants_them() -> None:
     seed = next(seed for seed in itertools.count() if all(planned_s(seed, core, until_s=1.5) > 0.5 for core in cores))
     spin = [sys.executable, "-c", SPIN, *map(str, cores)]
     done = subprocess.run([*PROGRAM, "--seed", str(seed), "--", *spin], check=True, capture_output=True, text=True)
-    found = [(int(core), float(percent), int(bursts)) for core, percent, bursts in TAKEN.findall(done.stderr)]
-    assert [core for core, *_ in found] == cores
-    assert all(percent > 1 and bursts > 0 for _, percent, bursts in found), done.stderr
+    reports = [(int(core), float(percent), int(bursts)) for core, percent, bursts in TAKEN.findall(done.stderr)]
+    assert [core for core, *_ in reports] == cores
+    assert all(percent > 1 and bursts > 0 for _, percent, bursts in reports), done.stderr
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM), ("true", 0)])

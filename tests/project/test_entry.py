@@ -158,9 +158,9 @@ def missing_without_rights(tree: Tree) -> subprocess.CompletedProcess[str]:
 
 def test_without_rights_and_without_sudo_the_error_names_packages_and_command(tree: Tree) -> None:
     tree.without("sudo")
-    told = missing_without_rights(tree).stderr
-    assert "no sudo" in told
-    assert "NETDYNO_PACKAGES=skip" in told
+    message = missing_without_rights(tree).stderr
+    assert "no sudo" in message
+    assert "NETDYNO_PACKAGES=skip" in message
 
 
 def test_without_flock_nothing_is_said_to_be_setting_up(tree: Tree) -> None:
@@ -312,8 +312,8 @@ def test_a_long_step_without_figures_says_what_it_said_last(tree: Tree, step: st
         (tree.root / f".netdyno/logs/{name}.log").write_text("first\nsecond\n\n")
         pass_by(40)
         lines = iter(process.stderr.readline, "")
-        told = [next(line for line in lines if "so far" in line) for _ in range(2)]
-        assert told == [f"netdyno: {says}, {time} so far: second\n" for time in ("0:10", "0:40")]
+        reports = [next(line for line in lines if "so far" in line) for _ in range(2)]
+        assert reports == [f"netdyno: {says}, {time} so far: second\n" for time in ("0:10", "0:40")]
         go.write_text("go\n")
     process.communicate(timeout=60)
 
@@ -394,8 +394,8 @@ def test_a_deleted_environment_or_build_is_made_again(tree: Tree) -> None:
 
 def test_uv_itself_is_installed_from_the_lock(tree: Tree) -> None:
     tree.run("run")
-    wanted = "uv==1.0.0 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
-    assert (tree.fakes / "uv.lock").read_text() == wanted
+    expected = "uv==1.0.0 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
+    assert (tree.fakes / "uv.lock").read_text() == expected
 
 
 # --- failures and interruptions -----------------------------------------------------------------------------------

@@ -58,25 +58,29 @@ def test_every_explanation_of_a_claim_is_named() -> None:
 def test_the_example_of_a_claim_is_one() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (claim,) = re.findall(r"^```toml claim\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (found,) = experiment.parse(f"{example}\n{claim}", "example", "docs/experiments.md").claims
-    assert (found.id, found.why) == ("A1", "delayed-acks")
+    (parsed,) = experiment.parse(f"{example}\n{claim}", "example", "docs/experiments.md").claims
+    assert (parsed.id, parsed.why) == ("A1", "delayed-acks")
 
 
 def test_the_example_of_a_figure_is_one() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (figure,) = re.findall(r"^```toml figure\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (found,) = experiment.parse(f"{example}\n{figure}", "example", "docs/experiments.md").figures
-    assert (found.drawn, len(found.published)) == (("contestant", "both.nodelay"), 2)
+    (parsed,) = experiment.parse(f"{example}\n{figure}", "example", "docs/experiments.md").figures
+    assert (parsed.drawn, len(parsed.published)) == (("contestant", "both.nodelay"), 2)
 
 
 def test_the_example_of_a_flip_is_one() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (flip,) = re.findall(r"^```toml flip\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     without = example.split("[scenario.factors]")[0]
-    asked = experiment.parse(f"{without}\n{flip}", "example", "docs/experiments.md")
-    (found,) = asked.flips
-    assert (found.first, found.members["threads"], found.within) == ("threads", ("threads-*",), flips.WITHIN)
-    assert asked.scenarios[0].factors == {"connections": (1, 1000)}
+    whole = experiment.parse(f"{without}\n{flip}", "example", "docs/experiments.md")
+    (parsed,) = whole.flips
+    assert (parsed.first, parsed.members["threads"], parsed.within) == (
+        "threads",
+        ("threads-*",),
+        flips.WITHIN,
+    )
+    assert whole.scenarios[0].factors == {"connections": (1, 1000)}
 
 
 def test_the_example_of_a_size_is_one() -> None:
@@ -88,14 +92,14 @@ def test_the_example_of_a_size_is_one() -> None:
 
 def test_the_example_is_an_experiment() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    found = experiment.parse(example, "example", "docs/experiments.md")
-    assert found.scenarios[0].factors["both.nodelay"] == ("on", "off")
+    parsed = experiment.parse(example, "example", "docs/experiments.md")
+    assert parsed.scenarios[0].factors["both.nodelay"] == ("on", "off")
 
 
 def test_the_stated_defaults_are_the_defaults() -> None:
     stated = {}
     for (key, *_), text in items("A scenario"):
-        if found := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
-            stated[key] = found[1] or found[2]
+        if match := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
+            stated[key] = match[1] or match[2]
     assert stated == {key: SCENARIO[key].takes.text(SCENARIO[key].default) for key in stated}
     assert len(stated) >= 10

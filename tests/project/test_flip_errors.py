@@ -17,12 +17,12 @@ def test_it_chooses_levels_by_the_rule_of_runs() -> None:
 
 @pytest.mark.parametrize("truth", ["steady", "step"])
 def test_intervals_hold_the_crossing_on_a_disturbed_machine(truth: str) -> None:
-    found = BENCH.rates(RUNS, BENCH.SHAPES["a disturbed machine's"], 0.03, BENCH.TRUTHS[truth])
-    assert found.verdicts["flip"] == RUNS
-    assert found.held >= RUNS - 1
-    assert found.ratio < 3
+    rates = BENCH.rates(RUNS, BENCH.SHAPES["a disturbed machine's"], 0.03, BENCH.TRUTHS[truth])
+    assert rates.verdicts["flip"] == RUNS
+    assert rates.held >= RUNS - 1
+    assert rates.ratio < 3
 
 
 def test_equals_have_no_flip() -> None:
-    found = BENCH.rates(RUNS, BENCH.SHAPES["normal"], 0.03, BENCH.TRUTHS["equal"])
-    assert found.verdicts["open"] >= RUNS - 1
+    rates = BENCH.rates(RUNS, BENCH.SHAPES["normal"], 0.03, BENCH.TRUTHS["equal"])
+    assert rates.verdicts["open"] >= RUNS - 1

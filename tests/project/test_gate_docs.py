@@ -28,16 +28,16 @@ def example(name: str) -> dict[str, Any]:
     if "No module named 'yaml'" in done.stderr:
         pytest.skip("python3-yaml is not installed (packages/debian.txt)")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    return parsed
 
 
 def scripts(name: str) -> list[str]:
     """What its steps give a shell."""
-    found = example(name)
+    workflow = example(name)
     if name == "github":
-        return [step["run"] for step in found["jobs"]["gate"]["steps"] if "run" in step]
-    job = found["gate"]
+        return [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    job = workflow["gate"]
     return [*job["before_script"], *job["script"]]
 
 
@@ -68,15 +68,20 @@ def test_a_command_of_the_page_can_be_meant(
 
 
 def check(call: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[gate.GateWishes] = []
+    requests: list[gate.GateWishes] = []
 
     def run(wishes: gate.GateWishes, _argv: object) -> int:
-        asked.append(wishes)
+        requests.append(wishes)
         return 0
 
     monkeypatch.setattr(gate, "run", run)
     assert main(call) == 0, capsys.readouterr().err
-    assert all("{port}" in command for one in asked for command in (one.before, one.after, one.server) if command)
+    assert all(
+        "{port}" in command
+        for request in requests
+        for command in (request.before, request.after, request.server)
+        if command
+    )
 
 
 @pytest.mark.skipif(shutil.which(PYTHON) is None, reason="no Python of Debian's")
@@ -89,5 +94,5 @@ def test_a_shell_takes_the_scripts(name: str) -> None:
 def test_every_way_and_exit_code_stands_there() -> None:
     assert len(CALLS) == 3
     assert re.findall(r"^\* (\d): ", PAGE, re.MULTILINE) == ["0", "1", "3", "2"]
-    told = dict(re.findall(r"`(throughput|cpu|p99)=(\d+)`", PAGE))
-    assert {name: int(amount) / 100 for name, amount in told.items()} == dict(gate.MARGINS)
+    stated = dict(re.findall(r"`(throughput|cpu|p99)=(\d+)`", PAGE))
+    assert {name: int(amount) / 100 for name, amount in stated.items()} == dict(gate.MARGINS)

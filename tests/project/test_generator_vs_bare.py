@@ -10,7 +10,7 @@ generator_vs_bare = bench_script.load("generator_vs_bare")
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"),
+    ("rounds", "expected"),
     [
         (1, "too few rounds for an interval"),
         (5, "too few rounds for an interval"),  # all lie on one side of the median with a chance of 2 in 32
@@ -20,5 +20,5 @@ generator_vs_bare = bench_script.load("generator_vs_bare")
         (45, "95% 16.000 to 30.000"),
     ],
 )
-def test_the_interval_of_a_median_lies_as_far_in_as_chance_allows(rounds: int, said: str) -> None:
-    assert generator_vs_bare.interval_of_median([float(value) for value in range(rounds, 0, -1)]) == said
+def test_the_interval_of_a_median_lies_as_far_in_as_chance_allows(rounds: int, expected: str) -> None:
+    assert generator_vs_bare.interval_of_median([float(value) for value in range(rounds, 0, -1)]) == expected

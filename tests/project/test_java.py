@@ -19,9 +19,9 @@ SHARED = sorted(map(str, ROOT.glob("servers/_shared/java/*.java")))
 
 def java_home() -> Path:
     """Of the JDK that the build has found; a stated skip where it has found none."""
-    servers = [one for one in discover() if one.manifest.kind == "java"]
+    servers = [contestant for contestant in discover() if contestant.manifest.kind == "java"]
     assert servers
-    program = next((Path(behind_launcher(one.command)[0]) for one in servers if one.available), None)
+    program = next((Path(behind_launcher(server.command)[0]) for server in servers if server.available), None)
     if program is None:
         pytest.skip(servers[0].why_not)
     java = next(word.strip('"') for word in program.read_text().split() if word.endswith('/bin/java"'))
@@ -54,10 +54,10 @@ def test_java_sessions(tmp_path: Path) -> None:
     expect_golden_sessions(run, places=16)
 
 
-def without_a_jdk(asked: str, folder: Path) -> str:
-    """What a server in Java is skipped for, in the words of `asked`, where /usr/lib/jvm is empty."""
+def without_a_jdk(call: str, folder: Path) -> str:
+    """Return why a server in Java is skipped after this call of CMake, where /usr/lib/jvm is empty."""
     script = folder / "asked.cmake"
-    script.write_text(f'include({ROOT}/cmake/kinds/java.cmake)\n{asked}\nmessage("${{why}}")\n')
+    script.write_text(f'include({ROOT}/cmake/kinds/java.cmake)\n{call}\nmessage("${{why}}")\n')
     users = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     (folder / "none").mkdir()
     hidden = f"mkdir -p /usr/lib/jvm && mount --bind {folder}/none /usr/lib/jvm || exit 77; exec cmake -P {script}"
@@ -72,18 +72,18 @@ def without_a_jdk(asked: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("asked", "version", "how"),
+    ("call", "version", "how"),
     [
         ("netdyno_need_jdk22(needed why)", 22, "unpack one, such as Temurin 25, under /usr/lib/jvm"),
         ("netdyno_add_java(any ${CMAKE_CURRENT_LIST_DIR} any why)", 17, "install openjdk-17-jdk-headless"),
     ],
 )
 def test_without_a_jdk_a_server_is_skipped_with_the_way_to_get_one(
-    asked: str, version: int, how: str, tmp_path: Path
+    call: str, version: int, how: str, tmp_path: Path
 ) -> None:
-    said = without_a_jdk(asked, tmp_path)
-    assert said.startswith(f"a JDK of version {version} or newer not found")
-    assert how in said
+    reason = without_a_jdk(call, tmp_path)
+    assert reason.startswith(f"a JDK of version {version} or newer not found")
+    assert how in reason
 
 
 SERVER = """#!/usr/bin/env python3
@@ -102,13 +102,13 @@ exec /usr/bin/sed "$@"
 
 def test_an_earlier_builds_ready_line_is_gone_before_the_server_starts(tmp_path: Path) -> None:
     """It names a port where nobody listens any more, and the new one may come later than the first look for it."""
-    archive, program, said = (tmp_path / name for name in ("classes.jsa", "program", "classes.jsa.said"))
-    said.write_text('{"ready": true, "endpoint": "tcp://127.0.0.1:1"}\n')
+    archive, program, output = (tmp_path / name for name in ("classes.jsa", "program", "classes.jsa.said"))
+    output.write_text('{"ready": true, "endpoint": "tcp://127.0.0.1:1"}\n')
     program.touch()
     for name, text in {"launcher": SERVER, "sed": SED}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     command = ["bash", *map(str, (ROOT / "cmake/kinds/java-archive.sh", archive, program, tmp_path / "launcher"))]
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SAID": str(said)}
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SAID": str(output)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -36,7 +36,11 @@ def loose_fields(module: ast.Module) -> Iterator[ast.AnnAssign]:
     """Fields of classes that could hold any words at all."""
     for node in ast.walk(module):
         if isinstance(node, ast.ClassDef):
-            yield from (one for one in node.body if isinstance(one, ast.AnnAssign) and _is_loose(one.annotation))
+            yield from (
+                statement
+                for statement in node.body
+                if isinstance(statement, ast.AnnAssign) and _is_loose(statement.annotation)
+            )
 
 
 def _is_loose(annotation: ast.expr) -> bool:
@@ -50,25 +54,25 @@ def _is_loose(annotation: ast.expr) -> bool:
 @pytest.mark.parametrize("path", sources("analysis"), ids=lambda path: str(path.relative_to(SOURCES)))
 def test_no_finding_has_a_field_for_any_words(path: Path) -> None:
     module = ast.parse(path.read_text())
-    assert not [f"{told_apart(path, one)} {ast.unparse(one)}" for one in loose_fields(module)]
+    assert not [f"{told_apart(path, field)} {ast.unparse(field)}" for field in loose_fields(module)]
 
 
 def test_a_field_for_any_words_would_be_seen() -> None:
     module = ast.parse(
         "class Found:\n a: str\n b: Name\n c: tuple[str, ...] = ()\n d: Literal['x']\n e: str | None\n f: list[Name]"
     )
-    assert [ast.unparse(one.target) for one in loose_fields(module)] == ["a", "c", "e"]
+    assert [ast.unparse(field.target) for field in loose_fields(module)] == ["a", "c", "e"]
 
 
 def test_there_is_no_other_name_for_any_words() -> None:
     """The names are those of model/base.py, and nobody makes another."""
-    others = {
+    aliases = {
         f"{told_apart(path, node)} {ast.unparse(node)}"
         for path in sources(*SILENT)
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == "str"
     }
-    assert not others
+    assert not aliases
     text = (SOURCES / "model" / "base.py").read_text()
     assert set(re.findall(r"^(\w+) = str$", text, flags=re.MULTILINE)) == NAMES
 
@@ -108,7 +112,9 @@ def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
 def test_nothing_is_said_but_in_present(path: Path) -> None:
     module = ast.parse(path.read_text())
     assert not [
-        f"{told_apart(path, one)} {one.value!r}" for one in sentences(module) if one.value not in closed_words()
+        f"{told_apart(path, literal)} {literal.value!r}"
+        for literal in sentences(module)
+        if literal.value not in closed_words()
     ]
 
 
@@ -116,4 +122,4 @@ def test_a_sentence_would_be_seen() -> None:
     module = ast.parse(
         '"""Of a module."""\nx = "two words"\ny = f"{x} is more"\nz = "p99"\nraise ValueError("of an error")\nw = ", "'
     )
-    assert [one.value for one in sentences(module)] == ["two words", " is more"]
+    assert [literal.value for literal in sentences(module)] == ["two words", " is more"]

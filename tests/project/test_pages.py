@@ -22,12 +22,12 @@ def made_by_programs() -> frozenset[str]:
 
 def tree() -> frozenset[str]:
     """Every file and, with a slash at the end, every folder of the project, from its root."""
-    found = set()
+    paths = set()
     for folder, folders, files in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in made_by_programs()]
         here = PurePosixPath(Path(folder).relative_to(ROOT))
-        found |= {str(here / name) for name in files} | {f"{here / name}/" for name in folders}
-    return frozenset(found)
+        paths |= {str(here / name) for name in files} | {f"{here / name}/" for name in folders}
+    return frozenset(paths)
 
 
 TREE = tree()

@@ -77,7 +77,7 @@ def peers() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "expected"),
     [
         ("netdyno-load", LOAD, (400, 2, 38, 90, "7 404 Not Found")),
         ("wrk", WRK, (3000, 1.5, 910, 169_410, "7 read errors, 2 timeouts, 93 other status")),
@@ -95,14 +95,14 @@ def peers() -> ModuleType:
     ],
 )
 def test_what_each_program_says_is_read(
-    peers: ModuleType, tmp_path: Path, name: str, text: str, said: tuple[Any, ...]
+    peers: ModuleType, tmp_path: Path, name: str, text: str, expected: tuple[Any, ...]
 ) -> None:
     (tmp_path / "h2load.log").write_text("".join(f"1\t200\t{time}\n" for time in (10, 40, 30, 20)))
     (tmp_path / "ab.csv").write_text("Percentage served,Time in ms\n0,0.362\n50,5.080\n99,34.028\n")
-    peer = next(one for one in peers.PEERS if one.name == name)
+    peer = next(candidate for candidate in peers.PEERS if candidate.name == name)
     read = peer.read(text, peers.Task("http://127.0.0.1:1/", 4, 2, 100, tmp_path))
-    times = (pytest.approx(one) for one in said[:4])
-    assert (read.requests, read.seconds, read.p50_us, read.p99_us, read.failed) == (*times, said[4])
+    times = (pytest.approx(figure) for figure in expected[:4])
+    assert (read.requests, read.seconds, read.p50_us, read.p99_us, read.failed) == (*times, expected[4])
 
 
 def test_a_program_without_figures_is_told_by_its_last_words(peers: ModuleType, tmp_path: Path) -> None:
@@ -143,14 +143,14 @@ def test_the_page_has_each_program_with_its_quartiles(peers: ModuleType) -> None
 
 def test_the_page_has_the_best_other_program_of_each_server(peers: ModuleType) -> None:
     """And of a server that no other program speaks to, nothing."""
-    found = results(peers)
-    found.cases += ["redis, GET", "memcached, get of 1 KiB"]
+    peer_results = results(peers)
+    peer_results.cases += ["redis, GET", "memcached, get of 1 KiB"]
     rates = {"netdyno-load": (110, 120, 130), "wrk": (10, 200, 20), "redis-benchmark": (100, 60, 130)}
-    for name, each in rates.items():
-        found.runs += [peers.Run("redis, GET", name, number, value) for number, value in enumerate(each, 1)]
-    found.runs += [peers.Run("redis, GET", "wrk", 4, failed="no figures")]
-    found.runs += [peers.Run("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
-    assert [line.replace(DASH, "-") for line in peers.of_others_servers(found)][-3:] == [
+    for name, values in rates.items():
+        peer_results.runs += [peers.Run("redis, GET", name, number, value) for number, value in enumerate(values, 1)]
+    peer_results.runs += [peers.Run("redis, GET", "wrk", 4, failed="no figures")]
+    peer_results.runs += [peers.Run("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
+    assert [line.replace(DASH, "-") for line in peers.of_others_servers(peer_results)][-3:] == [
         "|  | `netdyno-load`: requests/s | best other | its requests/s | ratio |",
         "|---|---|---|---|---|",
         "| redis, GET | 120 (115-125) | `redis-benchmark` | 100 (80-115) | 1.10 (1.05-1.55) |",
@@ -165,10 +165,10 @@ def test_the_page_names_what_failed_and_what_is_absent(peers: ModuleType) -> Non
 
 
 def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> None:
-    found = results(peers)
-    found.cases = ["memcached, get of 1 KiB"]
-    found.runs = [peers.Run("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)]
-    last = peers.page([found]).splitlines()[-1]
+    peer_results = results(peers)
+    peer_results.cases = ["memcached, get of 1 KiB"]
+    peer_results.runs = [peers.Run("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)]
+    last = peers.page([peer_results]).splitlines()[-1]
     assert last == "* `memcaslap`: one in a hundred of its requests is a set"
 
 
@@ -184,11 +184,11 @@ def test_the_page_has_every_command(peers: ModuleType) -> None:
 
 def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType) -> None:
     def at_redis(ours: float) -> Any:
-        found = results(peers)
-        found.command, found.cases = f"bench/peers.py --seconds {ours:.0f}", ["redis, GET"]
+        peer_results = results(peers)
+        peer_results.command, peer_results.cases = f"bench/peers.py --seconds {ours:.0f}", ["redis, GET"]
         rates = {"netdyno-load": ours, "redis-benchmark": 100.0}
-        found.runs = [peers.Run("redis, GET", name, 1, value) for name, value in rates.items()]
-        return found
+        peer_results.runs = [peers.Run("redis, GET", name, 1, value) for name, value in rates.items()]
+        return peer_results
 
     text = peers.page([at_redis(150), results(peers), at_redis(120)])
     assert "--seconds 150" not in text
@@ -196,9 +196,9 @@ def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType)
 
 
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
-    found = results(peers)
-    found.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
-    text = peers.page([found]).replace(DASH, "-")
+    peer_results = results(peers)
+    peer_results.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
+    text = peers.page([peer_results]).replace(DASH, "-")
     assert "| `wrk` | 100k (100-100) |" in text
     assert "\n* `wrk`: closed loop: no figures; stall: 3 timeouts\n" in text
 
@@ -208,10 +208,10 @@ def test_what_is_kept_reads_back(peers: ModuleType) -> None:
 
 
 def test_a_command_takes_the_place_of_what_it_had_measured_and_of_nothing_else(peers: ModuleType) -> None:
-    first, other, again = (results(peers) for _ in range(3))
-    other.command += " --only wrk"
+    first, second, again = (results(peers) for _ in range(3))
+    second.command += " --only wrk"
     again.runs = again.runs[:1]
-    assert peers.together([first, other], again) == [other, again]
+    assert peers.together([first, second], again) == [second, again]
 
 
 def test_a_command_names_no_folder_of_this_machine(peers: ModuleType) -> None:

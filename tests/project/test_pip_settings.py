@@ -58,9 +58,9 @@ def test_pip_says_it_to_uv(option: str, value: str, variable: str, expected: str
 @pytest.mark.parametrize("variable", ["UV_DEFAULT_INDEX", "UV_INDEX_URL"])
 def test_what_is_said_to_uv_itself_wins(variable: str) -> None:
     environment = {variable: "https://mine.example/simple", "HOME": "/h"}
-    told = uv_environment({"index-url": "https://pip.example/simple"}, environment)
-    assert "https://pip.example/simple" not in told.values()
-    assert environment.items() <= told.items()
+    settings = uv_environment({"index-url": "https://pip.example/simple"}, environment)
+    assert "https://pip.example/simple" not in settings.values()
+    assert environment.items() <= settings.items()
 
 
 def test_system_certificates_are_used_where_none_are_named() -> None:

@@ -171,8 +171,8 @@ WEB = [  # a chart without figures: its two ratios
 
 def stored(name: str, points: Sequence[Point]) -> Run:
     """A run of the published cells. Code is that of this tree."""
-    asked = of_published_levels(at(name, "full"), points).with_each(blocks=BLOCKS)
-    return msgspec.structs.replace(of_points(asked, points, without_unpublished), about=code_of_this_tree())
+    requested = of_published_levels(at(name, "full"), points).with_each(blocks=BLOCKS)
+    return msgspec.structs.replace(of_points(requested, points, without_unpublished), about=code_of_this_tree())
 
 
 @cache
@@ -192,28 +192,28 @@ def without_unpublished(trial: Trial, point: Point) -> Trial:
     return msgspec.structs.replace(trial, load=load, server=server)
 
 
-def of_published_levels(asked: Experiment, points: Sequence[Point]) -> Experiment:
+def of_published_levels(requested: Experiment, points: Sequence[Point]) -> Experiment:
     """The experiment without the levels that nothing is published of."""
 
     def levels(scenario: Scenario, factor: str) -> tuple[type_level, ...]:
-        told = {point.levels[factor] for point in points if point.scenario == scenario.name and factor in point.levels}
-        return tuple(level for level in scenario.factors[factor] if not told or level in told)
+        known = {point.levels[factor] for point in points if point.scenario == scenario.name and factor in point.levels}
+        return tuple(level for level in scenario.factors[factor] if not known or level in known)
 
     return msgspec.structs.replace(
-        asked,
+        requested,
         scenarios=tuple(
-            msgspec.structs.replace(one, factors={factor: levels(one, factor) for factor in one.factors})
-            for one in asked.scenarios
+            msgspec.structs.replace(scenario, factors={factor: levels(scenario, factor) for factor in scenario.factors})
+            for scenario in requested.scenarios
         ),
     )
 
 
 def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
-    return {one.claim.id: one.verdict for one in judge(stored(name, points))}
+    return {judged.claim.id: judged.verdict for judged in judge(stored(name, points))}
 
 
 @pytest.mark.parametrize(
-    ("name", "points", "wanted"),
+    ("name", "points", "expected"),
     [
         ("asio-vs-qt", INTEL, {"A1": "confirmed", "A2": "confirmed", "A3": "confirmed", "A4": "confirmed"}),
         # with the server on the M4 its Qt client stalls on the Asio server as its Asio client does
@@ -233,19 +233,19 @@ def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
     ids=["A-intel", "A-m4", "B", "C", "D", "E"],
 )
 def test_the_published_figures_bear_out_the_claims_that_are_made_of_them(
-    name: str, points: Sequence[Point], wanted: Mapping[str, str]
+    name: str, points: Sequence[Point], expected: Mapping[str, str]
 ) -> None:
-    found = verdicts(name, points)
-    assert {claim: found[claim] for claim in wanted} == wanted
+    judged = verdicts(name, points)
+    assert {claim: judged[claim] for claim in expected} == expected
 
 
 def beside(points: Sequence[Point], *others: Point) -> list[Point]:
     """The same with what these say: of a cell that is published more of it, of another one all."""
-    by_cell = {(one.scenario, one.contestant, tuple(one.levels.items())): one for one in points}
-    for one in others:
-        cell = one.scenario, one.contestant, tuple(one.levels.items())
-        known = by_cell.get(cell, one)
-        by_cell[cell] = one._replace(figures={**known.figures, **one.figures})
+    by_cell = {(point.scenario, point.contestant, tuple(point.levels.items())): point for point in points}
+    for point in others:
+        cell = point.scenario, point.contestant, tuple(point.levels.items())
+        known = by_cell.get(cell, point)
+        by_cell[cell] = point._replace(figures={**known.figures, **point.figures})
     return list(by_cell.values())
 
 
@@ -328,5 +328,7 @@ def test_nothing_of_it_is_testable_on_the_cores_that_a_claim_says_are_too_few() 
         ("asio-vs-folly", ECHO, "D2"),
     ):
         run = stored(name, points)
-        found = {one.claim.id: one.verdict for one in judge(msgspec.structs.replace(run, environment=small))}
-        assert {found[claim] for claim in claims.split()} == {"not_testable"}
+        judged = {
+            assessed.claim.id: assessed.verdict for assessed in judge(msgspec.structs.replace(run, environment=small))
+        }
+        assert {judged[claim] for claim in claims.split()} == {"not_testable"}

@@ -32,7 +32,7 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
 
 def skip_unless_built(kind: str) -> None:
     """What keeps a server of this kind from being built keeps its tests from being."""
-    reasons = [one.why_not for one in discover() if one.manifest.kind == kind]
+    reasons = [contestant.why_not for contestant in discover() if contestant.manifest.kind == kind]
     assert reasons
     if all(reasons):
         pytest.skip(reasons[0])
@@ -50,8 +50,8 @@ def cargo() -> tuple[str, ...]:
 def test_rust(crate: Path) -> None:
     skip_unless_built("cargo")
     options = ("--release", "--quiet", "--offline", "--jobs", "2", "--target-dir", str(build_dir() / "cargo"))
-    said = run(*cargo(), "test", "--test", "*", *options, cwd=crate)
-    assert re.search(r"^test result: ok\. [1-9]", said, re.MULTILINE), said
+    output = run(*cargo(), "test", "--test", "*", *options, cwd=crate)
+    assert re.search(r"^test result: ok\. [1-9]", output, re.MULTILINE), output
 
 
 @pytest.mark.needs_build
@@ -59,14 +59,18 @@ def test_every_crate_that_is_compiled_has_its_version_in_a_manifest() -> None:
     """There is no lock file: what a crate asks for itself would else be the newest of the day."""
     skip_unless_built("cargo")
     manifests = [tomllib.loads(path.read_text()) for path in ROOT.glob("servers/**/Cargo.toml")]
-    asked = {name: wish for one in manifests for name, wish in one.get("dependencies", {}).items()}
-    versions = {name: wish if isinstance(wish, str) else wish.get("version") for name, wish in asked.items()}
+    dependencies = {name: wish for manifest in manifests for name, wish in manifest.get("dependencies", {}).items()}
+    versions = {name: wish if isinstance(wish, str) else wish.get("version") for name, wish in dependencies.items()}
     options = ("--offline", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}")
     compiled: set[tuple[str, str]] = set()
-    for one in discover():
-        if one.manifest.kind == "cargo":
-            said = run(*cargo(), "tree", *options, "--manifest-path", str(ROOT / "servers" / one.name / "Cargo.toml"))
-            compiled |= {(found[1], f"={found[2]}") for found in re.finditer(r"^(\S+) v(\S+)(?: \(\*\))?$", said, re.M)}
+    for contestant in discover():
+        if contestant.manifest.kind == "cargo":
+            output = run(
+                *cargo(), "tree", *options, "--manifest-path", str(ROOT / "servers" / contestant.name / "Cargo.toml")
+            )
+            compiled |= {
+                (match[1], f"={match[2]}") for match in re.finditer(r"^(\S+) v(\S+)(?: \(\*\))?$", output, re.M)
+            }
     assert {"tokio", "libc"} <= {name for name, _ in compiled}
     assert sorted(name for name, version in compiled if versions.get(name) != version) == []
 

@@ -28,7 +28,9 @@ ABOUT_S = {"smoke": (45, 300), "normal": (500, 1250)}
 
 
 def clients() -> dict[str, Contestant]:
-    return {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in discover(kind="client")}
+    return {
+        client.name: msgspec.structs.replace(client, available=True, why_not="") for client in discover(kind="client")
+    }
 
 
 @pytest.mark.parametrize(("name", "claims"), STUDIES.items())
@@ -37,9 +39,9 @@ def test_each_study_asks_all_of_its_claims_and_no_other(name: str, claims: str) 
 
 
 def test_no_other_experiment_claims_to_be_a_study() -> None:
-    others = [name for name in experiment.names(FOLDER) if name not in STUDIES]
-    assert {name: at(name).claims for name in others if name != "sources"} == {
-        name: () for name in others if name != "sources"
+    rest = [name for name in experiment.names(FOLDER) if name not in STUDIES]
+    assert {name: at(name).claims for name in rest if name != "sources"} == {
+        name: () for name in rest if name != "sources"
     }
 
 
@@ -49,7 +51,9 @@ def test_sources_is_all_of_them(budget: str) -> None:
     assert together.parts == tuple(STUDIES)
     assert [claim.id for claim in together.claims] == " ".join(STUDIES.values()).split()
     parts = [at(name, cast(Budget, budget)) for name in STUDIES]
-    assert [one.blocks for one in together.scenarios] == [one.blocks for part in parts for one in part.scenarios]
+    assert [scenario.blocks for scenario in together.scenarios] == [
+        scenario.blocks for part in parts for scenario in part.scenarios
+    ]
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -58,8 +62,10 @@ def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
     """Without the programs of others, which hardly anybody has installed."""
     least, most = ABOUT_S[budget]
     servers = {
-        one.name: msgspec.structs.replace(one, available=not PROGRAMS.keys() & set(one.manifest.needs), why_not="x")
-        for one in discover()
+        server.name: msgspec.structs.replace(
+            server, available=not PROGRAMS.keys() & set(server.manifest.needs), why_not="x"
+        )
+        for server in discover()
     }
     assert least <= estimate_seconds(at(name, cast(Budget, budget)), servers, clients()) <= most
 
@@ -67,18 +73,20 @@ def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_published_grid_is_the_full_one(name: str) -> None:
     normal, full = at(name), at(name, "full")
-    for one, other in zip(normal.scenarios, full.scenarios, strict=True):
-        assert other.duration_s >= one.duration_s
-        for factor, levels in one.factors.items():
-            assert len(other.factors[factor]) >= len(levels)
+    for scenario, full_scenario in zip(normal.scenarios, full.scenarios, strict=True):
+        assert full_scenario.duration_s >= scenario.duration_s
+        for factor, levels in scenario.factors.items():
+            assert len(full_scenario.factors[factor]) >= len(levels)
 
 
 def deliveries(name: str, budget: str = "normal") -> dict[str, object]:
     """How the servers deliver in each chat of an experiment, by its scenario."""
     return {
-        one.name: one.factors.get("deliveries", {**one.where_possible, **one.server}.get("deliveries"))
-        for one in at(name, cast(Budget, budget)).scenarios
-        if one.workload == "chat" and set(one.contestants) != {"zeromq-coroutines"}
+        scenario.name: scenario.factors.get(
+            "deliveries", {**scenario.where_possible, **scenario.server}.get("deliveries")
+        )
+        for scenario in at(name, cast(Budget, budget)).scenarios
+        if scenario.workload == "chat" and set(scenario.contestants) != {"zeromq-coroutines"}
     }
 
 

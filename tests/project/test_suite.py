@@ -38,18 +38,18 @@ LONG_FILE = "tests/programs/test_built.py"
 @cache
 def collected(*options: str, files: Sequence[str] = (*SOME, ONE_FILE, LONG_FILE)) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *files, *options]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [line for line in said.splitlines() if "::" in line]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line for line in output.splitlines() if "::" in line]
 
 
 def test_each_test_is_beside_all_others_or_beside_few_or_alone() -> None:
-    every, beside, calm, alone = collected(), *(collected("--machine", name) for name in ("shared", "calm", "quiet"))
-    assert sorted(beside + calm + alone) == sorted(every)
+    whole, beside, calm, alone = collected(), *(collected("--machine", name) for name in ("shared", "calm", "quiet"))
+    assert sorted(beside + calm + alone) == sorted(whole)
     assert [name for name in alone if "test_process.py" in name] == [
         "tests/harness/test_process.py::test_kill_9_of_the_harness_takes_its_children_along"
     ]
     assert not [name for name in beside if "test_pinning.py" in name]
-    assert [name for name in every if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
+    assert [name for name in whole if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
     assert [name.partition("::")[2] for name in alone if "test_load_at_once.py" in name] == [
         "test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out"
     ]
@@ -96,30 +96,30 @@ def targets(test: str, *options: str) -> set[str]:
 
 
 def servers_of_streams() -> dict[str, Contestant]:
-    return {one.name: one for one in discover() if "tcp" in one.manifest.transports}
+    return {contestant.name: contestant for contestant in discover() if "tcp" in contestant.manifest.transports}
 
 
 def test_what_a_session_decides_is_tested_in_full_against_one_server_of_each_language() -> None:
-    servers, found = servers_of_streams(), targets(ONCE)
+    servers, tested = servers_of_streams(), targets(ONCE)
     languages = {name: codesize.language(codesize.sources(ROOT / "servers" / name)) for name in servers}
-    in_full = {name for name in servers if f"{name}-chat" in found}
+    in_full = {name for name in servers if f"{name}-chat" in tested}
     assert sorted(languages[name] for name in in_full) == sorted(set(languages.values()))
-    assert found == {f"{name}-{workload}" for name in in_full for workload in servers[name].manifest.workloads}
+    assert tested == {f"{name}-{workload}" for name in in_full for workload in servers[name].manifest.workloads}
 
 
 def test_what_the_libraries_of_a_loop_decide_is_tested_against_one_server_of_each_family() -> None:
     servers = servers_of_streams()
-    found = {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY)}
+    tested = {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY)}
     families = {
         name: (
             codesize.language(codesize.sources(ROOT / "servers" / name)),
-            one.manifest.needs,
-            one.manifest.asynchronous,
+            server.manifest.needs,
+            server.manifest.asynchronous,
         )
-        for name, one in servers.items()
+        for name, server in servers.items()
     }
-    assert {families[name] for name in found} == set(families.values())
-    assert {"epoll-coroutines", "epoll-reactor"} - found, "a family is met by one of its servers"
+    assert {families[name] for name in tested} == set(families.values())
+    assert {"epoll-coroutines", "epoll-reactor"} - tested, "a family is met by one of its servers"
     assert {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY, "--all")} == servers.keys()
 
 
@@ -147,8 +147,8 @@ def test_everything_runs_against_all_or_against_those_that_are_named(
 def test_tests_of_one_file_run_in_one_process() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", ONE_FILE]
     options = ["--numprocesses", "2", "--dist", "loadgroup"]
-    said = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    ran_by = re.findall(r"^\[(gw\d)\].*PASSED", said, re.MULTILINE)
+    output = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ran_by = re.findall(r"^\[(gw\d)\].*PASSED", output, re.MULTILINE)
     assert len(ran_by) > 2
     assert len(set(ran_by)) == 1
 
@@ -164,8 +164,8 @@ def test_a_folder_without_room_or_in_which_no_program_can_be_started_holds_no_fi
     free, flags = memory.ROOM_BYTES // 4096, os.statvfs(tmp_path).f_flag & ~os.ST_NOEXEC
 
     def can_hold(blocks: int, more_flags: int = 0) -> bool:
-        found = os.statvfs_result((4096, 4096, 2 * blocks, blocks, blocks, 0, 0, 0, flags | more_flags, 255))
-        monkeypatch.setattr(os, "statvfs", lambda _: found)
+        status = os.statvfs_result((4096, 4096, 2 * blocks, blocks, blocks, 0, 0, 0, flags | more_flags, 255))
+        monkeypatch.setattr(os, "statvfs", lambda _: status)
         return memory.can_hold_files(tmp_path)
 
     assert can_hold(free)

@@ -36,7 +36,7 @@ def test_the_median_and_the_answered_rate_are_read(cross: ModuleType) -> None:
 @pytest.mark.parametrize("line", ["Aggregate", "Message latency"])
 def test_an_end_without_figures_says_so(cross: ModuleType, line: str) -> None:
     with pytest.raises(SystemExit, match="without figures"):
-        cross.parse("\n".join(one for one in SAID.splitlines() if not one.startswith(line)))
+        cross.parse("\n".join(said_line for said_line in SAID.splitlines() if not said_line.startswith(line)))
 
 
 def packet(us: int, source: int, target: int, sequence: int, length: int, flags: int = 0x10) -> bytes:
@@ -68,14 +68,14 @@ def of_stream(client: int, start: int) -> bytes:
 
 
 def test_a_message_took_from_its_packet_to_that_of_its_echo(cross: ModuleType) -> None:
-    found = list(cross.packets(HEADER + of_stream(CLIENT, 2**32 - 10) + of_stream(OTHER, 5)))
-    assert cross.echo_times(found, SERVER, 1) == [20e3, 30e3, 30e3] * 2
-    assert cross.echo_times(found, SERVER, 50e-6) == [30e3, 30e3] * 2, "of the last 50 us"
+    packets = list(cross.packets(HEADER + of_stream(CLIENT, 2**32 - 10) + of_stream(OTHER, 5)))
+    assert cross.echo_times(packets, SERVER, 1) == [20e3, 30e3, 30e3] * 2
+    assert cross.echo_times(packets, SERVER, 50e-6) == [30e3, 30e3] * 2, "of the last 50 us"
 
 
 def test_a_connection_that_was_there_before_the_capture_is_left_out(cross: ModuleType) -> None:
-    found = list(cross.packets(HEADER + packet(1, CLIENT, SERVER, 8, 31) + packet(9, SERVER, CLIENT, 4, 31)))
-    assert cross.echo_times(found, SERVER, 1) == []
+    packets = list(cross.packets(HEADER + packet(1, CLIENT, SERVER, 8, 31) + packet(9, SERVER, CLIENT, 4, 31)))
+    assert cross.echo_times(packets, SERVER, 1) == []
 
 
 def test_a_capture_that_ends_in_a_packet_is_read_up_to_there(cross: ModuleType) -> None:
@@ -84,15 +84,15 @@ def test_a_capture_that_ends_in_a_packet_is_read_up_to_there(cross: ModuleType) 
 
 
 def test_what_a_load_says_stands_over_what_the_packets_say(cross: ModuleType) -> None:
-    reads = [cross.Read(1e5, 6000.0 * f, 50.0, 15.0) for f in (1.0, 1.1, 0.9)]
+    reads = [cross.Read(1e5, 6000.0 * factor, 50.0, 15.0) for factor in (1.0, 1.1, 0.9)]
     assert cross.judged("tcpkali", reads) == (
         "tcpkali: 100,000/s, says 6,000, packets 50, CPU 15.0 us a message; says / packets 120 [114.000 to 126.000]"
     )
 
 
 def test_without_tcpkali_it_says_so(tmp_path: Path) -> None:
-    said = bench_script.without_programs("tcpkali_cross_check", tmp_path)
-    assert said.startswith("skipped: tcpkali is not installed (in no Debian; build it from github.com/")
+    message = bench_script.without_programs("tcpkali_cross_check", tmp_path)
+    assert message.startswith("skipped: tcpkali is not installed (in no Debian; build it from github.com/")
 
 
 @pytest.mark.quiet

@@ -122,12 +122,12 @@ def test_every_locked_package_has_a_version_and_hashes() -> None:
 
 def test_the_lock_has_all_that_the_project_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    asked = [
+    requirements = [
         *project["project"]["dependencies"],
         *(name for group in project["dependency-groups"].values() for name in group),
     ]
     names = {requirement.partition("==")[0] for requirement in locked()}
-    assert [name for name in asked if re.split(r"[<>=!~;\[ ]", name)[0].lower() not in names] == []
+    assert [name for name in requirements if re.split(r"[<>=!~;\[ ]", name)[0].lower() not in names] == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

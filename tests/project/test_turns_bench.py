@@ -30,9 +30,9 @@ def test_a_ratio_lies_within_a_margin_where_both_one_sided_tests_reject_more() -
 
 def test_the_interval_of_a_ratio_misses_the_truth_in_one_run_of_ten() -> None:
     drawn = np.random.default_rng(1).normal(0.02, 0.05, size=(4000, 6))
-    found = [turns.estimate_ratio(list(map(float, blocks))) for blocks in drawn]
-    missed = sum(not ratio.low <= math.exp(0.02) <= ratio.high for ratio in found)
-    assert missed / len(found) == pytest.approx(0.1, abs=0.02)
+    ratios = [turns.estimate_ratio(list(map(float, blocks))) for blocks in drawn]
+    missed = sum(not ratio.low <= math.exp(0.02) <= ratio.high for ratio in ratios)
+    assert missed / len(ratios) == pytest.approx(0.1, abs=0.02)
 
 
 def test_a_single_block_says_nothing_of_a_margin() -> None:
@@ -76,12 +76,12 @@ def group_of(slices: int, effect: Mapping[tuple[str, str], float], first: float 
 
 
 def test_a_planted_effect_of_the_order_is_found_and_no_other() -> None:
-    effects = turns.find_effects(group_of(400, {}), lambda one: one.sent)
+    effects = turns.find_effects(group_of(400, {}), lambda part: part.sent)
     assert all(abs(effect) < 1e-4 for effect in effects.values())
     assert ("a", "a") in effects, "the last of a turn is the first of the next one"
-    first = turns.find_effects(group_of(400, {}, first=-0.05), lambda one: one.sent)
+    first = turns.find_effects(group_of(400, {}, first=-0.05), lambda part: part.sent)
     assert first["first place", ""] == pytest.approx(-0.05, abs=0.002)
-    after = turns.find_effects(group_of(400, {("a", "b"): -0.05}), lambda one: one.sent)
+    after = turns.find_effects(group_of(400, {("a", "b"): -0.05}), lambda part: part.sent)
     assert min(after, key=lambda key: after[key]) == ("a", "b")
     assert after["a", "b"] < -0.025
 
@@ -90,34 +90,34 @@ def test_slices_that_were_dropped_have_no_effect_but_stand_before_others() -> No
     group = group_of(100, {})
     spoilt = {
         name: [
-            Slice(**{key: getattr(one, key) for key in one.__struct_fields__} | {"kept": False, "sent": 1})
-            if one.turn % 5 == 0
-            else one
-            for one in slices
+            Slice(**{key: getattr(part, key) for key in part.__struct_fields__} | {"kept": False, "sent": 1})
+            if part.turn % 5 == 0
+            else part
+            for part in slices
         ]
         for name, slices in group.items()
     }
-    effects = turns.find_effects(spoilt, lambda one: one.sent)
+    effects = turns.find_effects(spoilt, lambda part: part.sent)
     assert effects
     assert all(abs(effect) < 1e-4 for effect in effects.values())
 
 
 def test_every_scenario_of_quick_is_measured_a_second_time_without_turns() -> None:
     quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.experiments_dir()))
-    both = {one.name: one for one in turns.with_alone(quick).scenarios}
+    both = {scenario.name: scenario for scenario in turns.with_alone(quick).scenarios}
     assert len(both) == 2 * len(quick.scenarios)
-    for one in quick.scenarios:
-        assert (both[one.name].turns, both[f"{one.name}{turns.ALONE}"].turns) == ("on", "off")
+    for scenario in quick.scenarios:
+        assert (both[scenario.name].turns, both[f"{scenario.name}{turns.ALONE}"].turns) == ("on", "off")
 
 
 def test_the_loads_of_the_curve_are_those_of_quick() -> None:
     quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.experiments_dir()))
-    for one in quick.scenarios:
-        if one.name in turns.CURVE_LOADS:
-            _, load = turns.CURVE_LOADS[one.name]
-            assert load[load.index("--workload") + 1] == one.workload
-            assert set(turns.CURVE_CONTESTANTS) <= set(one.contestants)
-    assert turns.CURVE_LOADS.keys() <= {one.name for one in quick.scenarios}
+    for scenario in quick.scenarios:
+        if scenario.name in turns.CURVE_LOADS:
+            _, load = turns.CURVE_LOADS[scenario.name]
+            assert load[load.index("--workload") + 1] == scenario.workload
+            assert set(turns.CURVE_CONTESTANTS) <= set(scenario.contestants)
+    assert turns.CURVE_LOADS.keys() <= {scenario.name for scenario in quick.scenarios}
 
 
 def test_blocks_of_different_runs_are_different_blocks() -> None:

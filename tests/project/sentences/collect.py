@@ -39,10 +39,10 @@ def page() -> str:
     """Return the whole page: of each file its sentences, each once."""
     parts = []
     for path in sorted(_sources()):
-        found = list(dict.fromkeys(_one_line(text) for text in READERS[path.suffix](path)))
-        found = [text for text in found if SEVERAL_WORDS.search(without_holes(text)) and not MACHINE.search(text)]
-        if found:
-            parts.append("\n".join([f"== {path.relative_to(ROOT)}", *found]))
+        texts = list(dict.fromkeys(_one_line(text) for text in READERS[path.suffix](path)))
+        texts = [text for text in texts if SEVERAL_WORDS.search(without_holes(text)) and not MACHINE.search(text)]
+        if texts:
+            parts.append("\n".join([f"== {path.relative_to(ROOT)}", *texts]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,7 +101,9 @@ def _is_silent(node: ast.AST, child: ast.AST) -> bool:
 
 def _is_command(node: ast.AST) -> bool:
     """Whether it is a command of the command line, whose documentation is its help."""
-    return isinstance(node, ast.FunctionDef) and any(".command" in ast.unparse(one) for one in node.decorator_list)
+    return isinstance(node, ast.FunctionDef) and any(
+        ".command" in ast.unparse(decorator) for decorator in node.decorator_list
+    )
 
 
 def _rendered(node: ast.expr) -> str:
@@ -143,7 +145,7 @@ def _name(node: ast.expr) -> str:
             return f"{_name(first)} {unit}(s)"
         case ast.Call(func=function, args=arguments):
             return (
-                f"{_name(function)}({', '.join(_rendered(one) if _is_text(one) else _name(one) for one in arguments)})"
+                f"{_name(function)}({', '.join(_rendered(arg) if _is_text(arg) else _name(arg) for arg in arguments)})"
             )
     return ast.unparse(node)
 
@@ -238,11 +240,11 @@ def _values(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from _values(each)
+        for member in value.values():
+            yield from _values(member)
     elif isinstance(value, list):
-        for each in value:
-            yield from _values(each)
+        for member in value:
+            yield from _values(member)
 
 
 def script_texts(path: Path) -> Iterator[str]:

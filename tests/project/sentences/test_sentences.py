@@ -30,12 +30,12 @@ def test_the_page_has_every_sentence() -> None:
 
 def test_no_sentence_has_a_word_that_has_to_be_read_twice() -> None:
     words = {line: collect.without_holes(line) for line in collect.page().splitlines()}
-    assert [line for line, said in words.items() if BANNED.search(said)] == []
+    assert [line for line, text in words.items() if BANNED.search(text)] == []
 
 
 def test_a_banned_word_would_be_seen() -> None:
-    said = collect.without_holes("nothing is {told} of {names}, and {who|nobody} knows")
-    assert BANNED.findall(said) == [("nobody", "")]
+    words = collect.without_holes("nothing is {told} of {names}, and {who|nobody} knows")
+    assert BANNED.findall(words) == [("nobody", "")]
 
 
 @pytest.mark.parametrize(
