@@ -37,7 +37,11 @@ def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
     names = _named(config)
     if names:
         select((*discovered("server"), *discovered("client")), names)
-    return [one for one in discovered(kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
+    return [
+        contestant
+        for contestant in discovered(kind)
+        if not names or any(fnmatchcase(contestant.name, name) for name in names)
+    ]
 
 
 def targets(
@@ -45,12 +49,14 @@ def targets(
 ) -> tuple[list[Contestant], set[str]]:
     """The contestants that a test concerns and runs against, and the names of those that meet every test."""
     in_full = tested_in_full(metafunc.config, kind)
-    contestants = [one for one in chosen(metafunc.config, kind) if concerns(one)]
+    contestants = [contestant for contestant in chosen(metafunc.config, kind) if concerns(contestant)]
     if metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is not None:
-        return [one for one in contestants if one.name in in_full], in_full
+        return [contestant for contestant in contestants if contestant.name in in_full], in_full
     if metafunc.definition.get_closest_marker(ONCE_A_FAMILY) is not None:
-        families = {one.name for one in one_of_each(contestants, lambda one: _family(kind, one))}
-        return [one for one in contestants if one.name in families | in_full], in_full
+        families = {
+            contestant.name for contestant in one_of_each(contestants, lambda contestant: _family(kind, contestant))
+        }
+        return [contestant for contestant in contestants if contestant.name in families | in_full], in_full
     return contestants, in_full
 
 
@@ -60,7 +66,10 @@ def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
     contestants = chosen(config, kind)
     if _named(config) or config.getoption("--all"):
         return {contestant.name for contestant in contestants}
-    return {one.name for one in one_of_each(contestants, lambda one: _language_and_transport(kind, one))}
+    return {
+        contestant.name
+        for contestant in one_of_each(contestants, lambda contestant: _language_and_transport(kind, contestant))
+    }
 
 
 def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], object]) -> list[Contestant]:
@@ -69,7 +78,12 @@ def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], o
     representatives: dict[object, Contestant] = {}
     ordered = sorted(
         contestants,
-        key=lambda one: (one.manifest.apart, not one.available, -len(one.manifest.workloads), one.name),
+        key=lambda contestant: (
+            contestant.manifest.apart,
+            not contestant.available,
+            -len(contestant.manifest.workloads),
+            contestant.name,
+        ),
     )
     for contestant in ordered:
         representatives.setdefault(key(contestant), contestant)
@@ -87,8 +101,8 @@ def _family(kind: Kind, contestant: Contestant) -> object:
 
 def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:
     """All of them, or the one that stands for them where a contestant is not tested in full."""
-    every = list(workloads)
-    return every if in_full else [RICHEST] if RICHEST in every else every[:1]
+    available = list(workloads)
+    return available if in_full else [RICHEST] if RICHEST in available else available[:1]
 
 
 @cache

@@ -82,14 +82,14 @@ class Client:
 
     def frames(self) -> list[bytes]:
         """The bodies of all frames that have come whole, without waiting."""
-        bodies, at = [], 0
-        while (start := at + wire.FRAME_HEADER) <= len(self._received):
-            end = start + int.from_bytes(self._received[at:start], "big")
+        bodies, offset = [], 0
+        while (start := offset + wire.FRAME_HEADER) <= len(self._received):
+            end = start + int.from_bytes(self._received[offset:start], "big")
             if end > len(self._received):
                 break
             bodies.append(bytes(self._received[start:end]))
-            at = end
-        del self._received[:at]
+            offset = end
+        del self._received[:offset]
         return bodies
 
     def has_frame(self) -> bool:
@@ -135,9 +135,9 @@ class Client:
         """Close in order."""
         self.socket.close()
 
-    def _more(self, wanted: int) -> None:
+    def _more(self, expected: int) -> None:
         if not self._recv():
-            raise ClosedError(f"closed with {bytes(self._received[:80])!r} of {wanted or 'more'} bytes")
+            raise ClosedError(f"closed with {bytes(self._received[:80])!r} of {expected or 'more'} bytes")
 
     def _recv(self) -> int:
         data = self.socket.recv(1 << 20)

@@ -33,12 +33,12 @@ class Peer:
 
     def request(self) -> wire.WorkRequest | None:
         """The next whole request; None at the end of the stream, also in the middle of one."""
-        while (found := self._take()) is None:
+        while (request := self._take()) is None:
             data = self.socket.recv(1 << 16)
             if not data:
                 return None
             self._received += data
-        return found
+        return request
 
     def unread(self) -> bytes:
         """What has come beyond the requests that were taken, without waiting for more."""
@@ -119,9 +119,9 @@ class FakeServer:
 
     def close(self) -> None:
         """End everything; raises what went wrong in a behaviour."""
-        for one in (self.listener, *self._connections):
+        for connection in (self.listener, *self._connections):
             with suppress(OSError):  # gone already
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(PATIENCE_S)
         self.listener.close()

@@ -150,12 +150,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=["root", "anybody"])
 def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whose rights the harness has where it makes namespaces: root's, or none but a user namespace."""
-    who: str = request.param
-    if who == "anybody":
+    user: str = request.param
+    if user == "anybody":
         monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
     elif os.geteuid() != 0:
         pytest.skip("needs root")
-    return who
+    return user
 
 
 def write_fake(path: Path, fake: str) -> None:
@@ -171,9 +171,9 @@ def make_fake_build(build: Path) -> Path:
     contestant."""
     write_fake(build / "loadgen" / "netdyno-load", "load.py")
     write_fake(build / "canary" / "netdyno-canary", "canary.sh")
-    for found in discover():
-        if found.manifest.is_built:
-            write_fake(build / "servers" / found.name, "server.py")
+    for candidate in discover():
+        if candidate.manifest.is_built:
+            write_fake(build / "servers" / candidate.name, "server.py")
     return build
 
 
@@ -191,9 +191,9 @@ def fake_build(tmp_path: Path, _unhurried: None) -> Path:
 @pytest.fixture
 def strace_program() -> str:
     """The program, where it is installed and may trace."""
-    found = shutil.which("strace")
-    if found is None:
+    program = shutil.which("strace")
+    if program is None:
         pytest.skip("strace is not installed (package strace)")
-    if subprocess.run([found, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
+    if subprocess.run([program, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
-    return found
+    return program

@@ -62,8 +62,8 @@ def listening(serve: Serve, family: socket.AddressFamily = socket.AF_INET, addre
             listens.shutdown(socket.SHUT_RDWR)
             until = time.monotonic() + PATIENCE_S
             accepting.join(PATIENCE_S)
-            for one in attended:
-                one.join(max(0.0, until - time.monotonic()))
+            for thread in attended:
+                thread.join(max(0.0, until - time.monotonic()))
 
 
 @contextmanager
@@ -140,10 +140,10 @@ def expect_one_line(text: str) -> None:
     """No part that a summary prints is more than its whole, and what became of the messages comes to those due."""
     for part, whole in re.findall(r"(?<![.\d])(\d+) of (\d+)(?![.\d])", text):
         assert int(part) <= int(whole), text
-    for told in re.findall(
+    for figures in re.findall(
         r"^replies +as expected (\d+), others (\d+), without an answer (\d+), of (\d+) due;", text, re.M
     ):
-        *became, due = map(int, told)
+        *became, due = map(int, figures)
         assert sum(became) == due, text
 
 

@@ -33,13 +33,13 @@ def joined(effects: Iterable[Words]) -> list[Words]:
 def cuts(stream: bytes, places: int = 64) -> Iterator[list[bytes]]:
     """In one piece, byte by byte, in two at about so many places, and at random."""
     yield [stream] if stream else []
-    yield [stream[at : at + 1] for at in range(len(stream))]
-    for at in range(1, len(stream), 1 + len(stream) // places):
-        yield [stream[:at], stream[at:]]
+    yield [stream[offset : offset + 1] for offset in range(len(stream))]
+    for offset in range(1, len(stream), 1 + len(stream) // places):
+        yield [stream[:offset], stream[offset:]]
     for seed in range(5):
-        rolled, pieces, at = random.Random(seed), [], 0
-        while at < len(stream):
+        rolled, pieces, offset = random.Random(seed), [], 0
+        while offset < len(stream):
             size = rolled.randint(1, 60)
-            pieces.append(stream[at : at + size])
-            at += size
+            pieces.append(stream[offset : offset + size])
+            offset += size
         yield pieces

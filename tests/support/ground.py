@@ -74,14 +74,14 @@ def expect_level(pid: int, command: Sequence[str]) -> None:
     variables of its own. A stated skip where the kernel does not show the timer slack of others (CAP_SYS_NICE), once
     all else is found to be right."""
     slack_shown = True
-    for name, wanted, found in _of_process(pid, _variables(command)):
-        assert found == wanted, f"{name}: {found!r} where every other program has {wanted!r}"
+    for name, expected, actual in _of_process(pid, _variables(command)):
+        assert actual == expected, f"{name}: {actual!r} where every other program has {expected!r}"
     threads = sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir())
     assert threads
     for thread in threads:
         comm = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
-        for name, wanted, found in _of_thread(pid, thread):
-            assert found == wanted, f"{name} of thread {comm}: {found!r} where every other program has {wanted!r}"
+        for name, expected, actual in _of_thread(pid, thread):
+            assert actual == expected, f"{name} of thread {comm}: {actual!r} where every other program has {expected!r}"
         try:
             slack = int(Path(f"/proc/{thread}/timerslack_ns").read_text())
         except PermissionError:
@@ -110,9 +110,9 @@ def _of_process(pid: int, variables: Mapping[str, str]) -> Iterator[tuple[str, o
     }
     yield "limits", limits, parse_limits(Path(f"/proc/{pid}/limits").read_text(encoding="ascii"))
     entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-    found = dict(entry.split("=", 1) for entry in entries if entry)
-    found.pop(MARK, None)
-    yield "environment", {**given.environment, **variables}, found
+    environment = dict(entry.split("=", 1) for entry in entries if entry)
+    environment.pop(MARK, None)
+    yield "environment", {**given.environment, **variables}, environment
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
     yield "allocators beside glibc's", [], [name for name in _OTHER_ALLOCATORS if name in maps]
     if (autogroup := Path(f"/proc/{pid}/autogroup")).exists():  # sched(7): a group and a niceness for each session
@@ -132,12 +132,12 @@ def _of_thread(pid: int, thread: int) -> Iterator[tuple[str, object, object]]:
 
 def parse_limits(text: str) -> dict[str, tuple[int, int]]:
     """/proc/PID/limits: soft and hard limits by the names of getrlimit(2) without RLIMIT_."""
-    found = {}
+    limits = {}
     for line in text.splitlines()[1:]:
         title, soft, hard, *_unit = re.split(r"  +", line.strip())
         if title != _NOT_IN_PYTHON:
-            found[_KERNEL_NAMES[title]] = _number(soft), _number(hard)
-    return found
+            limits[_KERNEL_NAMES[title]] = _number(soft), _number(hard)
+    return limits
 
 
 def _number(limit: str) -> int:

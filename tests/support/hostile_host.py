@@ -96,16 +96,16 @@ async def ask_for_what_has_no_name(comm: Any, _: TrialWanted) -> None:
     await send(comm, {"op": {}})
 
 
-async def name_a_log_outside(comm: Any, wanted: TrialWanted) -> None:
-    await done(comm, msgspec.structs.replace(trial(wanted), log=f"../../../../../..{FILE}"))
+async def name_a_log_outside(comm: Any, request: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(request), log=f"../../../../../..{FILE}"))
 
 
-async def name_a_log_by_its_root(comm: Any, wanted: TrialWanted) -> None:
-    await done(comm, msgspec.structs.replace(trial(wanted), log=str(FILE)))
+async def name_a_log_by_its_root(comm: Any, request: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(request), log=str(FILE)))
 
 
-async def answer_for_another_cell(comm: Any, wanted: TrialWanted) -> None:
-    await done(comm, msgspec.structs.replace(trial(wanted), contestant="another"))
+async def answer_for_another_cell(comm: Any, request: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(request), contestant="another"))
 
 
 async def done(comm: Any, made: Trial) -> None:
@@ -113,9 +113,9 @@ async def done(comm: Any, made: Trial) -> None:
     await send(comm, {"piece": text, "last": True})
 
 
-def trial(wanted: TrialWanted) -> Trial:
-    cell = wanted.cell
-    return made_trial(wanted.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
+def trial(request: TrialWanted) -> Trial:
+    cell = request.cell
+    return made_trial(request.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
 
 
 Deed = Callable[[Any, TrialWanted], Awaitable[None]]
@@ -136,15 +136,15 @@ class Hostile(daemon.Worker):
     """Does its deed instead of a trial."""
 
     async def perform(self, comm: Any, request: bytes) -> Status:
-        wanted = msgspec.json.decode(request, type=Request)
-        assert isinstance(wanted, TrialWanted)
-        await DEEDS[wanted.cell.contestant](comm, wanted)
+        parsed = msgspec.json.decode(request, type=Request)
+        assert isinstance(parsed, TrialWanted)
+        await DEEDS[parsed.cell.contestant](comm, parsed)
         return Status.dont_reply
 
     async def tell_description(self) -> bytes:
-        said = msgspec.json.decode(await super().tell_description(), type=Description)
-        role = "server" if SAYS_IT_IS_A_SERVER in sys.argv else said.role
-        return msgspec.json.encode(msgspec.structs.replace(said, role=role))
+        description = msgspec.json.decode(await super().tell_description(), type=Description)
+        role = "server" if SAYS_IT_IS_A_SERVER in sys.argv else description.role
+        return msgspec.json.encode(msgspec.structs.replace(description, role=role))
 
 
 def main(folder: Path, role: Any, port: int) -> int:

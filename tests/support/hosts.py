@@ -79,12 +79,12 @@ def _left_by_all() -> Iterator[Callable[[Namespace], None]]:
 
 def _inside(numbers: Container[int]) -> list[str]:
     """What runs in one of these network namespaces."""
-    found = []
+    commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             if network_of(entry.name) in numbers:
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-    return found
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return commands
 
 
 def _host(stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]) -> Host:
@@ -123,14 +123,14 @@ def daemon(host: Host, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 def await_child(pid: int, name: str, but: int = 0) -> int:
     """A process below that one of that name, once it is there; `but` is not meant."""
-    found: list[int] = []
+    children: list[int] = []
 
     def is_there() -> bool:
-        found[:] = [one for one in server_proc.family(pid)[1:] if one != but and is_called(one, name)]
-        return bool(found)
+        children[:] = [child for child in server_proc.family(pid)[1:] if child != but and is_called(child, name)]
+        return bool(children)
 
     eventually(is_there, f"{name} never came to run")
-    return found[0]
+    return children[0]
 
 
 def is_called(pid: int, name: str) -> bool:

@@ -12,23 +12,23 @@ def mutated(chance: Random, good: bytes) -> bytes:
     """One to four changes of `good`: bits, bytes, pieces that are cut out, doubled, moved or put in."""
     changed = bytearray(good)
     for _ in range(chance.choice((1, 1, 2, 4))):
-        at = chance.randrange(len(changed) + 1)
-        size = min(chance.choice((1, 2, 4, 16, 100)), len(changed) - at)
+        offset = chance.randrange(len(changed) + 1)
+        size = min(chance.choice((1, 2, 4, 16, 100)), len(changed) - offset)
         match chance.randrange(7):
             case 0 if size:
-                changed[at] ^= 1 << chance.randrange(8)
+                changed[offset] ^= 1 << chance.randrange(8)
             case 1:
-                changed[at : at + size] = chance.randbytes(size)
+                changed[offset : offset + size] = chance.randbytes(size)
             case 2:
-                del changed[at : at + size]
+                del changed[offset : offset + size]
             case 3:
-                changed[at:at] = changed[at : at + size] * chance.choice((1, 2, MOST_GROWTH // 100))
+                changed[offset:offset] = changed[offset : offset + size] * chance.choice((1, 2, MOST_GROWTH // 100))
             case 4:
-                changed[at:at] = chance.choice(SPLICED)
+                changed[offset:offset] = chance.choice(SPLICED)
             case 5:
-                del changed[at:]
+                del changed[offset:]
             case _:
-                changed += changed[:at]
+                changed += changed[:offset]
     return bytes(changed)
 
 

@@ -116,7 +116,7 @@ def _looked_up(local: tuple[str, int], remote: tuple[str, int]) -> bytes:
     """Return the struct inet_diag_msg of one end of a connection, all zeros where it is gone. The kernel finds it by
     its hash (sock_diag(7), struct inet_diag_req_v2), and walks no table."""
     family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
-    hosts = (socket.inet_pton(family, one) for one, _ in (local, remote))
+    hosts = (socket.inet_pton(family, address) for address, _ in (local, remote))
     request = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, ANY)
     request += struct.pack(">HH16s16s", local[1], remote[1], *hosts) + struct.pack("=III", 0, ANY, ANY)
     header = struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0)
@@ -131,16 +131,16 @@ def _looked_up(local: tuple[str, int], remote: tuple[str, int]) -> bytes:
     return answer[16:]
 
 
-def tcp_table(port: int, of: int | str = "self") -> list[TcpRow]:
+def tcp_table(port: int, process: int | str = "self") -> list[TcpRow]:
     """Every TCP socket of the network namespace of a process that has the port at either end, but for those in
     TIME_WAIT, which belong to nobody: tests leave thousands, and /proc/net/tcp prints them all each time it is read,
     which was most of what the contract tests cost."""
-    if _namespace(of) == _namespace("self"):
+    if _namespace(process) == _namespace("self"):
         return [row for row in _dumped() if port in (row.local[1], row.remote[1])]
     which = ("exclude", "time-wait", f"( sport = :{port} or dport = :{port} )")
-    command = ("nsenter", f"--target={of}", "--net", "ss", "-tanHe", *which)
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [_row(line) for line in told.stdout.splitlines()]
+    command = ("nsenter", f"--target={process}", "--net", "ss", "-tanHe", *which)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [_row(line) for line in done.stdout.splitlines()]
 
 
 def _dumped() -> Iterator[TcpRow]:
@@ -153,16 +153,16 @@ def _dumped() -> Iterator[TcpRow]:
             kernel.send(struct.pack("=I", 4 + len(request)) + request)
             done = False
             while not done:
-                answer, at = kernel.recv(1 << 20), 0
-                while at < len(answer):
-                    size, kind = struct.unpack_from("=IH", answer, at)
+                answer, offset = kernel.recv(1 << 20), 0
+                while offset < len(answer):
+                    size, kind = struct.unpack_from("=IH", answer, offset)
                     if kind == NLMSG_ERROR:
-                        number = -struct.unpack_from("=i", answer, at + 16)[0]
+                        number = -struct.unpack_from("=i", answer, offset + 16)[0]
                         raise OSError(number, f"sock_diag: {os.strerror(number)}")
                     if done := kind == NLMSG_DONE:
                         break
-                    yield _dumped_row(answer[at + 16 : at + size])
-                    at += (size + 3) & ~3  # linux/netlink.h, NLMSG_ALIGN
+                    yield _dumped_row(answer[offset + 16 : offset + size])
+                    offset += (size + 3) & ~3  # linux/netlink.h, NLMSG_ALIGN
 
 
 def _dumped_row(answer: bytes) -> TcpRow:
@@ -171,26 +171,26 @@ def _dumped_row(answer: bytes) -> TcpRow:
     family, state = answer[0], STATES[answer[1]]
     width = 4 if family == socket.AF_INET else 16
     ports = struct.unpack_from(">HH", answer, 4)
-    local, remote = (socket.inet_ntop(family, answer[at : at + width]) for at in (8, 24))
+    local, remote = (socket.inet_ntop(family, answer[offset : offset + width]) for offset in (8, 24))
     unread, unacknowledged, _, inode = struct.unpack_from("=IIII", answer, 56)
     return TcpRow((local, ports[0]), (remote, ports[1]), state, 0 if state == LISTEN else unacknowledged, unread, inode)
 
 
-def _namespace(of: int | str) -> str:
-    return str(Path(f"/proc/{of}/ns/net").readlink())
+def _namespace(process: int | str) -> str:
+    return str(Path(f"/proc/{process}/ns/net").readlink())
 
 
 def sockets(pid: int) -> dict[int, int]:
     """The inodes of the process's sockets, by descriptor: two may be of one socket."""
-    found = {}
+    inodes = {}
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         try:
             target = str(fd.readlink())
         except FileNotFoundError:
             continue  # closed since the listing
         if target.startswith("socket:["):
-            found[int(fd.name)] = int(target[8:-1])
-    return found
+            inodes[int(fd.name)] = int(target[8:-1])
+    return inodes
 
 
 def tcp_sockets(pid: int, port: int) -> dict[int, TcpRow]:

@@ -34,20 +34,20 @@ def spoken(workload: str) -> tuple[Callable[[int], bytes], list[bytes]]:
     """What is said, by its number, and the answers to all NUMBERS with FAULTS; of a corrupted one the highest bit of
     its last byte is wrong, that of a text before its end."""
     say, right, spoilt_at = (request, response, -1) if workload == "rpc" else (text, text, -2)
-    wanted = []
+    expected = []
     for number in NUMBERS:
         answer = bytearray(right(number))
         if number in CORRUPTED:
             answer[spoilt_at] ^= 0x80
-        wanted += [bytes(answer)] * (0 if number in LOST else 2 if number in TWICE else 1)
-    return say, wanted
+        expected += [bytes(answer)] * (0 if number in LOST else 2 if number in TWICE else 1)
+    return say, expected
 
 
-def expect_counted(told: Done) -> None:
+def expect_counted(report: Done) -> None:
     """So it says of FAULTS to NUMBERS."""
-    assert (told.lost, told.corrupted, told.duplicated) == (len(LOST), len(CORRUPTED), len(TWICE))
-    assert told.arrived == len(NUMBERS)
-    assert told.delay_actual_ns.count == len(NUMBERS) - len(LOST) - len(CORRUPTED)
+    assert (report.lost, report.corrupted, report.duplicated) == (len(LOST), len(CORRUPTED), len(TWICE))
+    assert report.arrived == len(NUMBERS)
+    assert report.delay_actual_ns.count == len(NUMBERS) - len(LOST) - len(CORRUPTED)
 
 
 def done(server: Server) -> Done:

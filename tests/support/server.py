@@ -100,8 +100,8 @@ class Server:
         totals: dict[str, int] = json.loads(line)
         shares: object = totals.pop("connections_per_thread", None)
         totals.pop("tick_lag_ns", None)  # the only ones that are no numbers
-        wanted = TOTALS + (TOTALS_OF_PEERS if self.transport not in ("", "tcp") else ())
-        missing = [key for key in wanted if not isinstance(totals.get(key), int)]
+        expected = TOTALS + (TOTALS_OF_PEERS if self.transport not in ("", "tcp") else ())
+        missing = [key for key in expected if not isinstance(totals.get(key), int)]
         assert not missing, f"the totals lack {missing}: {line}"
         assert not isinstance(shares, list) or sum(shares) == totals["connections"], (
             f"connections that no thread got: {line}"
@@ -144,7 +144,7 @@ class Server:
 
     def _unread(self, clients: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         """The clients of whom something is on its way or in the server's own buffer."""
-        return [one for one in clients if proc.queued(one, self.address)[1] or proc.queued(self.address, one)[0]]
+        return [peer for peer in clients if proc.queued(peer, self.address)[1] or proc.queued(self.address, peer)[0]]
 
     def _next_line(self) -> str:
         """The next line of stdout; empty at its end."""

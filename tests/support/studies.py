@@ -15,5 +15,7 @@ FOLDER = ROOT / "experiments"
 @cache
 def at(name: str, budget: Budget = "normal") -> Experiment:
     """One of them at a size, with its patterns made names of contestants."""
-    found, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()
-    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(servers, patterns)])
+    loaded, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()
+    return experiment.with_contestants(
+        loaded, lambda patterns: [contestant.name for contestant in select(servers, patterns)]
+    )

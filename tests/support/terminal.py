@@ -45,17 +45,19 @@ class Screen:
     def feed(self, text: str) -> None:
         """Take what a program has written; a sequence may come in pieces."""
         text, self._pending = self._pending + text, ""
-        at = 0
-        while at < len(text):
-            if text[at] != "\x1b":
-                self._put(text[at])
-                at += 1
-            elif match := SEQUENCE.match(text, at):
+        position = 0
+        while position < len(text):
+            if text[position] != "\x1b":
+                self._put(text[position])
+                position += 1
+            elif match := SEQUENCE.match(text, position):
                 self._obey(match["parameters"], match["final"])
-                at = match.end()
+                position = match.end()
             else:
-                assert UNFINISHED.fullmatch(text, at), f"a control sequence nobody foresaw: {text[at : at + 20]!r}"
-                self._pending = text[at:]
+                assert UNFINISHED.fullmatch(text, position), (
+                    f"a control sequence nobody foresaw: {text[position : position + 20]!r}"
+                )
+                self._pending = text[position:]
                 return
 
     def _put(self, char: str) -> None:

@@ -59,8 +59,8 @@ def open_all_details(page: Page) -> None:
 
 def labels(drawings: Locator) -> list[str]:
     """What a screen reader says of each, read in one step: a step for each takes long on a large page."""
-    found: list[str] = drawings.evaluate_all("all => all.map(e => e.getAttribute('aria-label') ?? '')")
-    return found
+    texts: list[str] = drawings.evaluate_all("all => all.map(e => e.getAttribute('aria-label') ?? '')")
+    return texts
 
 
 def luminance(colour: str) -> float:
@@ -70,8 +70,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    dark, bright = sorted((luminance(one), luminance(other)))
+def contrast(first: str, second: str) -> float:
+    dark, bright = sorted((luminance(first), luminance(second)))
     return (bright + 0.05) / (dark + 0.05)
 
 

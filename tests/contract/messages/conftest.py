@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.param(pair, workload, id=f"{pair.name}-{workload}", marks=one_at_a_time(pair.contestant, "server"))
         for pair in pairs
         for workload in workloads_to_test(
-            [workload for workload in pair.contestant.manifest.workloads if _concerns(metafunc, "workloads", workload)],
+            [name for name in pair.contestant.manifest.workloads if _concerns(metafunc, "workloads", name)],
             in_full=pair.contestant.name in in_full,
         )
     ]

@@ -133,8 +133,8 @@ def test_members_come_and_go_while_others_talk(served: Served, talk: Talk) -> No
     """A broadcast meets connections in every state; the two who stay hear everything."""
     for _ in range(50):
         guests = [talk.client() for _ in range(3)]
-        number, message = talk.message(talk.speaker)
-        talk.speaker.send(message)
+        number, payload = talk.message(talk.speaker)
+        talk.speaker.send(payload)
         guests[0].reset()
         guests[1].send(b"\0\0")
         guests[1].close()

@@ -25,7 +25,7 @@ class Asker:
     """Clients of one server that ask one after the other. In chat nobody is answered, so another workload is spoken."""
 
     def __init__(self, contestant: Contestant, workload: str = "") -> None:
-        spoken = [workload for workload in contestant.manifest.workloads if workload != "chat"]
+        spoken = [name for name in contestant.manifest.workloads if name != "chat"]
         self.workload = workload or (spoken[0] if spoken else pytest.skip("speaks nothing but chat"))
 
     def ask(self, client: Client) -> int:

@@ -36,8 +36,10 @@ def hostile(run: Run, evil: str) -> Run:
     """The run with `evil` in its texts, in the names of its contestants, scenarios and programs, and in what is
     recorded of its machine. Names that are the same stay the same."""
     scenarios = run.experiment.scenarios
-    names = {one.name for one in scenarios} | {name for one in scenarios for name in one.contestants}
-    names |= {one.name for one in run.about} | {trial.contestant for trial in run.all_trials} | {run.experiment.name}
+    names = {scenario.name for scenario in scenarios} | {
+        name for scenario in scenarios for name in scenario.contestants
+    }
+    names |= {code.name for code in run.about} | {trial.contestant for trial in run.all_trials} | {run.experiment.name}
     renamed = {name: f"{name}{evil}" for name in names}
     built: dict[str, Any] = msgspec.to_builtins(run)
     built["environment"] = {f"{key}{evil}": _text(value, evil) for key, value in built["environment"].items()}
@@ -49,9 +51,9 @@ def _walk(value: Any, renamed: Mapping[str, str], evil: str) -> Any:
     if isinstance(value, str):
         return renamed.get(value, value)
     if isinstance(value, dict):
-        return {key: _text(each, evil) if key in NOTES else _walk(each, renamed, evil) for key, each in value.items()}
+        return {key: _text(item, evil) if key in NOTES else _walk(item, renamed, evil) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_walk(each, renamed, evil) for each in value]
+        return [_walk(item, renamed, evil) for item in value]
     return value
 
 
@@ -59,5 +61,5 @@ def _text(value: Any, evil: str) -> Any:
     if isinstance(value, str):
         return f"{value}{evil}"
     if isinstance(value, list | tuple):
-        return [_text(each, evil) for each in value]
+        return [_text(item, evil) for item in value]
     return value

@@ -63,10 +63,10 @@ def made(
         for block in range(1, count[name] + 1)
     ]
     scenario = replace(scenario, contestants=tuple(costs), blocks=max(count.values()))
-    asked = Experiment(name="advise", question="Which?", scenarios=(scenario,), advise=Advise(slo=slo))
+    experiment = Experiment(name="advise", question="Which?", scenarios=(scenario,), advise=Advise(slo=slo))
     return Run(
         run_id="20250101-120000-advise",
-        experiment=asked,
+        experiment=experiment,
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:05:00Z",
         environment={"cores_allowed": 2},
@@ -75,6 +75,6 @@ def made(
 
 
 def advice(run: Run) -> Advice:
-    found = of_run(run)
-    assert found is not None
-    return found
+    computed = of_run(run)
+    assert computed is not None
+    return computed

@@ -23,7 +23,11 @@ from netdyno.run.progress import Progress
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_claims import made_trial
 
-NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
+NAMES = tuple(
+    contestant.name
+    for contestant in discover()
+    if not contestant.manifest.apart and "echo" in contestant.manifest.workloads
+)[:2]
 RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
 
 
@@ -85,7 +89,11 @@ def execute(
     foreign_load: ForeignLoad = "count",
     trace: Trace = "auto",
 ) -> runner.Outcome:
-    servers = [one for one in discover(build=build) if any(one.name in s.contestants for s in experiment.scenarios)]
+    servers = [
+        contestant
+        for contestant in discover(build=build)
+        if any(contestant.name in scenario.contestants for scenario in experiment.scenarios)
+    ]
     return runner.execute(
         experiment,
         servers,
@@ -101,7 +109,7 @@ def execute(
 def blocks_of(run: Run, scenario: str) -> list[int]:
     """The blocks of a scenario; a test fails here where one is not complete."""
     mine = [trial for trial in run.trials if trial.scenario == scenario]
-    found = sorted({trial.block for trial in mine})
-    for block in found:
+    numbers = sorted({trial.block for trial in mine})
+    for block in numbers:
         assert sorted(trial.contestant for trial in mine if trial.block == block) == sorted(NAMES)
-    return found
+    return numbers

@@ -80,7 +80,7 @@ def beside(host: str, speed: float) -> HostCanary:
 def of_speeds(blocks: Sequence[Sequence[float]]) -> list[Trial]:
     """Trials one after the other, each block by the speeds of the machine before its trials. The reading after a trial
     is the one before the next."""
-    flat = [(block, position, speed) for block, of in enumerate(blocks, 1) for position, speed in enumerate(of)]
+    flat = [(block, position, speed) for block, row in enumerate(blocks, 1) for position, speed in enumerate(row)]
     speeds = [speed for _, _, speed in flat]
     ends = itertools.pairwise([*speeds, speeds[-1]])
     return [
@@ -93,19 +93,19 @@ def _started(number: int) -> str:
     return (BEGAN + timedelta(seconds=TRIAL_S * number)).isoformat()
 
 
-def judge(trials: Iterable[Trial], wanted: ForeignLoad = "strike-out") -> list[Trial]:
+def judge(trials: Iterable[Trial], foreign_load: ForeignLoad = "strike-out") -> list[Trial]:
     """As a run would have judged them, in their order."""
     stored: dict[tuple[int, int], Trial] = {}
 
     def revise(judged: Sequence[Trial]) -> None:
         assert judged
-        stored.update({(one.block, one.position): one for one in judged})
+        stored.update({(measured.block, measured.position): measured for measured in judged})
 
-    judging = Judge(wanted, revise)
-    for _, block in itertools.groupby(trials, key=lambda one: one.block):
-        for one in block:
-            stored[one.block, one.position] = one
-            judging.add(one)
+    judging = Judge(foreign_load, revise)
+    for _, block in itertools.groupby(trials, key=lambda measured: measured.block):
+        for measured in block:
+            stored[measured.block, measured.position] = measured
+            judging.add(measured)
         judging.block_ended()
     judging.run_ended()
     return list(stored.values())
@@ -129,12 +129,12 @@ def drifting_run() -> Run:
     three trials of its second block, which are struck out."""
     run = made_run()
     trials: list[Trial] = []
-    for number, one in enumerate(run.trials):
-        still = one.block == 2 and len([t for t in trials if t.block == 2]) in (3, 4, 5)
-        speed = 2.0 ** -((one.block - 1) / (run.experiment.blocks - 1)) * (0.4 if still else 1.0)
-        position = sum(other.block == one.block for other in trials)
-        moved = replace(one, position=position, started_at=_started(number))
-        if one.status != "skipped":
+    for number, measured in enumerate(run.trials):
+        still = measured.block == 2 and len([earlier for earlier in trials if earlier.block == 2]) in (3, 4, 5)
+        speed = 2.0 ** -((measured.block - 1) / (run.experiment.blocks - 1)) * (0.4 if still else 1.0)
+        position = sum(earlier.block == measured.block for earlier in trials)
+        moved = replace(measured, position=position, started_at=_started(number))
+        if measured.status != "skipped":
             moved = replace(moved, canary=CanaryReadings(before=reading(speed), after=reading(speed)))
         trials.append(moved)
     return replace(run, trials=tuple(judge(trials)))

@@ -105,10 +105,10 @@ def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> R
     search, random = Search(plan), np.random.default_rng(1)
     trials: list[Trial] = []
     while (rate := search.next_rate()) is not None:
-        block = 1 + sum(one.levels["rate"] == rate for one in trials)
+        block = 1 + sum(measured.levels["rate"] == rate for measured in trials)
         trials.append(trial(name, block, len(trials), load(name, rate, 1.0, random), *failed))
         search.tell(judge(trials[-1], parse(plan.slo, ""), SCENARIO).outcome)
-    rates = tuple(sorted({one.levels["rate"] for one in trials}, key=float))
+    rates = tuple(sorted({measured.levels["rate"] for measured in trials}, key=float))
     scenario = replace(
         SCENARIO, contestants=(name,), factors={"rate": rates}, slo=plan.slo, blocks=3, duration_s=WINDOW_S
     )

@@ -183,17 +183,17 @@ def grid_truth(_: str, contestant: str, levels: Levels) -> dict[str, float]:
 
 def made(tables: str, truth: Mapping[str, Truth], names: Mapping[str, Collection[str]], blocks: int = 6) -> Run:
     """A run of the scenarios in `tables`: `truth` and who takes part, by the name of a scenario."""
-    asked = experiment.parse(HEAD + tables, "made", "made.toml")
+    parsed = experiment.parse(HEAD + tables, "made", "made.toml")
     trials = [
         _trial(scenario, block, name, levels, truth[scenario.name](scenario.name, name, levels))
         for block in range(1, blocks + 1)
-        for scenario in asked.scenarios
+        for scenario in parsed.scenarios
         for levels in combinations(scenario)
         for name in names.get(scenario.name, NAMES)
     ]
     return Run(
         run_id="2025-01-01T12-00-00-made",
-        experiment=asked.with_each(blocks=blocks),
+        experiment=parsed.with_each(blocks=blocks),
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:30:00Z",
         environment={"cores_allowed": 2},
@@ -203,7 +203,7 @@ def made(tables: str, truth: Mapping[str, Truth], names: Mapping[str, Collection
 
 def _trial(scenario: Scenario, block: int, name: str, levels: Levels, truth: Mapping[str, float]) -> Trial:
     shares = ("lost", "connected", "achieved")
-    figures = {key: one if key in shares else one * FACTORS[block - 1] for key, one in truth.items()}
+    figures = {key: figure if key in shares else figure * FACTORS[block - 1] for key, figure in truth.items()}
     trial = made_trial(scenario, block, name, levels, figures)
     if truth.get("connected", 1.0) < 0.5:
         return struck_out(trial, "connections")
@@ -223,7 +223,10 @@ def skipped(trial: Trial, reason: str) -> Trial:
 
 def without_folly(run: Run) -> Run:
     """The same run where Folly is not installed."""
-    trials = (skipped(one, "Folly not found: see its README") if one.contestant == FOLLY else one for one in run.trials)
+    trials = (
+        skipped(trial, "Folly not found: see its README") if trial.contestant == FOLLY else trial
+        for trial in run.trials
+    )
     return replace(run, trials=tuple(trials))
 
 
@@ -248,9 +251,9 @@ def charts_run(blocks: int = 6) -> Run:
     tables = PAIRS + ROOM + REALTIME + GRID + BARS + SURFACES + LADDER + CURVES
     run = made(tables, TRUTH, TAKING_PART, blocks)
     trials = (
-        skipped(one, "Folly not found: see its README")
-        if one.contestant == FOLLY and "clients" in one.scenario
-        else one
-        for one in run.trials
+        skipped(trial, "Folly not found: see its README")
+        if trial.contestant == FOLLY and "clients" in trial.scenario
+        else trial
+        for trial in run.trials
     )
     return replace(run, trials=tuple(trials))

@@ -69,8 +69,8 @@ def text(tests: str, keys: str = "") -> str:
 
 def judged(run: Run) -> Judged:
     """The verdict on a run's only claim."""
-    (one,) = judge(run)
-    return one
+    (result,) = judge(run)
+    return result
 
 
 def made(
@@ -86,12 +86,12 @@ def made(
     """A run in which `metric` of each cell is what `truth` says, times a drift of each block and a noise that turns
     from block to block and from one contestant or level to the next (or what `noise` makes of block and number
     of the cell). Shares have neither drift nor more noise than some thousandths."""
-    asked = experiment.parse(text(tests, keys), "made", "made.toml")
-    (scenario,) = asked.scenarios
+    parsed = experiment.parse(text(tests, keys), "made", "made.toml")
+    (scenario,) = parsed.scenarios
     trials = []
     for block in range(1, blocks + 1):
         for number, (name, levels) in enumerate(
-            (name, one) for one in combinations(scenario) for name in scenario.contestants
+            (name, levels) for levels in combinations(scenario) for name in scenario.contestants
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
@@ -108,7 +108,7 @@ def made(
     ]
     return Run(
         run_id="made",
-        experiment=asked,
+        experiment=parsed,
         started_at="2025-01-01T12:00:00Z",
         finished_at=None,
         environment={"cores_allowed": 2},
@@ -149,8 +149,8 @@ def claims_run() -> Run:
         f'[[claim]]\nid = "{name}"\ntext = "Coroutines <b>win</b> ({name})"\n{keys}\n[claim.test]{RATIO}{test}\n'
         for name, (test, keys) in wishes.items()
     )
-    asked = experiment.parse(HEAD + claims, "made", "made.toml")
-    return replace(run, experiment=asked)
+    parsed = experiment.parse(HEAD + claims, "made", "made.toml")
+    return replace(run, experiment=parsed)
 
 
 def _turn(scenario: Scenario, name: str, levels: Levels) -> int:
@@ -190,11 +190,11 @@ def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figure
 
 
 def of_points(
-    asked: Experiment, points: Sequence[Point], change: Callable[[Trial, Point], Trial] = lambda trial, _: trial
+    requested: Experiment, points: Sequence[Point], change: Callable[[Trial, Point], Trial] = lambda trial, _: trial
 ) -> Run:
     """A run of these cells on a large machine, each as its point says to within a thousandth, which cancels out over
     the blocks."""
-    scenarios = {one.name: one for one in asked.scenarios}
+    scenarios = {scenario.name: scenario for scenario in requested.scenarios}
     trials = []
     for number, point in enumerate(points):
         scenario = scenarios[point.scenario]
@@ -203,7 +203,7 @@ def of_points(
             trials.append(change(made_trial(scenario, block, point.contestant, point.levels, figures), point))
     return Run(
         run_id="made",
-        experiment=asked,
+        experiment=requested,
         started_at="2025-01-01T12:00:00Z",
         finished_at=None,
         environment=dict(LARGE),

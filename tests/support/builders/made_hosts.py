@@ -10,7 +10,7 @@ def host(
     role: str, address: str = "", *, is_busy: bool = False, realtime: bool = True, boot: str = "", harness: str = ""
 ) -> Host:
     """Its name is its role."""
-    said = Description(
+    description = Description(
         host="h",
         role=role,
         cores=(1, 2),
@@ -22,4 +22,4 @@ def host(
         harness=harness,
     )
     clock = Offset(offset_ns=0, round_trip_ns=1)
-    return Host(address=address or f"tls://{role}:8787", name=role, clock=clock, description=said, links={})
+    return Host(address=address or f"tls://{role}:8787", name=role, clock=clock, description=description, links={})

@@ -160,5 +160,5 @@ def machine(**fields: float) -> MachineObservation:
 
 def named(audits: Iterable[Audit], name: str) -> Audit:
     """The one of that name."""
-    (found,) = [audit for audit in audits if audit.name == name]
-    return found
+    (named_audit,) = [audit for audit in audits if audit.name == name]
+    return named_audit

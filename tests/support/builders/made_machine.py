@@ -58,15 +58,15 @@ MACHINES: Mapping[str, Machine] = {
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
     """In place of runner.run_trial: the command lines are those of a trial, and what they say decides how fast it is.
     Thread by thread all models are within 10% of each other, so whoever is twice as fast has more cores."""
-    wanted = settings(scenario, cell.levels)
-    bench = bench.for_cell(wanted)
+    requested = settings(scenario, cell.levels)
+    bench = bench.for_cell(requested)
     cores = server_cores(bench.pinning)
-    server = server_command(contestant, wanted, cores=cores)
-    load = load_command(("load",), "tcp://127.0.0.1:1", wanted, 1, cores=generator_cores(bench.pinning))
-    threads = wanted.connections if contestant.manifest.threads == "per-connection" else _threads(server)
+    server = server_command(contestant, requested, cores=cores)
+    load = load_command(("load",), "tcp://127.0.0.1:1", requested, 1, cores=generator_cores(bench.pinning))
+    threads = requested.connections if contestant.manifest.threads == "per-connection" else _threads(server)
     draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels} {cell.twin}")
     speed = 1 + (len(contestant.name) % 5) / 50
-    able = A_CORE_HZ * speed * min(threads, cores, wanted.connections) * math.exp(draw.gauss(0, 0.005))
+    able = A_CORE_HZ * speed * min(threads, cores, requested.connections) * math.exp(draw.gauss(0, 0.005))
     most = A_THREAD_HZ * _threads(load)
     figures = {"throughput": min(able, most), "p50": 1e9 / able, "p99": 3e9 / able, "cpu": 1e4 / speed}
     trial = made_trial(scenario, cell.block, contestant.name, cell.levels, figures)
@@ -76,7 +76,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         position=cell.position,
         attempt=cell.attempt,
         twin=cell.twin,
-        added=added_options(contestant, wanted, cores=cores),
+        added=added_options(contestant, requested, cores=cores),
         pinning=bench.pinning,
         audits=(saturated,),
         status="valid" if saturated.passed else "struck_out",

@@ -16,12 +16,14 @@ COMPUTES: dict[str, dict[Stack, float]] = {
 
 def profiled(question: str = "echo") -> Profiled:
     """The servers in an order of their own; the last has no profile."""
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     for name in (CALLBACKS, COROUTINES, EPOLL):
-        found.append(Profile(server=name, sort="on-cpu", window_s=1.0, stacks=COMPUTES[name], samples=100))
-        found.append(Profile(server=name, sort="off-cpu", stacks={("main", "loop", "wait"): 9.0}, samples=9, every=3))
+        profiles.append(Profile(server=name, sort="on-cpu", window_s=1.0, stacks=COMPUTES[name], samples=100))
+        profiles.append(
+            Profile(server=name, sort="off-cpu", stacks={("main", "loop", "wait"): 9.0}, samples=9, every=3)
+        )
     missing = [Profile(server=FOLLY, sort=sort, missing="Folly not found") for sort in ("on-cpu", "off-cpu")]
-    return Profiled(question=question, load="echo, connections 100, 1 s", profiles=(*found, *missing))
+    return Profiled(question=question, load="echo, connections 100, 1 s", profiles=(*profiles, *missing))
 
 
 def stored_profiles(*damaged: str) -> Stored:

@@ -106,7 +106,7 @@ def distribution(median_ns: float, sigma: float, count: int) -> Distribution:
             histogram.record_value(max(1, int(median_ns * math.exp(sigma * normal.inv_cdf((low + high) / 2)))), times)
     text = histogram.encode().decode()
     decoded = hdr.decode(text)  # its own percentiles walk every bucket in Python: too slow for hundreds of trials
-    p50, p90, p99, p999, top = (int(hdr.percentile(decoded, p)) for p in (50, 90, 99, 99.9, 100))
+    p50, p90, p99, p999, top = (int(hdr.percentile(decoded, percent)) for percent in (50, 90, 99, 99.9, 100))
     return Distribution(
         count=decoded.count,
         mean=float(decoded.counts @ decoded.highest) / decoded.count,
@@ -132,7 +132,7 @@ def load_result(
     rate = levels.get("rate", scenario.rate)
     intervals = int(WINDOW_S * 10)
     shape = random.normal(1, 0.03, size=intervals)
-    each = (completed / intervals * shape / shape.mean()).astype(int)
+    counts = (completed / intervals * shape / shape.mean()).astype(int)
     response = distribution(median_ns, sigma, completed)
     service = response if scenario.arrivals == "closed" else distribution(median_ns * 0.97, sigma, completed)
     lag = distribution(1_500 if scenario.arrivals != "closed" else 120, 0.7, 200_000)
@@ -178,7 +178,7 @@ def load_result(
         errors={"timeout": 0, "closed_by_server": 0, "reset": 0, "protocol": 0},
         timeseries=TimeSeries(
             interval_ns=100_000_000,
-            completed=tuple(int(value) for value in each),
+            completed=tuple(int(value) for value in counts),
             p50_ns=tuple(int(median_ns * value) for value in shape),
             p99_ns=tuple(int(median_ns * 3 * value) for value in shape),
             errors=(0,) * intervals,
@@ -393,8 +393,8 @@ def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
 def made_run(blocks: int = 6, seed: int = 7) -> Run:
     """The whole run; a few of its trials are struck out or failed."""
     trials = _trials(blocks, seed)
-    struck = next(i for i, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
-    failed = next(i for i, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)
+    struck = next(number for number, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
+    failed = next(number for number, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)
     reason = "verification: 3 of 212000 messages lost"
     audits = (Audit(name="verification", passed=False, detail="3 of 212000 messages lost"), *trials[struck].audits[1:])
     trials[struck] = _without_figures(trials[struck], "struck_out", reason, audits=audits)
@@ -434,14 +434,14 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
 
 def with_only(run: Run, *names: str) -> Run:
     """The run without its other scenarios: for a page, whose figures take longer than all that a test looks at."""
-    scenarios = tuple(one for one in run.experiment.scenarios if one.name in names)
-    assert [one.name for one in scenarios] == [*names]
+    scenarios = tuple(scenario for scenario in run.experiment.scenarios if scenario.name in names)
+    assert [scenario.name for scenario in scenarios] == [*names]
     return msgspec.structs.replace(
         run,
         experiment=msgspec.structs.replace(run.experiment, scenarios=scenarios),
-        trials=tuple(one for one in run.trials if one.scenario in names),
-        twins=tuple(one for one in run.twins if one.scenario in names),
-        traced=tuple(one for one in run.traced if one.scenario in names),
+        trials=tuple(trial for trial in run.trials if trial.scenario in names),
+        twins=tuple(trial for trial in run.twins if trial.scenario in names),
+        traced=tuple(trial for trial in run.traced if trial.scenario in names),
     )
 
 
@@ -456,7 +456,7 @@ def late_run() -> Run:
     """The made run with a contestant that answered everything of its open loop, and all of it after the window."""
     run = made_run()
     late = (("rpc-open", LOCK), ("echo", LOCK))
-    trials = (_all_late(one) if (one.scenario, one.contestant) in late else one for one in run.trials)
+    trials = (_all_late(trial) if (trial.scenario, trial.contestant) in late else trial for trial in run.trials)
     return msgspec.structs.replace(run, trials=tuple(trials))
 
 
@@ -475,10 +475,10 @@ def unsafe_run() -> Run:
     """The made run with a leader who is unsafe. In `echo`, verification found it out at 1000 connections."""
     run = made_run()
     trials = tuple(
-        _found_out(one)
-        if (one.scenario, one.contestant, one.levels.get("connections")) == ("echo", EPOLL, 1000)
-        else one
-        for one in run.trials
+        _found_out(trial)
+        if (trial.scenario, trial.contestant, trial.levels.get("connections")) == ("echo", EPOLL, 1000)
+        else trial
+        for trial in run.trials
     )
     about = (About(kind="server", name=EPOLL, unsafe=WHY_UNSAFE), *ABOUT[1:])
     return msgspec.structs.replace(run, trials=trials, about=about)

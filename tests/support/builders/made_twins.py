@@ -39,19 +39,19 @@ Bend = Callable[[Cell], float]
 
 def experiment(seed: int) -> Experiment:
     """Forty A/A comparisons."""
-    one = Experiment(name="aa", question="Is it itself?", scenarios=SCENARIOS, seed=seed, aa_share=MOST_AA_SHARE)
-    return one.with_each(contestants=NAMES, blocks=BLOCKS)
+    base = Experiment(name="aa", question="Is it itself?", scenarios=SCENARIOS, seed=seed, aa_share=MOST_AA_SHARE)
+    return base.with_each(contestants=NAMES, blocks=BLOCKS)
 
 
-def everything_twice(asked: Experiment) -> tuple[Cell, ...]:
-    return plan(asked, [Kind(scenario.name, name, {}) for scenario in asked.scenarios for name in NAMES])
+def everything_twice(requested: Experiment) -> tuple[Cell, ...]:
+    return plan(requested, [Kind(scenario.name, name, {}) for scenario in requested.scenarios for name in NAMES])
 
 
-def measured(asked: Experiment, cells: Sequence[Cell], bend: Bend = lambda _: 1.0) -> Run:
+def measured(requested: Experiment, cells: Sequence[Cell], bend: Bend = lambda _: 1.0) -> Run:
     """A run of these cells with the noise of a shared machine."""
-    random = np.random.default_rng(asked.seed)
-    template = load_result(asked.scenarios[0], {}, 1000.0, 1e6, 0.4, random)
-    drift = {block: math.exp(random.normal(0, DRIFT)) for block in range(1, asked.blocks + 1)}
+    random = np.random.default_rng(requested.seed)
+    template = load_result(requested.scenarios[0], {}, 1000.0, 1e6, 0.4, random)
+    drift = {block: math.exp(random.normal(0, DRIFT)) for block in range(1, requested.blocks + 1)}
 
     def trial(cell: Cell) -> Trial:
         restart = math.exp(RESTART * random.standard_t(3))
@@ -61,12 +61,12 @@ def measured(asked: Experiment, cells: Sequence[Cell], bend: Bend = lambda _: 1.
     trials = [trial(cell) for cell in cells]
     return Run(
         run_id="made",
-        experiment=asked,
+        experiment=requested,
         started_at="2026-01-01T00:00:00Z",
         finished_at="2026-01-01T00:10:00Z",
         environment={},
-        trials=tuple(one for one in trials if not one.twin),
-        twins=tuple(one for one in trials if one.twin),
+        trials=tuple(trial for trial in trials if not trial.twin),
+        twins=tuple(trial for trial in trials if trial.twin),
     )
 
 
@@ -96,7 +96,9 @@ def judged(run: Run) -> Control:
     families = {}
     for part in parts:
         figures = samples(part)
-        families[part.scenario.name] = [stats.compare(a, b, figures) for a, b in itertools.combinations(figures, 2)]
+        families[part.scenario.name] = [
+            stats.compare(left, right, figures) for left, right in itertools.combinations(figures, 2)
+        ]
     return control(run.experiment, parts, families, finished=run.finished_at is not None)
 
 
@@ -111,27 +113,29 @@ def servers(names: str = "abcde", **more: object) -> dict[str, Contestant]:
 
 def asked(share: float = 0.05, blocks: int = 8, names: str = "abcde") -> Experiment:
     """Forty cells a block of names of five: four scenarios with two loads each."""
-    scenarios = tuple(Scenario(name=f"s{n}", workload="echo", factors={"connections": (1, 10)}) for n in range(4))
-    one = Experiment(name="e", question="?", scenarios=scenarios, aa_share=share)
-    return one.with_each(contestants=tuple(names), blocks=blocks)
+    scenarios = tuple(
+        Scenario(name=f"s{number}", workload="echo", factors={"connections": (1, 10)}) for number in range(4)
+    )
+    base = Experiment(name="e", question="?", scenarios=scenarios, aa_share=share)
+    return base.with_each(contestants=tuple(names), blocks=blocks)
 
 
 def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) -> Control:
     """So many comparisons, of which so many came out different, 10% apart."""
 
     def one(number: int) -> AA:
-        told = number < different
+        proven = number < different
         comparison = Comparison(
             a="a",
             b="a (A/A twin)",
             pairs=pairs,
             blocks=pairs,
-            ratio=1.1 if told else 1.01,
-            interval=Interval(1.05, 1.15) if told else Interval(0.98, 1.03),
-            p=0.004 if told else 0.5,
-            p_corrected=0.04 if told else 1.0,
+            ratio=1.1 if proven else 1.01,
+            interval=Interval(1.05, 1.15) if proven else Interval(0.98, 1.03),
+            p=0.004 if proven else 0.5,
+            p_corrected=0.04 if proven else 1.0,
             decidable=pairs >= FEWEST_BLOCKS,
-            different=told,
+            different=proven,
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
 

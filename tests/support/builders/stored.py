@@ -15,7 +15,7 @@ def stored(run: Run, results: Path) -> Path:
     """The folder of the run."""
     folder = results / run.run_id.replace("/", "_")
     folder.mkdir(parents=True)
-    trials = [replace(one, position=number) for number, one in enumerate(run.all_trials)]  # made-up ones have none
+    trials = [replace(trial, position=number) for number, trial in enumerate(run.all_trials)]  # made-up ones have none
     cells = [
         Cell(
             block=one.block,

@@ -72,10 +72,10 @@ def end(*_: object) -> None:
     if maybe(0.4):
         go_astray()
     values: tuple[object, ...] = (0, -1, 10**40, 1.5, "x", None, [[]])
-    said = {
+    totals = {
         name: chance.choice(values) for name in ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors")
     }
-    os.write(1, noise() if maybe(0.3) else json.dumps(said).encode() + b"\n")
+    os.write(1, noise() if maybe(0.3) else json.dumps(totals).encode() + b"\n")
     os._exit(0 if maybe(0.7) else 5)
 
 

@@ -131,8 +131,8 @@ def connect(to: tuple[str, int]) -> _socket.socket:
     return client
 
 
-def is_welcome(said: bytes) -> bool:
-    return said[4:8] == b"WELC"
+def is_welcome(answer: bytes) -> bool:
+    return answer[4:8] == b"WELC"
 
 
 def asked(client: _socket.socket, message: bytes) -> bool:
@@ -140,11 +140,11 @@ def asked(client: _socket.socket, message: bytes) -> bool:
     began_ns = time.monotonic_ns()
     client.send(message)
     client.send(HELLO)
-    said = client.recv(65536)
-    if is_welcome(said):
+    answer = client.recv(65536)
+    if is_welcome(answer):
         return False
     exchanges_ns.append(time.monotonic_ns() - began_ns)
-    return is_welcome(client.recv(100)) and said == message
+    return is_welcome(client.recv(100)) and answer == message
 
 
 def window_s() -> float:
@@ -225,7 +225,7 @@ def take_turns() -> tuple[int, int]:
         order, _, begins_ns = line.strip().partition(" ")
         if order == "go":
             time.sleep(max(0.0, int(begins_ns) / 1e9 - time.monotonic()))
-            for connection in [one for one in connections for _ in range(MESSAGES)]:
+            for connection in [connection for connection in connections for _ in range(MESSAGES)]:
                 ask(connection, b"x" * options.size)
             kept += undecided
             undecided = MESSAGES * len(connections)

@@ -108,8 +108,8 @@ def end(*_: object) -> None:
         os.write(1, 5000 * b'{"a":' + b"1" + 5000 * b"}" + b"\n")
     if MODE == "miscounts":
         totals["bytes_in"] += 1
-    told = totals | {"connections_per_thread": [totals["connections"], 0]}
-    os.write(1, json_of(told).encode() + b"\n")
+    printed = totals | {"connections_per_thread": [totals["connections"], 0]}
+    os.write(1, json_of(printed).encode() + b"\n")
     os._exit(0)
 
 
