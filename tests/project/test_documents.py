@@ -40,13 +40,13 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    blocks_found = []
+    collected = []
     for page in PAGES:
         text = page.read_text()
         for match in FENCE.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
-            blocks_found.append(Block(page, line, match["info"].strip(), match["body"]))
-    return blocks_found
+            collected.append(Block(page, line, match["info"].strip(), match["body"]))
+    return collected
 
 
 BLOCKS = blocks()

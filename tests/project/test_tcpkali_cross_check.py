@@ -36,7 +36,7 @@ def test_the_median_and_the_answered_rate_are_read(cross: ModuleType) -> None:
 @pytest.mark.parametrize("line", ["Aggregate", "Message latency"])
 def test_an_end_without_figures_says_so(cross: ModuleType, line: str) -> None:
     with pytest.raises(SystemExit, match="without figures"):
-        cross.parse("\n".join(said_line for said_line in SAID.splitlines() if not said_line.startswith(line)))
+        cross.parse("\n".join(text for text in SAID.splitlines() if not text.startswith(line)))
 
 
 def packet(us: int, source: int, target: int, sequence: int, length: int, flags: int = 0x10) -> bytes:

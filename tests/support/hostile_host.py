@@ -73,13 +73,13 @@ async def send_an_exception_as_bytes(comm: Any, _: TrialWanted) -> None:
     await send(comm, {"status": "uncaught-error", "exception": trap, "traceback": trap, "exception_text": "oh"})
 
 
-async def send_a_gigabyte(comm: Any, _wanted: TrialWanted) -> None:
+async def send_a_gigabyte(comm: Any, _request: TrialWanted) -> None:
     await comm.stream.write(struct.pack("Q", 1 << 30))
     for _ in range(1 << 10):
         await comm.stream.write(PIECE)
 
 
-async def send_a_gigabyte_in_pieces(comm: Any, _wanted: TrialWanted) -> None:
+async def send_a_gigabyte_in_pieces(comm: Any, _request: TrialWanted) -> None:
     for _ in range(1 << 10):
         await send(comm, {"piece": PIECE, "last": False})
 

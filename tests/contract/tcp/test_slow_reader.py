@@ -169,10 +169,10 @@ def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
             server.wait_read(reader.address)
         memory = proc.resident_bytes(server.pid)
         _fill_kernel_buffers(server, speaker, readers[0])
-        one_byte = wire.frame(b"x") * 1000
+        tiny_frames = wire.frame(b"x") * 1000
         sent, most = 0, 0
         while proc.descriptors(server.pid) > without_readers:
-            speaker.send(one_byte)
+            speaker.send(tiny_frames)
             server.wait_read(speaker.address)
             sent += 1000
             # The kernel may take more for some of them than for the first, and a server that joins them hands it many.
@@ -281,7 +281,7 @@ def test_the_smallest_limit_lets_one_frame_wait(contestant: Contestant, workload
 def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Contestant, workload: str) -> None:
     """And gets all that is said, though what is said at once is many times the limit: its socket could take that. A
     server that has not got round to sending is behind itself, and makes the speaker wait."""
-    limit, said_at_once, slow_readers = 8 << 10, 40 << 10, 40
+    limit, burst, slow_readers = 8 << 10, 40 << 10, 40
     options = ("--workload", workload, "--outbox-limit", str(limit), *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         speaker, listener = (stack.enter_context(joined(server, workload)) for _ in range(2))
@@ -291,7 +291,7 @@ def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Conte
             server.wait_read(reader.address)
         for size, times in ((100, 3), (2000, 5), (6000, 12)):
             for _ in range(times):
-                numbers = [speaker.next_number() for _ in range(said_at_once // size)]
+                numbers = [speaker.next_number() for _ in range(burst // size)]
                 speaker.send(b"".join(message(workload, speaker.identity, number, size) for number in numbers))
                 heard: list[int] = []
                 while len(heard) < len(numbers):

@@ -120,10 +120,10 @@ def asked(share: float = 0.05, blocks: int = 8, names: str = "abcde") -> Experim
     return base.with_each(contestants=tuple(names), blocks=blocks)
 
 
-def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) -> Control:
+def made_control(different: int, comparisons: int, share: float = 0.5, pairs: int = 9) -> Control:
     """So many comparisons, of which so many came out different, 10% apart."""
 
-    def one(number: int) -> AA:
+    def make_aa(number: int) -> AA:
         proven = number < different
         comparison = Comparison(
             a="a",
@@ -139,4 +139,4 @@ def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) ->
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
 
-    return Control(share, stats.LEVEL, tuple(one(number) for number in range(of)), None, 9)
+    return Control(share, stats.LEVEL, tuple(make_aa(number) for number in range(comparisons)), None, 9)

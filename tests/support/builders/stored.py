@@ -18,14 +18,14 @@ def stored(run: Run, results: Path) -> Path:
     trials = [replace(trial, position=number) for number, trial in enumerate(run.all_trials)]  # made-up ones have none
     cells = [
         Cell(
-            block=one.block,
-            position=one.position,
-            scenario=one.scenario,
-            contestant=one.contestant,
-            levels=one.levels,
-            twin=one.twin,
+            block=trial.block,
+            position=trial.position,
+            scenario=trial.scenario,
+            contestant=trial.contestant,
+            levels=trial.levels,
+            twin=trial.twin,
         )
-        for one in trials
+        for trial in trials
     ]
     with write.Store.create(folder, run, ["netdyno", "run", "--results", str(results)], cells) as made:
         for trial in trials:

@@ -168,14 +168,14 @@ async def serve(options: argparse.Namespace) -> None:
     faulty = count_start(options.starts) % 3 == 2
     service = Service(options, FAULTS.get(options.fault) if faulty else None)
     loop = asyncio.get_running_loop()
-    told_to_end = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_end.set)
+        loop.add_signal_handler(number, stop_requested.set)
     host, _, port = options.listen.removeprefix("tcp://").rpartition(":")
     server = await loop.create_server(lambda: Echo(service), host, int(port), backlog=options.backlog)
     endpoint = f"tcp://{host}:{server.sockets[0].getsockname()[1]}"
     print(json.dumps({"ready": True, "endpoint": endpoint, "pid": os.getpid()}), flush=True)
-    await told_to_end.wait()
+    await stop_requested.wait()
     server.close()
     for connection in tuple(service.open):
         assert connection.transport is not None

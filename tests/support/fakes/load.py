@@ -135,7 +135,7 @@ def is_welcome(answer: bytes) -> bool:
     return answer[4:8] == b"WELC"
 
 
-def asked(client: _socket.socket, message: bytes) -> bool:
+def is_answered(client: _socket.socket, message: bytes) -> bool:
     """Whether it comes back: the server answers one after the other, so that no time has to say what is lost."""
     began_ns = time.monotonic_ns()
     client.send(message)
@@ -167,7 +167,7 @@ def converse_in_datagrams() -> int:
     clients = [say_hello((host, int(port))) for _ in range(options.connections)]
     say(event="connected", established=len(clients))
     began_s = begin_the_window()
-    answered = sum(asked(client, b"x" * options.size) for client in clients for _ in range(MESSAGES))
+    answered = sum(is_answered(client, b"x" * options.size) for client in clients for _ in range(MESSAGES))
     say(event="progress", completed=answered, seconds=0.5)
     see_the_window_out(began_s)
     say(event="window_end")
@@ -196,16 +196,16 @@ def converse() -> int:
         for connection in connections:
             ask(connection, message)
         rounds = 1
-    told_s = began_s = begin_the_window()
+    reported_s = began_s = begin_the_window()
     while rounds < MESSAGES or (MODE == "steady" and not is_window_over(began_s)):
         for connection in connections:
             ask(connection, message)
         rounds += 1
         if MODE == "steady":
             time.sleep(0.002)
-            if time.monotonic() >= told_s + PROGRESS_S:
-                told_s = time.monotonic()
-                say(event="progress", completed=rounds * len(connections), seconds=told_s - began_s)
+            if time.monotonic() >= reported_s + PROGRESS_S:
+                reported_s = time.monotonic()
+                say(event="progress", completed=rounds * len(connections), seconds=reported_s - began_s)
     say(event="progress", completed=rounds * len(connections), seconds=0.5)
     see_the_window_out(began_s)
     if MODE != "ends_early":

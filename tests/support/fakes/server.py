@@ -22,7 +22,7 @@ if MODE in ("jit", "compiles_on"):
 totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
 
 
-def told() -> str:
+def read_listen_host() -> str:
     """The address that --listen names."""
     where = sys.argv[2] if sys.argv[1:2] == ["--listen"] else "tcp://127.0.0.1:0"
     return where.partition("://")[2].rpartition(":")[0]
@@ -50,7 +50,7 @@ def listen() -> socket.socket:
             sys.exit(f"cannot listen on {taken.getsockname()[1]}: {error.strerror}")
     if MODE == "dies_at_start":
         sys.exit(3)
-    return bound((told(), 0))
+    return bound((read_listen_host(), 0))
 
 
 def write_for_ever(fd: int, what: bytes = b"x" * 65536, pause_s: float = 0.0) -> None:
@@ -92,7 +92,7 @@ def announce(listener: socket.socket) -> None:
         "names_another_host": f"tcp://192.0.2.1:{port}",
         "names_all_addresses": f"tcp://0.0.0.0:{port}",
     }
-    endpoint = endpoints.get(MODE, f"tcp://{told()}:{port}")
+    endpoint = endpoints.get(MODE, f"tcp://{read_listen_host()}:{port}")
     ready = {"ready": True, "endpoint": endpoint, "pid": pid}
     os.write(1, json_of(ready).encode() + b"\n")  # not print: a signal may come while it writes
 
@@ -169,8 +169,8 @@ def serve(listener: socket.socket) -> None:
 def serve_datagrams() -> None:
     """A hello of 16 bytes gets its welcome; what a client that is known says comes back."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    server.bind((told(), 0))
-    ready = {"ready": True, "endpoint": f"udp://{told()}:{server.getsockname()[1]}", "pid": os.getpid()}
+    server.bind((read_listen_host(), 0))
+    ready = {"ready": True, "endpoint": f"udp://{read_listen_host()}:{server.getsockname()[1]}", "pid": os.getpid()}
     os.write(1, json_of(ready).encode() + b"\n")
     known: set[object] = set()
     while True:
