@@ -27,7 +27,7 @@ INSTANCES = 3
 TIMEOUT_S = 4.0
 OPTIONS = ("-c", str(INSTANCES), "--timeout", "4s", "--connect-timeout", "4s", "--retry-delay", "20ms", *ENDLESS)
 UNHURRIED = ("--service-time", "10ms", *OPTIONS)
-"""Of a server in a process of its own, which could else be asked tens of thousands of times a second."""
+"""For a server in its own process, which would otherwise get tens of thousands of requests a second."""
 HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
 
 
@@ -260,7 +260,7 @@ def in_state(state: str, runs: RunningClient, port: int) -> int:
 
 def all_are_served(runs: RunningClient, server: Server) -> None:
     """Wait until every instance has its connection, and then for messages: the first one back does a hundred before a
-    SYN of another, which nobody answered, is sent again after a second."""
+    SYN of another, which got no answer, is sent again after a second."""
 
     def established() -> int:
         return in_state(proc.ESTABLISHED, runs, server.address[1])
@@ -304,7 +304,7 @@ def test_a_server_that_is_killed_and_comes_back(client: Contestant, server: Cont
 
 
 def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, private: Namespace, hosts: Path) -> None:
-    """In a namespace whose resolver has nobody to ask and whose hosts file is the test's."""
+    """In a namespace whose resolver has no server and whose hosts file is the test's."""
     with launched([*private.enter, *server.command], "--workload", "rpc") as serves:
         serves.wait_ready()
         url = f"tcp://late.netdyno.test:{serves.address[1]}"
@@ -325,8 +325,8 @@ def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, pr
 def test_a_name_server_that_says_nothing_for_a_long_time(
     client: Contestant, server: Contestant, private: Namespace, hosts: Path
 ) -> None:
-    """The system would wait for it longer than this test does; the load begins all the same, and who has no connection
-    gets one when the name is known."""
+    """The system would wait for it longer than this test does; the load begins all the same, and a client without a
+    connection gets one when the name is known."""
     patient = ("env", "RES_OPTIONS=timeout:30 attempts:5")
     resolver = hosts.with_name("resolv.conf")
     resolver.write_text("nameserver 127.0.0.1\n")
@@ -381,7 +381,7 @@ def test_a_server_at_the_second_address_of_its_name(
 
 
 def test_an_address_that_swallows_everything(client: Contestant, server: Contestant, private: Namespace) -> None:
-    """A route to an address that nobody has: packets go out and nothing ever comes back."""
+    """A route to an address that no interface has: packets go out and nothing ever comes back."""
     private.run("ip", "route", "add", f"{HIDDEN}/32", "dev", "lo")
     with launched([*private.enter, *server.command], "--workload", "rpc", "--listen", "tcp://0.0.0.0:0") as serves:
         serves.wait_ready()

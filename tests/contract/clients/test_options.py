@@ -20,7 +20,7 @@ REQUESTS = 20
 
 @pytest.mark.parametrize("level", ["on", "off"])
 def test_nodelay(client: Contestant, level: str) -> None:
-    """Asked of the client's own socket."""
+    """Read from the client's own socket."""
     with fake_server() as fake, running(client.command, fake.url, "-c", "2", "--nodelay", level, *ENDLESS) as runs:
         eventually(lambda: fake.requests.total() >= REQUESTS, "no requests")
         sockets = proc.tcp_sockets(runs.pid, fake.port)

@@ -1,4 +1,4 @@
-"""Writes protocol/golden.json anew: `python -m tests.contract.golden`."""
+"""Write protocol/golden.json: `python -m tests.contract.golden`."""
 
 from tests.contract.golden.vectors import GOLDEN, document
 

@@ -1,6 +1,6 @@
 """The cases behind protocol/golden.json: for each rule of WIRE.md the bytes that test it.
 
-`python -m tests.contract.golden` writes the file anew; a test compares what is committed with what this makes.
+`python -m tests.contract.golden` writes the file; a test compares the committed one with what this makes.
 """
 
 from __future__ import annotations

@@ -61,13 +61,13 @@ def speak(clients: Iterable[Client], hearers: Iterable[Client], workload: str) -
 
 
 def expect_nothing(client: Client, witness: Client, workload: str) -> None:
-    """Nothing came of all that `client` has said so far, and nothing else was said to it: neither before now nor later.
-    Afterwards it is known, and has said one message more.
+    """Check that all that `client` has sent so far has no effect, now or later, and that nothing else was sent to it.
+    Afterwards it is known, and has sent one message more.
 
     The proof is an answer that cannot overtake another: requests of one client are served in order, so the next thing
-    after the welcome is the answer to a new request. In chat nobody is answered; there the next thing that `witness`,
-    who is known too, hears is the new message, and what had come of the older ones is on its way before a welcome that
-    is only then asked for."""
+    after the welcome is the answer to a new request. Chat has no answers; there the next thing that `witness`, which
+    is known too, hears is the new message, and every effect of the older ones is on its way before a welcome that is
+    requested only then."""
     client.expect_welcome()
     number = client.next_number()
     client.send(message(workload, client.identity, number))

@@ -1,4 +1,4 @@
-"""Bad input is dropped and counted. It costs its sender nothing more, and nobody else anything."""
+"""Bad input is dropped and counted. It costs its sender nothing more, and other clients nothing."""
 
 from __future__ import annotations
 

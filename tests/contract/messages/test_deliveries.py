@@ -54,5 +54,5 @@ def test_calls_for_each_delivery(
 
 @pytest.mark.transports("zmq+tcp")
 def test_libzmq_makes_the_calls(spoken: Spoken) -> None:
-    """It joins what waits, up to 8 KiB, and cannot be told not to."""
+    """ZeroMQ joins what waits, up to 8 KiB, and has no option against it."""
     expect_refused(spoken.run("--deliveries", "single"), "--deliveries")

@@ -1,4 +1,4 @@
-"""Who is known: HELO, WELC, FULL and BYE!, strangers, guesses, a table that is full, and clients that vanish."""
+"""The known clients: HELO, WELC, FULL and BYE!, strangers, guesses, a table that is full, and clients that vanish."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -
 
 @pytest.mark.once_a_family
 def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
-    """By every thread: some of these are known to another than those who talk on."""
+    """By every thread: some of these are known to another thread than the clients that talk on."""
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server, 8) as crowd:
             for client in crowd:
@@ -69,7 +69,7 @@ def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
-@pytest.mark.transports("udp", "zmq+tcp")  # a group is heard by all who are in it
+@pytest.mark.transports("udp", "zmq+tcp")  # every member of a group hears it
 def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
     with (
         spoken.serving(workload, "--peer-timeout", "4s") as server,
@@ -121,7 +121,7 @@ def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, 
 
 @pytest.mark.once_a_language
 def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
-    """And not those who have spoken. HELOs from thousands of addresses would else shut out everybody until they expire.
+    """And not those that have spoken. Else HELOs from thousands of addresses would shut out all others until they expire.
     The table is so large that each of a server's threads knows some of the flood."""
     room, flood = 30, 60
     with spoken.serving(workload, "--peers", str(room)) as server:
@@ -145,8 +145,8 @@ def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workloa
 
 @pytest.mark.once_a_family
 def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload: str) -> None:
-    """Where everybody has spoken, all stay known, what is refused costs nothing, and a place that is given up can be
-    had again."""
+    """Where all clients have spoken, all stay known, what is refused costs nothing, and a place that is given up is
+    given to another."""
     own = 2 if workload == "chat" else 1
     peers = 8
     with spoken.serving(workload, "--peers", str(peers)) as server:
@@ -196,7 +196,7 @@ def _forget_what_was_said(crowd: list[Client]) -> None:
 
 
 def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spoken, workload: str) -> None:
-    """On a machine that lets the two who speak be silent for as long, once more."""
+    """The test repeats where the machine kept the two speakers silent for as long as the timeout."""
     timeout_s, quiet_s = 2.0, 0.0
     for _ in range(10):
         with spoken.serving(workload, "--peer-timeout", f"{timeout_s:g}s") as server:

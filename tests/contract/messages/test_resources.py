@@ -1,4 +1,4 @@
-"""What bad company may cost a server in memory and descriptors, over many rounds, and whom a slow reader holds up."""
+"""What bad company may cost a server in memory and descriptors, over many rounds, and what a slow reader holds up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.patience import eventually
 MEMORY_BOUND = 16 << 20
 ROUNDS_BEFORE, ROUNDS, CLIENTS = 2, 4, 120
 ROOM = 400
-"""Fewer than all who come, and more than all who vanish: it must be given back."""
+"""Fewer than all that come, and more than all that vanish: it must be given back."""
 
 
 def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: Spoken, workload: str) -> None:
@@ -30,7 +30,7 @@ def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: 
                         client.bye()  # the others vanish
             with talking(spoken.transport, server, workload, alone=False):
                 pass  # what those have said may come only now
-            # but for the last who talked, over a transport that has connections
+            # but for the last client that talked, over a transport that has connections
             eventually(lambda: proc.descriptors(server.pid) <= descriptors + 1, "not all who went are let go")
             after.append(proc.resident_bytes(server.pid))
         assert spoken.transport.connected or proc.descriptors(server.pid) == descriptors

@@ -1,4 +1,4 @@
-"""The end: what has arrived is answered, everybody is told, and it takes no longer than the grace of two seconds."""
+"""The end: what has arrived is answered, every client gets its BYE!, and it takes no longer than two seconds of grace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARGIN_S = 6.0  # the long services below take 10 s
 
 
 def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[str, int]:
-    """The totals of a server that is told to end and must do so in time (under a sanitizer, at all). One that burns CPU
+    """Stop a server, which must end in time, and return its totals (under a sanitizer, at all). One that burns CPU
     stands still for most of the grace."""
     sanitized = proc.sanitized(server.pid)
     begin = time.monotonic()

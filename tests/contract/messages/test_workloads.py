@@ -102,7 +102,7 @@ def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken:
         for _ in range(8):
             crowd.append(stack.enter_context(spoken.transport.client(server)))
             crowd[-1].join()
-            for speaker in crowd if len(crowd) > 1 else ():  # what nobody has heard yet, the next one might
+            for speaker in crowd if len(crowd) > 1 else ():  # what has not been heard yet, the next one might hear
                 payload = message(workload, speaker.identity, speaker.next_number())
                 speaker.send(payload)
                 for listener in crowd:

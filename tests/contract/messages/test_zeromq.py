@@ -118,7 +118,7 @@ def test_a_client_by_its_bytes_is_served_and_one_with_a_forged_routing_id_is_not
             with shaken_hands(server, b"x" * 256) as bad:
                 bad.sendall(one_part(control(HELO, 8)) * 2)
                 talk.check()
-                with joined(spoken.transport, server):  # whoever came after it was served
+                with joined(spoken.transport, server):  # a client that came after it was served
                     assert WELC not in all_that_comes(bad)
         totals = server.stop()
     assert (totals["connections"], totals["protocol_errors"]) == (3, 2)
@@ -149,9 +149,9 @@ def welcomed(server: Server, routing_id: bytes, patience_s: float) -> bool:
 
 @pytest.mark.once_a_family
 def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
-    """ROUTER_HANDOVER is off: libzmq does not hear a second one with the same id. Which of two is the second, the
-    server's I/O thread decides: so the second connects when the first is known. And the server's own thread gives an id
-    back some time after the descriptor is closed: who comes in between is not heard, for as long as it is connected."""
+    """ROUTER_HANDOVER is off: libzmq ignores a second client with the same id. The server's I/O thread decides which is
+    the second: so that one connects when the first is known. And the server's own thread gives an id back some time
+    after the descriptor is closed: a client that comes in between is ignored for as long as it is connected."""
     with spoken.serving("echo") as server:
         descriptors = proc.descriptors(server.pid)
         with ZmqClient(server, b"twin") as first:
@@ -310,8 +310,8 @@ def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, w
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_who_is_gone_is_forgotten_with_the_first_message_that_it_does_not_get(spoken: Spoken, workload: str) -> None:
-    """When ZeroMQ tells that, is its own affair: so something is said until the place is free. All who are known have
-    spoken, so nobody gives way. And nobody is left to vanish unheard of but the one."""
+    """ZeroMQ decides when to report that: so the test talks until the place is free. All known clients have spoken, so
+    none gives way. And only the one client is left to vanish."""
     with spoken.serving(workload, "--peers", "3") as server, ExitStack() as until_it_ends:
         with talking(spoken.transport, server, workload) as talk:
             descriptors = proc.descriptors(server.pid)

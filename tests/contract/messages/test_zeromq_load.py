@@ -81,7 +81,7 @@ def test_every_request_is_answered_once(spoken: Spoken, workload: str, how: tupl
     assert totals["connections"] == clients
     assert totals["bytes_out"] == result.bytes.received
     assert totals["bytes_in"] == result.bytes.sent
-    if workload != "chat":  # there the generator asks who has joined, too
+    if workload != "chat":  # there the generator also sends messages to see which clients have joined
         assert totals["requests"] == messages.sent
     assert {name: totals[name] for name in ("strangers", "send_dropped", "protocol_errors", "peers_expired")} == {
         "strangers": 0,
@@ -199,14 +199,14 @@ def test_a_server_that_says_nothing(spoken: Spoken) -> None:
 @pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
-    """Of clients that have spoken: who has only said HELO would give way."""
+    """Full of clients that have spoken: one that has only sent HELO would give way."""
     with spoken.serving(workload, "--peers", "5") as server:
         with joined(spoken.transport, server, 5) as crowd:
             for client in crowd:
                 client.send(message(workload, client.identity, 0))
                 client.expect(reply(workload, client.identity, 0))
             result = load(server, "-c", "3", *SHORT)
-        assert server.stop()["peers_refused"] >= 3  # each asks again until it is told
+        assert server.stop()["peers_refused"] >= 3  # each sends HELO until it gets FULL
     assert (result.connections.established, result.connections.refused) == (0, 3)
 
 

@@ -129,7 +129,7 @@ class Transport(ABC):
     """As in server.json."""
     audiences: tuple[str, ...] = ("others", "all")
     sends_once = False
-    """A chat message is sent once, whatever the number of those who hear it."""
+    """A chat message is sent once, whatever the number of its listeners."""
     bounds_requests = True
     """The server drops what a client sends beyond a bound while it is served. Else the transport makes it wait."""
     connected = False
@@ -140,7 +140,7 @@ class Transport(ABC):
     """Besides the default: hosts of `--listen` that a server must take."""
 
     def arguments(self) -> tuple[str, ...]:
-        """What every server needs to be told to be tested on this transport; by default nothing."""
+        """Return the options that every server needs to be tested on this transport; by default none."""
         return ()
 
     def prefix(self) -> tuple[str, ...]:

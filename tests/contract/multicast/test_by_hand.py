@@ -20,7 +20,7 @@ NETDYNO = (sys.executable, "-m", "netdyno")
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line of this tree; a skip where nobody may have a namespace."""
+    """The command line of this tree; a skip where namespaces are forbidden."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
     try:
         with private_namespace():

@@ -73,8 +73,8 @@ def ask_again_until(take: Callable[[], bool], ask: Callable[[], object], taking:
 
 
 def datagrams_until(last: bytes, neighbour: socket.socket, send_last: Callable[[], object]) -> list[tuple[int, bytes]]:
-    """What goes to the group before a certain datagram does: time to live and payload. (Joining is told to the link by
-    IGMP, which is none.)"""
+    """What goes to the group before a certain datagram does: time to live and payload. (IGMP, which announces
+    the joining, is no datagram.)"""
     seen: list[tuple[int, bytes]] = []
 
     def take() -> bool:

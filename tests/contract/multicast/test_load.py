@@ -1,4 +1,4 @@
-"""The generator over multicast: against the real server, and against one that loses and doubles what it is told to."""
+"""The generator over multicast: against the real server, and against one that loses and doubles certain messages."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_the_servers_socket_drops_is_lost_for_each_who_should_have_got_it(
 
 
 class Faulty:
-    """A chat server that sends each 7th message of the load to nobody, and each 11th twice. It stops when told."""
+    """A chat server that drops each 7th message of the load, and sends each 11th twice."""
 
     def __init__(self, sockets: Inside) -> None:
         self.socket = sockets.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -184,7 +184,7 @@ def test_loss_and_doubling_are_counted_to_the_message(generator: str, private: N
 def test_what_others_send_to_the_group_is_not_heard(
     server: tuple[str, ...], generator: str, private: Namespace, sockets: Inside
 ) -> None:
-    """Anybody may send to a group. The clients take only what comes from their server's address and port."""
+    """Every program may send to a group. The clients take only what comes from their server's address and port."""
     options = (*CHAT, "--rate", "200", "--duration", "1s")
     with (
         serving((*private.enter, *server), "--workload", "chat") as served,

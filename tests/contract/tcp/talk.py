@@ -43,7 +43,7 @@ def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, 
 
 
 def joined(server: Server, workload: str, receive_buffer: int | None = None) -> Client:
-    """A new client that the server knows of: connected is not yet accepted, and chat reaches only whom it knows.
+    """A new client that the server knows of: connected is not yet accepted, and chat reaches only known clients.
     In chat its message 0 is spent on this. The caller closes it."""
     client = Client(server.address, receive_buffer)
     if workload == "chat":

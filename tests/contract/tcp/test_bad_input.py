@@ -1,4 +1,4 @@
-"""Bad input closes at most the connection that it came on, and costs nobody else anything (`talk` looks)."""
+"""Bad input closes at most the connection that it came on, and costs other clients nothing (`talk` looks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat when everybody talks at once: whole frames, each exactly once, those of one sender in order."""
+"""Chat when all members talk at once: whole frames, each exactly once, those of one sender in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.server import Server, serving
 
 
 class Member:
-    """One who talks and listens at the same time. Its message 0 was spent on joining and may reach some others."""
+    """A client that talks and listens at the same time. Its message 0 was spent on joining and may reach others."""
 
     def __init__(self, client: Client, sizes: Sequence[int]) -> None:
         self.client = client
@@ -56,7 +56,7 @@ class Member:
 def everybody_talks(
     server: Server, members: int, sizes: Sequence[int], to_self: bool, receive_buffer: int | None = None
 ) -> None:
-    """Returns when everybody has heard all that there is to hear, and not a message more."""
+    """Return when every member has heard all that there is to hear, and not a message more."""
     with ExitStack() as stack:
         clients = [stack.enter_context(joined(server, "chat", receive_buffer)) for _ in range(members)]
         crowd = [Member(client, sizes) for client in clients]
@@ -130,7 +130,7 @@ def talking_to_all(contestant: Contestant, workload: str, mode: str) -> Iterator
 
 @pytest.mark.workloads("chat")
 def test_members_come_and_go_while_others_talk(served: Served, talk: Talk) -> None:
-    """A broadcast meets connections in every state; the two who stay hear everything."""
+    """A broadcast meets connections in every state; the two that stay hear everything."""
     for _ in range(50):
         guests = [talk.client() for _ in range(3)]
         number, payload = talk.message(talk.speaker)

@@ -1,4 +1,4 @@
-"""The program contract: ready line, exit codes, one clear line on every mistake, loopback unless asked otherwise."""
+"""The program contract: ready line, exit codes, one clear line on every mistake, loopback by default."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The streams behind the golden vectors over a socket: every contestant does what the reference does, in whatever
-language it is written. Every client ends its stream here, so the reference is asked what becomes of that."""
+language it is written. Every client ends its stream here, so the reference gets that end, too."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def join(server: Server, listener: Client, hears_itself: bool) -> None:
 
 
 def heard(listener: Client, expected: bytes) -> bytes:
-    """As many bytes as are wanted, without what an earlier listener said to be known: between the threads of a server
-    it may be on its way until somebody listens there again."""
+    """As many bytes as are expected, without what an earlier listener sent to be known: between the threads of a server
+    it may be on its way until a client listens there again."""
     known = wire.frame(b"h")
     came = listener.receive(len(expected))
     while came.startswith(known) and not expected.startswith(known):

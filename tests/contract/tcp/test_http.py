@@ -49,7 +49,7 @@ def test_curl(served: Served, talk: Talk) -> None:
 def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
-    for seconds in (0.0, 1.1):  # it is made anew with each second
+    for seconds in (0.0, 1.1):  # it changes with each second
         time.sleep(seconds)
         before = int(time.time())
         connection.request("GET", "/")

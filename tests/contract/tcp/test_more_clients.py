@@ -22,7 +22,7 @@ limited = pytest.mark.clients("limited-by-threads")
 
 
 class Asker:
-    """Clients of one server that ask one after the other. In chat nobody is answered, so another workload is spoken."""
+    """Clients of one server that send one after the other. Chat has no answers, so another workload is spoken."""
 
     def __init__(self, contestant: Contestant, workload: str = "") -> None:
         spoken = [name for name in contestant.manifest.workloads if name != "chat"]

@@ -114,8 +114,8 @@ def held(pid: int) -> tuple[int, int]:
 
 @pytest.mark.one_workload
 def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
-    """Who is connected is served on, and the server does not spin. The rest waits in the kernel's queue, and is served
-    when others have left; or, where the manifest says so, it is closed, and newcomers are served then."""
+    """Connected clients are served on, and the server does not spin. The rest waits in the kernel's queue, and is
+    served when others have left; or, where the manifest says so, it is closed, and newcomers are served then."""
     server = served.server
     if proc.carries(server.pid, "libubsan"):
         pytest.skip("UBSan probes memory through a pipe (IsAccessibleMemoryRange) and errs when it gets none")
@@ -153,7 +153,7 @@ def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
-    """A message for which there is no memory costs the client that sends it, and nobody else."""
+    """A message for which there is no memory costs only the client that sends it."""
     if contestant.manifest.out_of_memory == "ends":
         pytest.skip("its run time ends the program, and its manifest says so")
     unfinished = wire.header(1 << 20) + b"x" * ((1 << 20) - 1)

@@ -203,7 +203,7 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
 
 
 def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
-    """What the kernel did not take of them is not counted either: who reads at last gets all that was."""
+    """What the kernel did not take is not counted either: a client that reads at last gets all that was counted."""
     options = ("--workload", "chat", "--outbox-limit", "1GiB", *threads_for(contestant))
     server = stack.enter_context(serving(contestant.command, *options))
     crowd = [stack.enter_context(Client(server.address, receive_buffer=4096)) for _ in range(4)]
@@ -224,7 +224,7 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
 
 
 def _send_until_stuck(client: Client, payload: bytes, times: int) -> None:
-    """Until the server is stuck in a send, or reads no more: then it is told to end."""
+    """Send until the server is stuck in a send, or reads no more: then it gets SIGTERM."""
     client.socket.settimeout(0.5)
     with suppress(TimeoutError):
         for _ in range(times):

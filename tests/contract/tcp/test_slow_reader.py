@@ -1,4 +1,4 @@
-"""A client that stops reading: what it may cost the server, and whom it may hold up."""
+"""A client that stops reading: what it may cost the server, and which clients it may hold up."""
 
 from __future__ import annotations
 

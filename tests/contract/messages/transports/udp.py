@@ -10,7 +10,7 @@ from tests.support.server import Server
 
 
 class UdpClient(Client):
-    """One socket, connected to the server, so that it hears nobody else."""
+    """One socket, connected to the server, so that it hears no other."""
 
     def __init__(self, address: tuple[str, int], receive_buffer: int | None = None) -> None:
         super().__init__()

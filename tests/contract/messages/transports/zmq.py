@@ -12,8 +12,8 @@ CONTEXT.max_sockets = 8192
 
 
 class ZmqClient(Client):
-    """One DEALER, connected to the server. It says who it is only where it has a `routing_id`; the number of messages
-    that may wait here, unread, is the library's own unless it is told."""
+    """One DEALER, connected to the server. It sends its id only where it has a `routing_id`; the number of messages
+    that may wait here, unread, is the library's default unless one is given."""
 
     def __init__(self, server: Server, routing_id: bytes | None = None, receive_hwm: int | None = None) -> None:
         super().__init__()
