@@ -74,7 +74,7 @@ class Tree:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def calls(self) -> list[str]:
-        """What was called since the last time this was asked."""
+        """Return what was called since the last call of this."""
         path = self.fakes / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
@@ -132,11 +132,11 @@ class Tree:
     def seconds(self) -> Iterator[Callable[[int], None]]:
         """Time stands still; what it gives lets so many seconds go by."""
         os.mkfifo(self.fakes / "seconds")
-        pipe = os.open(self.fakes / "seconds", os.O_RDWR)  # open at both ends, so that nobody waits for the other one
+        pipe = os.open(self.fakes / "seconds", os.O_RDWR)  # open at both ends, so that neither waits for the other
         try:
             yield partial(_let_go_by, pipe)
         finally:
-            (self.fakes / "seconds").unlink()  # who sleeps from now on, sleeps; nobody waits for a line to come
+            (self.fakes / "seconds").unlink()  # a sleep from now on does not wait for a line
             os.close(pipe)
 
     def _write(self, name: str, lines: tuple[str, ...]) -> None:

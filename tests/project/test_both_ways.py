@@ -220,7 +220,7 @@ def verdict(run: Run) -> ClaimVerdict:
 
 
 def sent_in_the_window(scenario: Scenario, answer_s: float) -> bool:
-    """Of rounds, whether anybody whose answers take so long sends within the measured window."""
+    """Return whether a client in rounds whose answers take so long sends within the measured window."""
     apart_s = math.ceil(answer_s / scenario.round_s) * scenario.round_s
     return math.ceil(scenario.warmup_s / apart_s) * apart_s < scenario.warmup_s + scenario.duration_s
 

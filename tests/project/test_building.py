@@ -46,7 +46,7 @@ factors = { link = ["loopback", "wan"], client = ["netdyno-load", "qt-*"] }
 
 @dataclass(frozen=True)
 class Clone:
-    """A copy of the tree that was configured and has no program; its CMake notes what it is asked for, and fails."""
+    """A copy of the tree that was configured and has no program; its CMake notes its arguments, and fails."""
 
     root: Path
     bin: Path

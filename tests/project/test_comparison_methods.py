@@ -65,7 +65,7 @@ def test_borrowed_spread_finds_what_student_alone_does_not(bench: ModuleType) ->
 
 @pytest.mark.parametrize(("contestants", "lead"), [(2, 0.0), (5, 0.0), (5, 1.7), (12, 1.7)])
 def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, contestants: int, lead: float) -> None:
-    """Who is proven better than whom, and how far each may be behind the best, run by run."""
+    """Which is proven better than which, and how far each may be behind the best, run by run."""
     logs = 0.03 * bench.of_one_axis("normal", contestants, 8, 20, lead)
     means, errors, freedom = bench.compared(logs)
     beats = means > bench.reached("chosen", means, errors, freedom)

@@ -35,7 +35,7 @@ SEES: dict[str, tuple[str, ...]] = {
     "canary": PROGRAMS,
     "tests/support/fakes": (),
 }
-SEES |= dict.fromkeys(("bench", "tests/cpp"), tuple(SEES))  # nobody includes these, and they may see everything
+SEES |= dict.fromkeys(("bench", "tests/cpp"), tuple(SEES))  # no file includes these, and they may see everything
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 

@@ -88,7 +88,7 @@ SHORTER = {
     re.compile(r"(?<=--time-budget )8s\b"): "4s",
     re.compile(r"(?<=profile epoll-reactor --duration )500ms"): "100ms --warmup 20ms",
 }
-"""What is asked here is whether the commands work, not for their figures: for that, less of the same time will do, a
+"""The tests check whether the commands work, not their figures: for that, less of the same time will do, a
 block instead of several, and some of the contestants that a pattern names. In $SHORT are experiments of a single cell
 that hardly warm up (`single_cell`)."""
 COPY_IS_CHECKED = "-k 'test_golden or test_it_listens or test_stdout or test_half_close'"

@@ -101,7 +101,7 @@ exec /usr/bin/sed "$@"
 
 
 def test_an_earlier_builds_ready_line_is_gone_before_the_server_starts(tmp_path: Path) -> None:
-    """It names a port where nobody listens any more, and the new one may come later than the first look for it."""
+    """It names a port where no server listens any more, and the new one may come later than the first look for it."""
     archive, program, output = (tmp_path / name for name in ("classes.jsa", "program", "classes.jsa.said"))
     output.write_text('{"ready": true, "endpoint": "tcp://127.0.0.1:1"}\n')
     program.touch()

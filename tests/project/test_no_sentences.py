@@ -1,4 +1,4 @@
-"""A finding is numbers and names; only present/prose says anything. What somebody else wrote, a manifest or a stored
+"""A finding is numbers and names; only present/prose says anything. Text from outside, a manifest or a stored
 trial, is quoted, and named so (model/base.py)."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_a_field_for_any_words_would_be_seen() -> None:
 
 
 def test_there_is_no_other_name_for_any_words() -> None:
-    """The names are those of model/base.py, and nobody makes another."""
+    """The names are those of model/base.py, and no module makes another."""
     aliases = {
         f"{told_apart(path, node)} {ast.unparse(node)}"
         for path in sources(*SILENT)

@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def made_by_programs() -> frozenset[str]:
-    """Folders that git ignores: of set-up, builds and runs. Not every tree has them, so nobody can look into them."""
+    """Folders that git ignores: of set-up, builds and runs. Not every tree has them, so no test looks into them."""
     return frozenset(line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line) | {".git"}
 
 

@@ -1,4 +1,4 @@
-"""What uv is told of pip's configuration. Pure functions, but for one call of a program that stands for uv."""
+"""What uv gets of pip's configuration. Pure functions, but for one call of a program that stands for uv."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
         (
             "realtime-broadcast",
             BROADCAST,
-            # no loss is published, so nobody can say whether UDP was the sooner for it; the pools were not built
+            # no loss is published, so whether UDP was the sooner for it is open; the pools were not built
             {"C2": "undecided", "C3": "confirmed", "C6": "not_testable", "C7": "undecided", "C9": "confirmed"}
             # nor how it is on one core or two, how often threads switched, or more of an answer's time than its mean
             | {"C1": "not_testable", "C4": "not_testable", "C5": "undecided", "C8": "undecided"},

@@ -59,7 +59,7 @@ def test_sources_is_all_of_them(budget: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("budget", ABOUT_S)
 def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
-    """Without the programs of others, which hardly anybody has installed."""
+    """Without the programs of others, which are rarely installed."""
     least, most = ABOUT_S[budget]
     servers = {
         server.name: msgspec.structs.replace(

@@ -55,7 +55,7 @@ def test_an_interval_in_which_nothing_completed_has_no_response_time() -> None:
 
 
 def group_of(slices: int, effect: Mapping[tuple[str, str], float], first: float = 0.0) -> Mapping[str, Sequence[Slice]]:
-    """The slices of contestants in a random order and its reverse, with the effects of who was before and of the first
+    """The slices of contestants in a random order and its reverse, with the effects of the predecessor and of the first
     place, on a machine whose speed changes from turn to turn."""
     chance = random.Random(1)
     orders = []

@@ -210,7 +210,7 @@ CODE = re.compile(
 
 
 def page_texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a page's template: between its tags, and what a tag tells those who cannot see."""
+    """Yield the texts of a page's template: between its tags, and a tag's text for screen readers."""
     source = re.sub(r"<(style|script)\b.*?</\1>|\{#.*?#\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     for text in re.findall(r'(?:aria-label|title)="([^"]*)"', source):
         yield _without_tags(text)
