@@ -33,7 +33,7 @@ RICHEST = "rpc"
 
 
 def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
-    """The contestants of that kind that are asked for. A name that neither a server nor a client has is an error."""
+    """The requested contestants of that kind. A name that neither a server nor a client has is an error."""
     names = _named(config)
     if names:
         select((*discovered("server"), *discovered("client")), names)

@@ -19,7 +19,7 @@ _ids = itertools.count(1)
 
 
 class ClosedError(AssertionError):
-    """The server ended the connection where more was owed."""
+    """The server ended the connection where more was expected."""
 
 
 class Client:

@@ -165,7 +165,7 @@ class FakeServer:
 
 @contextmanager
 def bound(behaviour: Behaviour = honest) -> Iterator[FakeServer]:
-    """A server whose port is taken and refuses everybody until serve() is called."""
+    """A server whose port is taken and refuses every client until serve() is called."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))

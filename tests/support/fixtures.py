@@ -78,8 +78,8 @@ def experiment() -> Experiment:
 @pytest.fixture
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """In trials of fake programs a busy machine has no word, and variables of the tests say what the fakes do, within
-    this process; unhurried.py is for others. Nor is the code of the same contestants looked at, or git
-    asked, for each of the runs."""
+    this process; unhurried.py is for others. Nor does each of the runs look at the code of the
+    contestants or call git."""
     for name, value_s in unhurried.BOUNDS_S.items():
         monkeypatch.setattr(of_trial, name, value_s)
     monkeypatch.setattr(codesize, "describe", describe_once)

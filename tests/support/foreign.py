@@ -33,7 +33,7 @@ LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 
 @contextmanager
 def listening(serve: Serve, family: socket.AddressFamily = socket.AF_INET, address: Any = None) -> Iterator[Any]:
-    """A server, and the address where it listens. Once nobody loads it, what it was told is read before it ends."""
+    """A server, and the address where it listens. Once the load is over, what it received is read before it ends."""
     attended: list[threading.Thread] = []
     with socket.socket(family, socket.SOCK_STREAM) as listens:
         listens.bind(address or ("::1" if family is socket.AF_INET6 else "127.0.0.1", 0))

@@ -102,7 +102,7 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _of_process(pid: int, variables: Mapping[str, str]) -> Iterator[tuple[str, object, object]]:
-    """What is wanted and what is found, by name."""
+    """Yield name, expected and actual value."""
     given = program_settings.choose()
     limits = {
         name: given.limits.get(name) or resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))

@@ -1,4 +1,4 @@
-"""A host of a cluster that has fallen to somebody: `python -m tests.support.hostile_host FOLDER ROLE PORT FILE [LIE]`.
+"""A host of a cluster, taken over by an attacker: `python -m tests.support.hostile_host FOLDER ROLE PORT FILE [LIE]`.
 
 Instead of a trial it does the deed (DEEDS) that the trial's contestant is named for. What it sends to be opened would
 make FILE. It holds the certificate of its role; the lies are below."""

@@ -64,8 +64,8 @@ def on_a_bridge(*names: str) -> Iterator[dict[str, Host]]:
 
 @contextmanager
 def _left_by_all() -> Iterator[Callable[[Namespace], None]]:
-    """After the block nobody is in a namespace that it was handed. Each is held until that is known: its number would
-    be given to the next that somebody makes."""
+    """Check after the block that no process is in a namespace that it was handed. Each is held until then: the kernel
+    would give its number to the next namespace."""
     numbers: set[int] = set()
     with ExitStack() as held:
 

@@ -11,7 +11,7 @@ import sys
 
 numpy_core = importlib.import_module("numpy._core._multiarray_umath")  # as numpy.show_runtime() does
 DISPATCHED = [name for name in numpy_core.__cpu_dispatch__ if numpy_core.__cpu_features__[name]]
-"""What numpy may be told to leave alone: it warns of what was built in, and of what is not there."""
+"""The features that numpy can switch off: it warns of those that were built in, and of those that are not there."""
 ARITHMETIC = {
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-FMA,-FMA4",
     "OPENBLAS_CORETYPE": "Nehalem",

@@ -133,8 +133,8 @@ def _looked_up(local: tuple[str, int], remote: tuple[str, int]) -> bytes:
 
 def tcp_table(port: int, process: int | str = "self") -> list[TcpRow]:
     """Every TCP socket of the network namespace of a process that has the port at either end, but for those in
-    TIME_WAIT, which belong to nobody: tests leave thousands, and /proc/net/tcp prints them all each time it is read,
-    which was most of what the contract tests cost."""
+    TIME_WAIT, which belong to no process: tests leave thousands, and each read of /proc/net/tcp prints them all, which
+    was most of what the contract tests cost."""
     if _namespace(process) == _namespace("self"):
         return [row for row in _dumped() if port in (row.local[1], row.remote[1])]
     which = ("exclude", "time-wait", f"( sport = :{port} or dport = :{port} )")
@@ -144,8 +144,8 @@ def tcp_table(port: int, process: int | str = "self") -> list[TcpRow]:
 
 
 def _dumped() -> Iterator[TcpRow]:
-    """The TCP sockets of this network namespace, but for those in TIME_WAIT. Asked of the kernel itself (sock_diag(7)):
-    to start ss(8) takes as long as many of the tests that ask."""
+    """The TCP sockets of this network namespace, but for those in TIME_WAIT. The kernel itself lists them (sock_diag(7)):
+    to start ss(8) takes as long as many of the tests."""
     header = struct.pack("=HHII", SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, 0, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel:
         for family in (socket.AF_INET, socket.AF_INET6):

@@ -1,4 +1,4 @@
-"""What the calibration servers can be told to do to answers, whatever the transport, and what they say of it."""
+"""What the calibration servers can do to answers, whatever the transport, and what they report of it."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Server:
         return any(row.state == proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
 
     def wait_stopped(self) -> dict[str, int]:
-        """Wait for the end of a server that was told to end: exit 0, one line of totals and nothing after it."""
+        """Wait for the end of a server that was signalled: exit 0, one line of totals and nothing after it."""
         line = self._next_line()
         assert line, f"no line of totals; {self.how_it_ended()}"
         totals: dict[str, int] = json.loads(line)
@@ -143,7 +143,7 @@ class Server:
         return any(row.state != proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
 
     def _unread(self, clients: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        """The clients of whom something is on its way or in the server's own buffer."""
+        """Return the clients with bytes on their way or in the server's own buffer."""
         return [peer for peer in clients if proc.queued(peer, self.address)[1] or proc.queued(self.address, peer)[0]]
 
     def _next_line(self) -> str:

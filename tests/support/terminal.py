@@ -117,7 +117,7 @@ class Terminal:
         os.write(self._fd, keys.encode())
 
     def wait_for(self, shown: Callable[[Screen], bool], what: str) -> None:
-        """Until the screen is as wanted; AssertionError with the screen when it never is."""
+        """Wait until the screen is as expected; AssertionError with the screen when it never is."""
         deadline = time.monotonic() + PATIENCE_S
         while not shown(self.screen):
             assert self._read(deadline), f"{what}: never on the screen:\n" + "\n".join(self.screen.lines())
@@ -146,7 +146,7 @@ class Terminal:
             return False
         try:
             data = os.read(self._fd, 65536)
-        except OSError:  # EIO: nobody has the other side open any more
+        except OSError:  # EIO: no process has the other side open any more
             return False
         self.raw += data
         self.screen.feed(self._decode(data))

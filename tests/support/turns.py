@@ -21,7 +21,7 @@ from tests.support.foreign import MEASURED, PATIENCE_S
 from tests.support.server import Server, serving
 
 AHEAD_NS = 20_000_000
-"""From where a slice is told to where it begins."""
+"""From the announcement of a slice to its beginning."""
 WINDOW_S = 0.043
 """No multiple of the interval of the time series, 5 ms."""
 SHORT = {"--warmup": "5ms", "--duration": "43ms", "--timeout": "2s"}

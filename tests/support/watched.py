@@ -20,7 +20,7 @@ LEAST_CONTRAST_OF_SHAPES = 3.0
 
 @dataclass
 class Watched:
-    """A page with everything it complained about or asked for."""
+    """A page with everything it complained about or requested."""
 
     page: Page
     complaints: list[str] = field(default_factory=list)

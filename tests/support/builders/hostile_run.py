@@ -1,4 +1,4 @@
-"""A run in which every text that somebody else could have written holds what its writer wanted to do to a reader."""
+"""A run in which every text that could come from outside holds an attack on its reader."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
 
 
 def permit(run: Run) -> None:
-    """As for a user who gave nothing and whom nobody can ask: only what a run without servers of one's own starts."""
+    """Permit what a user without options and without a terminal does: only what a run without own servers starts."""
     permission.ask(run, Given(), ["./netdyno", "resume"])
 
 
 class Silent:
-    """A display that remembers what was begun, how much was left at each trial, what was told, and the progress."""
+    """A display that remembers what was begun, how much was left at each trial, the messages, and the progress."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []

@@ -182,7 +182,7 @@ def grid_truth(_: str, contestant: str, levels: Levels) -> dict[str, float]:
 
 
 def made(tables: str, truth: Mapping[str, Truth], names: Mapping[str, Collection[str]], blocks: int = 6) -> Run:
-    """A run of the scenarios in `tables`: `truth` and who takes part, by the name of a scenario."""
+    """A run of the scenarios in `tables`: `truth` and the contestants, by the name of a scenario."""
     parsed = experiment.parse(HEAD + tables, "made", "made.toml")
     trials = [
         _trial(scenario, block, name, levels, truth[scenario.name](scenario.name, name, levels))

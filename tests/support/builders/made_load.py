@@ -154,7 +154,7 @@ def relay(p999_ns: int = 200_000, **of_one_way: int) -> RelayTotals:
 
 
 def machine(**fields: float) -> MachineObservation:
-    """Two cores for a second, on which nobody else does anything."""
+    """Two cores for a second, on which no other process runs."""
     return msgspec.structs.replace(MACHINE, **fields)
 
 

@@ -57,7 +57,7 @@ MACHINES: Mapping[str, Machine] = {
 
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
     """In place of runner.run_trial: the command lines are those of a trial, and what they say decides how fast it is.
-    Thread by thread all models are within 10% of each other, so whoever is twice as fast has more cores."""
+    Thread by thread all models are within 10% of each other, so a server that is twice as fast has more cores."""
     requested = settings(scenario, cell.levels)
     bench = bench.for_cell(requested)
     cores = server_cores(bench.pinning)

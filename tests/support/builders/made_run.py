@@ -323,7 +323,7 @@ UDP, REUSEPORT, ZMQ = "udp-coroutines", "udp-reuseport", "zeromq-coroutines"
 SENDERS = {EPOLL: "tcp", LOCK: "tcp", REUSEPORT: "udp", UDP: "udp", ZMQ: "zmq+tcp"}
 MESSAGE_SPEED = {EPOLL: 1.0, LOCK: 0.3, UDP: 1.5, REUSEPORT: 2.5, ZMQ: 0.6}
 LOST = {UDP: 0.0002, REUSEPORT: 0.12, ZMQ: 0.0}
-"""The share that each loses at 1000 connections; at 100 nobody loses anything."""
+"""The share that each loses at 1000 connections; at 100 none loses anything."""
 
 
 @lru_cache
@@ -365,7 +365,7 @@ def messages_run(blocks: int = 5, everybody: bool = False) -> Run:
 
 def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
     """The trial as it came out for a contestant over its transport, with a share of its messages lost: two thirds of
-    them at the server's sockets, a fourth at the generator's, the rest nobody knows where."""
+    them at the server's sockets, a fourth at the generator's, the rest at an unknown place."""
     replace, load = msgspec.structs.replace, trial.load
     assert load is not None
     sent = load.messages.sent
@@ -472,7 +472,7 @@ WHY_UNSAFE = "frames mix <b>"
 
 @lru_cache
 def unsafe_run() -> Run:
-    """The made run with a leader who is unsafe. In `echo`, verification found it out at 1000 connections."""
+    """The made run with a leader that is unsafe. In `echo`, verification found it out at 1000 connections."""
     run = made_run()
     trials = tuple(
         _found_out(trial)
@@ -497,7 +497,7 @@ def _found_out(trial: Trial) -> Trial:
 def troubled_run() -> Run:
     """The made run with a fault of each kind. In `echo`, threads-global-lock crashes at 100 connections in two blocks
     and its replies are wrong in a third. In `http`, epoll-coroutines keeps the generator at its limit at 1000
-    connections. In `rpc-open`, everybody crashes but epoll-coroutines. In `chat`, the first try of each contestant was
+    connections. In `rpc-open`, all but epoll-coroutines crash. In `chat`, the first try of each contestant was
     disturbed in the first three blocks, that of asio-callbacks twice in the first."""
     run = made_run()
     trials: list[Trial] = []

@@ -32,7 +32,7 @@ def noise() -> bytes:
 
 
 def go_astray() -> None:
-    """One of the things that nobody should do."""
+    """Do one of the things that no server should do."""
     what = chance.randrange(9)
     if what == 0:
         os.kill(os.getpid(), chance.choice(SIGNALS))

@@ -4,7 +4,7 @@ it is a client contestant (protocol/client.md), which knows fewer options, and F
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
 Over UDP it says hello first, and again after each message: what does not come back before that is answered is lost.
 "steady" sends before its window, too, and all through it, and says how far it is; "hangs_after:FILE" hangs after so
-many windows as the file says. With --turns it sends its messages in each slice that it is told of, and its result
+many windows as the file says. With --turns it sends its messages in each slice that is announced, and its result
 counts those of the slices that were kept. It is started some thousand times: to load argparse, json, pathlib, and the
 Python halves of signal and socket would be most of its CPU time."""
 
@@ -104,7 +104,7 @@ def is_heard() -> bool:
 
 
 def begin_the_window() -> float:
-    """Announce it, and wait until that is heard: nobody observes what is done before. When it began."""
+    """Announce it, wait until the harness has read that, and return when it began. Nothing before it is observed."""
     say(event="window_start")
     while not is_heard():
         time.sleep(0.0005)
@@ -157,7 +157,7 @@ def is_window_over(began_s: float) -> bool:
 
 
 def see_the_window_out(began_s: float) -> None:
-    """A window is as long as asked, though everything was said at its beginning."""
+    """Wait for the end of the window: it is as long as requested, though all messages are sent at its beginning."""
     if not IS_CHECK:
         time.sleep(max(0.0, began_s + window_s() - time.monotonic()))
 

@@ -1,5 +1,5 @@
-"""A web server that knows nothing of netdyno: own_http.py PORT [HOW]. HOW: "forks" answers in a child; "ends" ends when
-it is asked for something; "sleeps" never listens; "leaves" ends at once; "ipv6" listens at ::1 only."""
+"""A web server that knows nothing of netdyno: own_http.py PORT [HOW]. HOW: "forks" answers in a child; "ends" ends at
+its first request; "sleeps" never listens; "leaves" ends at once; "ipv6" listens at ::1 only."""
 
 import os
 import signal

@@ -123,7 +123,7 @@ def work(number: int) -> None:
 
 
 def never_rest() -> None:
-    """Most of a core, whether anybody asks for something or not."""
+    """Use most of a core, with or without requests."""
     while True:
         until_s = time.thread_time() + 0.002
         while time.thread_time() < until_s:

@@ -1,5 +1,5 @@
 """`python -m netdyno` for fake programs. No busy machine has a word in a verdict: how late the harness may read, and
-what it may use itself, is tested on made-up figures (test_audits.py). And the fakes are told by variables what to do,
+what it may use itself, is tested on made-up figures (test_audits.py). And the fakes get their behaviour by variables,
 which programs of a trial otherwise do not get (test_program_settings.py)."""
 
 from __future__ import annotations
