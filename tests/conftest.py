@@ -27,8 +27,8 @@ APART = ("quiet", "calm")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests ask whether things work, and the machine may do something else beside them: then a run only counts that.
-    What it does where nobody asks is tested with this variable taken away. The programs are taken as they are: whoever
-    starts the tests has built them.
+    The default is tested with this variable taken away. The programs are taken as they are: they are built before the
+    tests start.
 
     Tests that need the programs fail, and are not skipped, where the build is missing: a check that did not run is no
     check."""
