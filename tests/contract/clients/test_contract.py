@@ -171,7 +171,7 @@ def test_a_summary_for_people_is_clean_on_a_pipe(client: Contestant) -> None:
 
 
 def _answer_later(peer: Peer, request: wire.WorkRequest) -> bool:
-    """So that until its next progress a client does not ask tens of thousands of times."""
+    """Answer late, else a client sends tens of thousands of requests until its next progress."""
     time.sleep(0.002)
     return honest(peer, request)
 

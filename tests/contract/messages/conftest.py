@@ -31,7 +31,7 @@ class Spoken:
 
     @property
     def name(self) -> str:
-        """Of both."""
+        """The names of both."""
         return f"{self.contestant.name}-{self.transport.name}"
 
     @contextmanager

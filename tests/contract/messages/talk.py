@@ -10,7 +10,7 @@ from tests.contract.talk import message, reply
 from tests.support.server import Server
 
 PATIENCE_WITH_LOSS_S = 1.0
-"""How long one message is waited for where some may be lost, before the next is said."""
+"""The wait for one message where some may be lost, before the next is sent."""
 
 
 class Talk:
@@ -93,7 +93,7 @@ def talking(transport: Transport, server: Server, workload: str, *, alone: bool 
 
 @contextmanager
 def joined(transport: Transport, server: Server, how_many: int = 1) -> Iterator[list[Client]]:
-    """So many clients that the server knows. They vanish when the block is done."""
+    """Yield this many clients that the server knows. They vanish when the block is done."""
     clients: list[Client] = []
     try:
         for _ in range(how_many):

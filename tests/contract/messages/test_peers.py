@@ -121,7 +121,7 @@ def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, 
 
 @pytest.mark.once_a_language
 def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
-    """And not those that have spoken. Else HELOs from thousands of addresses would shut out all others until they expire.
+    """And not those that have spoken. Else HELOs from thousands of addresses shut out all others until they expire.
     The table is so large that each of a server's threads knows some of the flood."""
     room, flood = 30, 60
     with spoken.serving(workload, "--peers", str(room)) as server:

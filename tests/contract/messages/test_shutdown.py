@@ -1,4 +1,4 @@
-"""The end: what has arrived is answered, every client gets its BYE!, and it takes no longer than two seconds of grace."""
+"""The end: what has arrived is answered, every client gets its BYE!, and it takes at most the grace of two seconds."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def shaken_hands(server: Server, routing_id: bytes) -> Iterator[socket.socket]:
 
 
 def all_that_comes(connection: socket.socket) -> bytes:
-    """What was sent here, until nothing comes for a while or the connection ends."""
+    """Return what was sent here, until nothing comes for a while or the connection ends."""
     connection.settimeout(NO_ANSWER_S)
     stream = b""
     with suppress(TimeoutError):

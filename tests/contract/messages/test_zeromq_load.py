@@ -156,7 +156,7 @@ def test_more_is_sent_than_its_own_queue_takes(spoken: Spoken, workload: str) ->
 
 
 def _known(server: Server, how_many: int) -> bool:
-    """So many connections stand, as the kernel has them."""
+    """Return whether this many connections stand, as the kernel has them."""
     port = server.address[1]
     return sum(1 for row in proc.tcp_sockets(server.pid, port).values() if row.state != proc.LISTEN) >= how_many
 

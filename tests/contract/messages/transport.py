@@ -20,7 +20,7 @@ from tests.support.server import Finished, Server, launched, run
 
 HELO, WELC, FULL, BYE = b"HELO", b"WELC", b"FULL", b"BYE!"
 LISTEN_HELLO_S = 0.5
-"""How long one HELO is waited for, before the next."""
+"""The wait for an answer to one HELO, before the next."""
 
 _ids = itertools.count(1)
 _tokens = random.Random(4)

@@ -66,7 +66,7 @@ def wait_for(event: str, events: int) -> None:
 
 
 def failed(result: Result) -> list[str]:
-    """What the generator itself finds wrong with the truth of its result; speed is the machine's."""
+    """Return the generator's own failed audits of the truth of its result; its speed depends on the machine."""
     return [audit["detail"] for audit in result["audits"] if audit["name"] == "verification" and not audit["passed"]]
 
 

@@ -32,7 +32,7 @@ class Room:
         self.listeners = listeners
 
     def say(self, count: int) -> None:
-        """So many messages in one write. Returns when every listener has them."""
+        """Send this many messages in one write. Return when every listener has them."""
         numbers = [self.speaker.next_number() for _ in range(count)]
         self.speaker.send(b"".join(message("chat", self.speaker.identity, number) for number in numbers))
         for listener in self.listeners:
@@ -52,7 +52,7 @@ def room(contestant: Contestant, deliveries: str) -> Iterator[tuple[Server, Room
 
 
 def count_calls(tool: str, server: Server, inside: Room, folder: Path) -> int:
-    """Of the server, to the listeners' sockets."""
+    """Return the number of calls of the server that send to the listeners' sockets."""
     remotes = {listener.address for listener in inside.listeners}
     rows = proc.tcp_sockets(server.pid, server.address[1])
     descriptors = {fd for fd, row in rows.items() if row.remote in remotes}

@@ -22,7 +22,7 @@ OF_LOOPS: dict[str, str] = {}
 """The options with which each loop plays the streams. What others change is decided by the session, or tested of every
 loop elsewhere: test_shutdown.py has the service that burns CPU, test_options.py what is seen from outside."""
 SPLIT = {"write-mode": "split"}
-"""Of which nothing is seen in the bytes of a stream: test_options.py counts the segments."""
+"""Settings that do not show in the bytes of a stream: test_options.py counts the segments."""
 
 
 def outcome(case: Case) -> Outcome:

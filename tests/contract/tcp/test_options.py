@@ -56,7 +56,7 @@ def test_backlog_and_read_buffer(contestant: Contestant, workload: str) -> None:
 
 
 def _backlogs(server: Server) -> list[int]:
-    """Of its listening sockets."""
+    """Return the backlogs of its listening sockets."""
     return ask_socket(
         server, lambda row: row.state == proc.LISTEN, lambda socket: kernel.tcp_info(socket, kernel.TCPI_SACKED)
     )
@@ -91,7 +91,7 @@ ROUNDS = 10
 
 
 def _segments(server: Server, workload: str, sender: Client, receiver: Client, expected: int) -> int:
-    """How many brought the replies of so many rounds."""
+    """Return the number of segments that brought the replies of ROUNDS rounds."""
     before, sent_again = -1, _sent_again(server, receiver)
     for _ in range(ROUNDS + 1):  # the first is for what joining may still have on its way
         number = sender.next_number()

@@ -33,9 +33,9 @@ MEMORY_BOUND = 48 << 20
 SLOW_READERS = 10
 FRAME_OVERHEAD = 128  # what a frame that waits counts beside its bytes, in every server (protocol/WIRE.md)
 MEMORY_BESIDE = 24 << 20
-"""Of a server that holds what it may: what it needs for itself and for other things."""
+"""The memory of a server that holds what it may, for itself and for other things."""
 YOUNG_GENERATION = 32 << 20
-"""Of V8: two halves of 16 MiB, which it keeps once messages came fast, with 3 to 10 MiB in use. What outlives them is
+"""V8's: two halves of 16 MiB, which it keeps once messages came fast, with 3 to 10 MiB in use. What outlives them is
 garbage in the old one until helper threads get a core: in one run where they got none, 52 MiB for 11 with cores."""
 HALF_SENDERS = 40
 COLLECTED = ("go", "java", "command")
@@ -95,7 +95,7 @@ class Crowd:
         return number
 
     def heard_at_last(self) -> list[int]:
-        """What the slow reader gets of the speaker's large messages when it reads at last, until it is closed."""
+        """Read what the slow reader gets of the speaker's large messages when it reads at last, until it is closed."""
         stream = self.slow.rest_until_closed()
         numbers = []
         while len(stream) >= wire.FRAME_HEADER:
@@ -258,7 +258,7 @@ def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(contestant: C
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_the_smallest_limit_lets_one_frame_wait(contestant: Contestant, workload: str) -> None:
-    """Of many at once, one after the other arrives."""
+    """Many are sent at once, and one after the other arrives."""
     options = ("--workload", workload, "--outbox-limit", "1", "--audience", "others", *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         speaker = stack.enter_context(joined(server, workload))

@@ -26,7 +26,7 @@ MORE_AND_MORE = (16, 16, 24, 24, 32, 32)
 
 
 def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> dict[str, int]:
-    """What the generator found wrong in a load of many clients."""
+    """Return what the generator found wrong in a load of many clients."""
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
     load = ("--workload", "chat", "-c", str(clients), *LOADS[mode], "--warmup", "100ms", "--timeout", patience)
