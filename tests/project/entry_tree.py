@@ -81,7 +81,7 @@ class Tree:
         return lines
 
     def environment(self) -> dict[str, str]:
-        """What the command was given last."""
+        """Return the environment of the last command."""
         lines = (self.fakes / "environment").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 

@@ -59,7 +59,7 @@ class Cell(NamedTuple):
 
 
 Truth = dict[tuple[str, Cell], float]
-"""Of metric and cell: a share as it is, any other figure as its logarithm."""
+"""A figure by metric and cell: a share as it is, any other as its logarithm."""
 
 
 def is_share(metric: str) -> bool:

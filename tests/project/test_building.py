@@ -52,7 +52,7 @@ class Clone:
     bin: Path
 
     def targets(self, *words: str) -> list[set[str]]:
-        """Of each build that a command asks for."""
+        """Return the targets of each build that a command starts."""
         calls = self.root / "calls"
         calls.unlink(missing_ok=True)
         done = self.run(*words, CALLS=str(calls))

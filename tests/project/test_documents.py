@@ -134,7 +134,7 @@ EXECUTED = [
 
 
 def commands(block: Block) -> str:
-    """Of a block, as they are executed here."""
+    """Return the commands of a block, as they are executed here."""
     body = block.body
     for words, shorter in SHORTER.items():
         body = words.sub(shorter, body)

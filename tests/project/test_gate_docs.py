@@ -33,7 +33,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def scripts(name: str) -> list[str]:
-    """What its steps give a shell."""
+    """Return the scripts that its steps give a shell."""
     workflow = example(name)
     if name == "github":
         return [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]

@@ -18,7 +18,7 @@ SHARED = sorted(map(str, ROOT.glob("servers/_shared/java/*.java")))
 
 
 def java_home() -> Path:
-    """Of the JDK that the build has found; a stated skip where it has found none."""
+    """Return the home of the JDK that the build has found; a stated skip where it has found none."""
     servers = [contestant for contestant in discover() if contestant.manifest.kind == "java"]
     assert servers
     program = next((Path(behind_launcher(server.command)[0]) for server in servers if server.available), None)

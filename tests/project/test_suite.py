@@ -29,7 +29,7 @@ SOME = (
     "tests/unit/base/test_paths.py",
     "tests/programs/test_load_at_once.py",
 )
-"""Of the first some are marked quiet, of the second all, of the third none; of the fourth most are marked calm."""
+"""Some tests of the first are marked quiet, all of the second, none of the third; most of the fourth are calm."""
 
 ONE_FILE = "tests/unit/base/test_units.py"
 LONG_FILE = "tests/programs/test_built.py"

@@ -206,7 +206,7 @@ CODE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Of JavaScript."""
+"""Code of JavaScript."""
 
 
 def page_texts(path: Path) -> Iterator[str]:
