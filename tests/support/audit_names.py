@@ -14,7 +14,7 @@ _IN_CPP = re.compile(r'\breturn \{"([a-z_]+)",')
 
 @cache
 def of_harness() -> frozenset[str]:
-    """Those that Python judges and can fail: an audit that it only ever passes belongs to the program that judges it."""
+    """Those that Python judges and can fail: one that it only ever passes belongs to the program that judges it."""
     return frozenset(name for path in (ROOT / "python").rglob("*.py") for name in _judged(path))
 
 

@@ -73,8 +73,8 @@ def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
 
 
 def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], object]) -> list[Contestant]:
-    """Of the contestants with the same key the one that stands for all: the first by name, of those that are ranked and
-    can be started if there are such, with the most workloads."""
+    """Return, for each key, the contestant that stands for all with it: the first by name with the most workloads, from
+    those that are ranked and can be started if there are such."""
     representatives: dict[object, Contestant] = {}
     ordered = sorted(
         contestants,

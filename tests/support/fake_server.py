@@ -80,7 +80,7 @@ Behaviour = Callable[[Peer, wire.WorkRequest], bool]
 
 
 def honest(peer: Peer, request: wire.WorkRequest) -> bool:
-    """What a server should do, after a while: a client would else ask it tens of thousands of times a second."""
+    """Answer as a server should, after a while: else a client sends tens of thousands of requests a second."""
     time.sleep(SERVICE_S)
     peer.answer(request)
     return True
@@ -109,7 +109,7 @@ class FakeServer:
 
     @property
     def open(self) -> int:
-        """How many connections it has."""
+        """The number of its open connections."""
         return len(self._connections) - len(self.ended)
 
     def serve(self) -> None:

@@ -149,7 +149,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["root", "anybody"])
 def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whose rights the harness has where it makes namespaces: root's, or none but a user namespace."""
+    """The rights of the harness where it makes namespaces: root's, or none but a user namespace."""
     user: str = request.param
     if user == "anybody":
         monkeypatch.setattr(os, "geteuid", lambda: NOBODY)

@@ -23,7 +23,7 @@ MEASURED = {0, NOT_BELIEVED}
 """How it ends when it has measured: a busy machine may be why that is not believed."""
 QUICK = ("--warmup", "0", "--duration", "150ms", "--timeout", "2s")
 MANY = ("-n", "40", "--timeout", "2s")
-"""So many messages, for tests of what comes of several: in QUICK's window a busy machine may have time for one only."""
+"""A number of messages, for tests that need several: in QUICK's window a busy machine may have time for one only."""
 Serve = Callable[[socket.socket, int], None]
 """Serves one connection, the how manieth of all; it is closed then."""
 

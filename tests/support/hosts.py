@@ -49,8 +49,8 @@ class Host(NamedTuple):
 
 @contextmanager
 def on_a_bridge(*names: str) -> Iterator[dict[str, Host]]:
-    """So many hosts; all of it is gone with the block, or an AssertionError says what is left. Skips the test where the
-    system has no namespaces."""
+    """Yield these hosts; all is gone with the block, or an AssertionError names what is left. Skips the test where
+    the system has no namespaces."""
     with _left_by_all() as hold, ExitStack() as stack:
         try:
             switch = stack.enter_context(private_namespace())
@@ -78,7 +78,7 @@ def _left_by_all() -> Iterator[Callable[[Namespace], None]]:
 
 
 def _inside(numbers: Container[int]) -> list[str]:
-    """What runs in one of these network namespaces."""
+    """Return the commands that run in one of these network namespaces."""
     commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended

@@ -1,5 +1,5 @@
 """Sockets of a network namespace, in the hands of a process that is outside it. A socket belongs to the namespace that
-it was made in, whatever process holds it (network_namespaces(7)): a helper inside makes it and hands it over (unix(7))."""
+it was made in, not to its holder's (network_namespaces(7)): a helper inside makes it and hands it over (unix(7))."""
 
 from __future__ import annotations
 

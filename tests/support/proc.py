@@ -144,8 +144,8 @@ def tcp_table(port: int, process: int | str = "self") -> list[TcpRow]:
 
 
 def _dumped() -> Iterator[TcpRow]:
-    """The TCP sockets of this network namespace, but for those in TIME_WAIT. The kernel itself lists them (sock_diag(7)):
-    to start ss(8) takes as long as many of the tests."""
+    """The TCP sockets of this network namespace, but for those in TIME_WAIT. The kernel lists them (sock_diag(7)): to
+    start ss(8) takes as long as many of the tests."""
     header = struct.pack("=HHII", SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, 0, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel:
         for family in (socket.AF_INET, socket.AF_INET6):

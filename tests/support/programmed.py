@@ -11,7 +11,7 @@ from tests.contract.golden import wire
 from tests.support.server import Server, run
 
 FAULTS = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
-"""Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice."""
+"""Number 30 is due to be lost and corrupted, and is only lost; number 20 is lost and not sent twice."""
 NUMBERS = range(1, 46)
 LOST = {number for number in NUMBERS if number % 10 == 0}
 CORRUPTED = {number for number in NUMBERS if number % 15 == 0} - LOST
@@ -44,7 +44,7 @@ def spoken(workload: str) -> tuple[Callable[[int], bytes], list[bytes]]:
 
 
 def expect_counted(report: Done) -> None:
-    """So it says of FAULTS to NUMBERS."""
+    """Check that the report counts the FAULTS to NUMBERS."""
     assert (report.lost, report.corrupted, report.duplicated) == (len(LOST), len(CORRUPTED), len(TWICE))
     assert report.arrived == len(NUMBERS)
     assert report.delay_actual_ns.count == len(NUMBERS) - len(LOST) - len(CORRUPTED)

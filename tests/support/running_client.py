@@ -70,7 +70,7 @@ class RunningClient:
 
     @property
     def pid(self) -> int:
-        """Of the client itself."""
+        """The process id of the client itself."""
         return self.process.pid
 
     def wait_event(self, name: str) -> Event:

@@ -22,7 +22,7 @@ from tests.support.patience import PATIENCE_S, eventually
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
 STANDS_STILL_S = 1.97
-"""Of the two seconds of grace, for a server that has work until they are over."""
+"""The part of the two seconds of grace for which a server is stopped that has work until they are over."""
 BURNT_S, BURNT_BLINDLY_S = 0.03, 0.1
 """CPU that a server which burns some uses before it stands still: once it accepts no more, or though it does."""
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
@@ -209,7 +209,7 @@ def serving(command: Sequence[str], *arguments: str) -> Iterator[Server]:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a program said that ended by itself."""
+    """The exit code and output of a program that ended by itself."""
 
     code: int
     stdout: str

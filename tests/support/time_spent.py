@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 MOST_CPU_S = 20.0
-"""Of one test, with the programs that it started and that have ended."""
+"""The limit of one test, with the programs that it started and that have ended."""
 MARK = f"costly: the test may take more than {MOST_CPU_S:g} s of CPU"
 GROUPS_SHOWN = 10
 _CPU = "cpu_s"

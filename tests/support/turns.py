@@ -83,7 +83,7 @@ class Turns:
         return self.ended()
 
     def cpu_ns(self) -> int:
-        """Of all its threads, so far: the first field of each thread's schedstat (proc(5))."""
+        """Return the CPU time of all its threads, so far: the first field of each thread's schedstat (proc(5))."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 

@@ -22,7 +22,7 @@ TRIAL_S = 2.7
 
 
 def reading(speed: float = 1.0, *, server: float | None = None, generator: float | None = None) -> CanaryReading:
-    """Of a machine of this speed; a core may have one of its own."""
+    """Return the reading of a machine of this speed; a core may have a speed of its own."""
     return CanaryReading(
         round_trips_per_second=ROUND_TRIPS * speed,
         server_millions_per_second=STEPS * (speed if server is None else server),

@@ -20,7 +20,7 @@ SLO, LIMIT_MS = "p99<5ms", 5.0
 RATES: tuple[type_level, ...] = (8_000, 10_000, 12_500, 15_600, 19_500, 24_400)
 SERVICE_HZ = {"fast": 21_000.0, "middle": 17_000.0, "slow": 13_000.0, "weak": 5_000.0, "strong": 90_000.0}
 SIGMA = 0.6
-"""Of the log-normal that a made-up distribution is."""
+"""The sigma of a made-up distribution, a log-normal."""
 Z99 = 2.326
 
 
@@ -30,7 +30,7 @@ def truth_hz(name: str, drift: float = 1.0) -> float:
 
 
 def p99_ns(name: str, rate_hz: float, drift: float = 1.0) -> float:
-    """Of M/M/1; an overload waits for as long as the window lets it."""
+    """Return the p99 of M/M/1; an overload waits for as long as the window lets it."""
     spare = SERVICE_HZ[name] * drift - rate_hz
     return min(1e9 * math.log(100) / spare, 1e9 * WINDOW_S) if spare > 0 else 1e9 * WINDOW_S
 

@@ -26,7 +26,7 @@ NAMES = (ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT, FOLLY)
 FACTORS = (1.1, 1 / 1.1, 1.05, 1 / 1.05, 1.2, 1 / 1.2)
 Levels = Mapping[str, type_level]
 Truth = Callable[[str, str, Levels], Mapping[str, float]]
-"""Of a scenario, a contestant and levels: the figure of each metric."""
+"""The figure of each metric, by scenario, contestant and levels."""
 
 HEAD = f"""
 question = "What did the sources draw, and how does it look here?"

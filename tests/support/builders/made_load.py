@@ -75,7 +75,7 @@ def load(
     duration_s: float | None = None,
     audits: Iterable[Audit] = (),
 ) -> LoadResult:
-    """So many messages completed in each 100 ms of the window, and no others, each after the same time."""
+    """Make a result with this many messages completed in each 100 ms of the window, each after the same time."""
     count = sum(completed)
     window_s = duration_s or SLOT_S * len(completed)
     times = distribution(count, service_ns)

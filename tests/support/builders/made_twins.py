@@ -31,7 +31,7 @@ SPEED = {name: 1 + 0.02 * number for number, name in enumerate(NAMES)}
 SCENARIOS = tuple(Scenario(name=f"load {number}", workload="echo", connections=10) for number in range(8))
 BLOCKS = 9
 DRIFT, RESTART = 0.25, 0.02
-"""Of the logarithm: how much blocks differ, and how much a restart scatters (times Student's t of 3 degrees)."""
+"""Spreads of the logarithm: between blocks, and from a restart (times Student's t of 3 degrees)."""
 
 Bend = Callable[[Cell], float]
 """What a harness with a fault makes of the figure of a cell, as a factor."""
@@ -121,7 +121,7 @@ def asked(share: float = 0.05, blocks: int = 8, names: str = "abcde") -> Experim
 
 
 def made_control(different: int, comparisons: int, share: float = 0.5, pairs: int = 9) -> Control:
-    """So many comparisons, of which so many came out different, 10% apart."""
+    """Make a control of this many comparisons, the first `different` of which came out different, 10% apart."""
 
     def make_aa(number: int) -> AA:
         proven = number < different

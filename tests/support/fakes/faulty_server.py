@@ -25,8 +25,8 @@ from typing import NoReturn
 STALL_S = 0.3
 CORRUPT_REPLIES = 3
 CORRUPT_EVERY = 20
-"""Of the replies that follow, the first and then one in so many, to the third. A client that goes on waiting for the
-true one is lost to the load, so there are few, and the others go on."""
+"""The server corrupts the first of the replies that follow and then one in this many, up to the third. A client that
+goes on waiting for the true one is lost to the load, so there are few, and the others go on."""
 ANNOUNCEMENT = "now comes the fault"
 """On stderr, before it."""
 GRACE_S = 2.0
