@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from gate_errors import SHAPES, Draw
 
-from netdyno.analysis.flips.judge import bisected
+from netdyno.analysis.flips.judge import bisect_flip
 from netdyno.model.experiment import Flip
 from netdyno.statistics.bisection import Bisection
 from netdyno.statistics.block_counts import FLIP_LOOKS
@@ -100,7 +100,7 @@ def run(random: np.random.Generator, draw: Draw, spread: float, truth: Truth, ro
                 tried[level] += 1
                 noise = common + math.sqrt(1 - COMMON) * next(pool)
                 contrasts.setdefault(level, {})[block] = truth(level, root) + spread * noise
-        result = bisected(FLIP, contrasts, tried, FLIP_LOOKS[-1], 0.05)
+        result = bisect_flip(FLIP, contrasts, tried, FLIP_LOOKS[-1], 0.05)
         levels = result.wanted
     return result, tried.total()
 

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.analysis.gate.found import Outcome
-from netdyno.analysis.gate.judge import decision, outcome
+from netdyno.analysis.gate.judge import decide_gate, decide_outcome
 from netdyno.statistics import looks, stats
 from netdyno.statistics.block_counts import GATE_LOOKS
 from netdyno.statistics.stats import Floats, Pairs
@@ -68,7 +68,7 @@ def gate(random: np.random.Generator, draw: Draw, spread: float, slower: float) 
     lines = [truth + spread * draw(random, MOST) for truth in truths]
     blocks = 0
     for blocks in (count for count in GATE_LOOKS if count <= MOST):
-        verdict = decision([_judge_line(line[:blocks]) for line in lines])
+        verdict = decide_gate([_judge_line(line[:blocks]) for line in lines])
         if verdict != "open":
             return verdict, blocks
     return "open", blocks
@@ -77,7 +77,7 @@ def gate(random: np.random.Generator, draw: Draw, spread: float, slower: float) 
 def _judge_line(log_ratios: Floats) -> Outcome:
     numbers = np.arange(len(log_ratios))
     pairs = Pairs(numbers, np.zeros_like(numbers), log_ratios)
-    return outcome(looks.held(pairs, stats.LEVEL / LINES), MARGIN, "lower")
+    return decide_outcome(looks.held(pairs, stats.LEVEL / LINES), MARGIN, "lower")
 
 
 def rates(gates: int, draw: Draw, spread: float, slower: float) -> tuple[Counter[str], float]:

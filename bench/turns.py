@@ -153,7 +153,7 @@ def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path
 
 def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return `quick` and its contestants. Raises SystemExit where one is not built."""
-    quick = experiments.load(experiments.find("quick", experiments.experiments_dir()))
+    quick = experiments.load(experiments.find("quick", experiments.find_folder()))
     all_contestants = contestants.discover(build=build_dir())
     names = sorted({name for scenario in quick.scenarios for name in scenario.contestants})
     servers = contestants.select(all_contestants, names)
@@ -293,7 +293,9 @@ def with_alone(quick: Experiment) -> Experiment:
 
 def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Cell, float]]:
     """Return the log ratios of turns to alone by scenario and contestant, and by block and level. Pure."""
-    by_scenario = {part.scenario.name: samples.of_metric(part.ranked, metric) for part in split(outcomes.judged(run))}
+    by_scenario = {
+        part.scenario.name: samples.collect_metric(part.ranked, metric) for part in split(outcomes.judged(run))
+    }
     log_ratios = {}
     for scenario, in_turns in by_scenario.items():
         alone = by_scenario.get(f"{scenario}{ALONE}", {})

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import side_by_side
+from netdyno.analysis.run_comparison import compare_runs
 from netdyno.base.errors import UserError
 from netdyno.commands import compare, listing
 from netdyno.experiment.plan import Cell
@@ -145,7 +145,7 @@ def test_numbers_that_nobody_can_have_measured_are_reported_or_said_to_be_damage
         except UserError:
             continue
         analysis = analyse(run)
-        report.html(analysis)
+        report.render_html(analysis)
         console = Console(file=io.StringIO(), width=100)
         console.print(render(analysis))
-        console.print(compare.render(side_by_side(run, run)))
+        console.print(compare.render(compare_runs(run, run)))

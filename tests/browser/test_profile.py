@@ -25,7 +25,7 @@ def flames(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> 
         Profile(server="s", sort="off-cpu", missing="kernel.perf_event_paranoid is 2"),
     )
     path = tmp_path / "profile.html"
-    path.write_text(profile.page(Profiled(load="echo over 20 connections", profiles=profiles)))
+    path.write_text(profile.render_page(Profiled(load="echo over 20 connections", profiles=profiles)))
     yield from opened(browser, path, WIDE, getattr(request, "param", "light"))
 
 

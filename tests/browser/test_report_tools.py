@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator, expect
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import side_by_side
+from netdyno.analysis.run_comparison import compare_runs
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.present import report
@@ -274,7 +274,7 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
         for run in (first, later)
     ]
     with without_panels():
-        report.write_page(runs[0], file, [report.Overlaid(runs[1], side_by_side(first, later))])
+        report.write_page(runs[0], file, [report.Overlaid(runs[1], compare_runs(first, later))])
     assert min(len(run.trials) for run in runs) >= 3_000
     assert file.stat().st_size < 2 * 2**20  # the figures that are left out here take 1.3 MB
     for watched in opened(browser, file, WIDE, "light"):

@@ -17,7 +17,7 @@ from rich.console import Console
 from netdyno.analysis import stopping
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Ending
-from netdyno.analysis.split import part_of
+from netdyno.analysis.split import select_part
 from netdyno.base.errors import UserError
 from netdyno.experiment import blocks, experiment, plan
 from netdyno.experiment.plan import Cell
@@ -64,7 +64,7 @@ def ending(run: Run, scenario: str = "echo") -> Ending:
 
 def ending_of(run: Run, scenario: Scenario) -> Ending | None:
     finished, budget_s = run.finished_at is not None, run.experiment.time_budget_s
-    return stopping.ending(part_of(run, scenario), finished=finished, time_budget_s=budget_s)
+    return stopping.find_ending(select_part(run, scenario), finished=finished, time_budget_s=budget_s)
 
 
 def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
@@ -79,8 +79,8 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
     assert end.widest is not None
     assert end.widest <= 0.05
     earlier = msgspec.structs.replace(run, trials=tuple(trial for trial in run.trials if trial.block < end.blocks))
-    assert stopping.wants_more(part_of(earlier, run.experiment.scenarios[0]))
-    assert not stopping.wants_more(part_of(run, run.experiment.scenarios[0]))
+    assert stopping.needs_more_blocks(select_part(earlier, run.experiment.scenarios[0]))
+    assert not stopping.needs_more_blocks(select_part(run, run.experiment.scenarios[0]))
 
 
 def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
@@ -98,7 +98,7 @@ def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: 
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
     assert re.fullmatch(
         rf"budget used up after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; requested ±5%\)",
-        stopping_words.sentence(ending(run)),
+        stopping_words.explain_end(ending(run)),
     )
 
 
@@ -111,7 +111,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     display = Silent()
     run = load(execute(timed, tmp_path, fake_build, display))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("time", 11)
-    assert stopping_words.sentence(ending(run)).startswith(
+    assert stopping_words.explain_end(ending(run)).startswith(
         "time budget (1:00) used up after 11 blocks (widest interval "
     )
     short = msgspec.structs.replace(timed, time_budget_s=1.0)
@@ -156,7 +156,7 @@ def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
     alone = asked("echo").with_each(contestants=NAMES[:1])
     run = load(execute(alone, tmp_path, fake_build))
     assert len(run.trials) == 6
-    assert stopping_words.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
+    assert stopping_words.explain_end(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
 
 
 def test_a_further_block_is_planned_on_disk_before_it_begins(
@@ -345,11 +345,11 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
     printed = re.sub(r"\s+", " ", out.getvalue())
-    page = report.html(analysis)
+    page = report.render_html(analysis)
     for scenario in analysis.scenarios:
         assert scenario.ending is not None
-        assert stopping_words.sentence(scenario.ending) in printed
-        assert stopping_words.sentence(scenario.ending) in page
+        assert stopping_words.explain_end(scenario.ending) in printed
+        assert stopping_words.explain_end(scenario.ending) in page
     assert "precise enough after 17 blocks (widest interval ±" in printed
     assert "budget used up after 18 blocks (widest interval ±" in printed
     assert "in 18 of 18 blocks" in page
@@ -360,7 +360,9 @@ def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not
     run = msgspec.structs.replace(run, experiment=run.experiment.with_each(precision=0.1, most_blocks=8))
     run = msgspec.structs.replace(run, finished_at="2025-01-01T13:00:00Z")
     analysis = analyse(run)
-    notes = {claim.verdict: stopping_words.of_claim(claim, analysis.scenarios) for claim in analysis.claims}
+    notes = {
+        claim.verdict: stopping_words.explain_undecided_claim(claim, analysis.scenarios) for claim in analysis.claims
+    }
     (note,) = notes["undecided"]
     assert re.fullmatch(r"budget used up after 8 blocks \(widest interval .*; requested ±10%\)", note)
     assert (notes["confirmed"], notes["refuted"]) == ((), ())
@@ -397,8 +399,8 @@ def parse(precision: str = "0.05", more: str = "", budget: Budget = "normal") ->
 def test_a_file_says_a_precision_for_all_or_for_one_and_a_size_another() -> None:
     assert [scenario.precision for scenario in parse()] == [0.05, 0.2]
     assert [scenario.precision for scenario in parse('"5%"')] == [0.05, 0.2]
-    assert [blocks.most(scenario) for scenario in parse()] == [blocks.MOST_BLOCKS] * 2
-    assert [blocks.most(scenario) for scenario in parse(more="most-blocks = 20")] == [20, 20]
+    assert [blocks.find_most(scenario) for scenario in parse()] == [blocks.MOST_BLOCKS] * 2
+    assert [blocks.find_most(scenario) for scenario in parse(more="most-blocks = 20")] == [20, 20]
     full = parse(budget="full")
     assert ([scenario.precision for scenario in full], [scenario.most_blocks for scenario in full]) == (
         [0.01, 0.2],
@@ -428,17 +430,17 @@ def test_a_budget_needs_something_that_it_is_a_budget_of() -> None:
         experiment.parse(text, "until", "until.toml")
     fixed = asked("echo").with_each(precision=None)
     with pytest.raises(UserError, match="--time-budget: is for a run with --precision"):
-        blocks.with_budget(fixed, None, 5.0)
+        blocks.set_budget(fixed, None, 5.0)
     with pytest.raises(UserError, match="scenario 'echo': key 'most-blocks': 5 is less than blocks = 6"):
-        blocks.with_budget(asked("echo"), 5, None)
+        blocks.set_budget(asked("echo"), 5, None)
 
 
 def test_the_command_line_s_budgets_take_the_place_of_the_file_s() -> None:
-    (scenario,) = blocks.with_budget(asked("echo", most_blocks=30), 40, None).scenarios
-    assert blocks.most(scenario) == 40
-    timed = blocks.with_budget(asked("echo"), None, 60.0)
-    assert (timed.time_budget_s, blocks.most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
-    assert blocks.most(blocks.with_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30
+    (scenario,) = blocks.set_budget(asked("echo", most_blocks=30), 40, None).scenarios
+    assert blocks.find_most(scenario) == 40
+    timed = blocks.set_budget(asked("echo"), None, 60.0)
+    assert (timed.time_budget_s, blocks.find_most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
+    assert blocks.find_most(blocks.set_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30
     limited = msgspec.structs.replace(asked("echo"), time_budget_s=50.0, time_limit_s=100.0)
-    limits_s = [blocks.with_budget(limited, None, budget_s).time_limit_s for budget_s in (60.0, 200.0)]
+    limits_s = [blocks.set_budget(limited, None, budget_s).time_limit_s for budget_s in (60.0, 200.0)]
     assert limits_s == [100.0, 200.0], "the limit is never shorter than the budget"

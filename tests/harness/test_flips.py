@@ -20,7 +20,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose.flips import sentence
+from netdyno.present.prose.flips import describe_flip
 from netdyno.run import resume, runner
 from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
@@ -90,7 +90,7 @@ def test_the_levels_close_in_on_a_crossing_that_is_known(
     assert levels[:1] + levels[-1:] == (1, 1000)
     assert 32 in levels
     assert list(levels) == sorted(levels, key=float)
-    assert f"the winner changes from {FIRST} to {SECOND} between " in sentence(result)
+    assert f"the winner changes from {FIRST} to {SECOND} between " in describe_flip(result)
     # Each level has as many blocks as its decision took, and none after it.
     blocks = Counter(trial.levels["connections"] for trial in run.trials)
     assert {count for level, count in blocks.items() if level in (1, 1000)} == {12}
@@ -102,7 +102,7 @@ def test_where_the_same_one_is_better_throughout_no_flip_is_said(
     run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(0.01))
     assert result.flips.verdict == "none"
     assert run.experiment.scenarios[0].factors["connections"] == (1, 6, 32, 179, 1000)
-    assert sentence(result) == (
+    assert describe_flip(result) == (
         f"Throughput: no flip between 1 and 1,000 connections: {SECOND} is better than {FIRST} at each of 5 levels"
     )
 
@@ -114,7 +114,7 @@ def test_of_equals_nothing_is_decided_and_the_blocks_end(
     run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(1, slope=0.0), text)
     assert result.flips.verdict == "open"
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {18}
-    assert "undecided between 1 and 1,000 connections" in sentence(result)
+    assert "undecided between 1 and 1,000 connections" in describe_flip(result)
 
 
 def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
@@ -157,7 +157,7 @@ def test_blocks_of_the_command_line_are_all_that_a_level_has(
     outcome = execute(runner.with_overrides(load_experiment(), 2, None, None), tmp_path, fake_build, trace="never")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {4}
-    assert "undecided" in sentence(analyse(run).flips[0])
+    assert "undecided" in describe_flip(analyse(run).flips[0])
 
 
 def test_no_block_begins_that_would_end_after_the_budget_of_time(
@@ -168,7 +168,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     assert sum(trial.seconds for trial in run.trials) <= 80
     assert result.pursuit is not None
     assert result.pursuit.wanted
-    assert "the run ended before" in sentence(result)
+    assert "the run ended before" in describe_flip(result)
 
 
 def test_groups_are_compared_by_the_means_of_their_members(
@@ -179,7 +179,7 @@ def test_groups_are_compared_by_the_means_of_their_members(
     )
     _, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
     assert (result.first, result.second) == ("slow", SECOND)
-    assert "the winner changes from slow to " in sentence(result)
+    assert "the winner changes from slow to " in describe_flip(result)
 
 
 def test_who_takes_no_part_is_told_before_the_first_trial(tmp_path: Path, fake_build: Path) -> None:

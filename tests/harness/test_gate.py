@@ -90,7 +90,7 @@ def test_who_has_used_its_time_says_that_nothing_is_decided(monkeypatch: pytest.
     code, trials = gate(monkeypatch, tmp_path / "results", 1.05, 0.1, "--time-budget", "40s")
     assert code == 3
     assert max(trial.block for trial in trials) in (6, 7)  # of two trials of 2.6 s, and the canary
-    assert sum(map(plan.seconds_of, trials)) <= 40
+    assert sum(map(plan.sum_trial_seconds, trials)) <= 40
 
 
 @pytest.mark.usefixtures("undrawn")

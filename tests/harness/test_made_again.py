@@ -28,7 +28,7 @@ STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300
 
 
 def of_run(run: Run) -> MadeAgain:
-    return made_again.of_trials(run.all_trials, run.experiment.seed)
+    return made_again.count_retries(run.all_trials, run.experiment.seed)
 
 
 def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0, by: Audit = STEAL) -> None:
@@ -130,7 +130,7 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
     assert {trial.contestant for trial in run.trials if trial.block == 2} == set(NAMES)  # and the run goes on
     totals = of_run(outcomes.judged(run))
     assert totals.given_up == 1
-    assert "1 cell stayed empty" in made_again_words.sentence(totals)
+    assert "1 cell stayed empty" in made_again_words.describe_retries(totals)
 
 
 def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
@@ -233,12 +233,12 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
     totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
     assert totals.p is not None
     assert totals.p < made_again_words.UNEVEN
-    assert "NOT disturbed alike" in made_again_words.sentence(totals)
-    assert "c most" in made_again_words.sentence(totals)
+    assert "NOT disturbed alike" in made_again_words.describe_retries(totals)
+    assert "c most" in made_again_words.describe_retries(totals)
 
 
 def test_what_meets_all_alike_is_said_too() -> None:
     totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
-    assert "All contestants were disturbed alike (p = 1)." in made_again_words.sentence(totals)
+    assert "All contestants were disturbed alike (p = 1)." in made_again_words.describe_retries(totals)
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

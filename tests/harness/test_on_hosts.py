@@ -121,7 +121,7 @@ def run(requested: Experiment, results: Path, build: Path, stage: Stage) -> dict
     clients = [
         contestant
         for contestant in discover(build=build, kind="client")
-        if contestant.name in experiment.clients(requested)
+        if contestant.name in experiment.list_clients(requested)
     ]
     servers = [
         contestant for contestant in discover(build=build) if contestant.name in requested.scenarios[0].contestants

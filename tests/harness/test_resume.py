@@ -45,7 +45,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run without its last block."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
+        patch.setattr(side_by_side, "explain_alone", lambda *_: side_by_side.ONLY)
         patch.setattr(runner, "Canary", SteadyCanary)
         patch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
         build = make_fake_build(folder / "build")
@@ -248,20 +248,20 @@ def test_whether_system_calls_are_traced_stays_as_it_began(
 def test_differences_name_the_key_and_both_values() -> None:
     before = {"kernel": "6.1", "git_dirty": False, "smt": "on", "mitigations": ["a", "b"], "load_average_1min": 1.0}
     now = {"kernel": "6.2", "git_dirty": True, "mitigations": ["a", "c", "d", "e", "f"], "load_average_1min": 2.0}
-    assert [changes.said(change) for change in differences.decisive(before, now)] == [
+    assert [changes.said(change) for change in differences.list_decisive(before, now)] == [
         "kernel was 6.1 and is 6.2",
         "git_dirty was no and is yes",
         "smt was on and is nothing",
         "mitigations had b and has c, d, e and 1 more",
     ]
-    assert differences.decisive(before, before) == []
+    assert differences.list_decisive(before, before) == []
 
 
 def test_what_is_new_of_a_host_of_the_load_is_told() -> None:
     """Values that are not recorded of it equalled those of the server's host."""
     before = {"cluster.client": "lab-8 at 10.0.0.3", "cluster.client.doctor": ["bad"], "cluster.client-2.smt": "on"}
     now = {"cluster.client": "lab-8 at 10.0.0.4", "cluster.client.doctor": [], "cluster.client.kernel": "6.2"}
-    assert [changes.said(change) for change in differences.decisive(before, now)] == [
+    assert [changes.said(change) for change in differences.list_decisive(before, now)] == [
         "cluster.client-2.smt was on and is nothing",
         "cluster.client.kernel was nothing and is 6.2",
     ]

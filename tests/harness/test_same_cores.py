@@ -66,7 +66,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
 
 
 def question(analysis: Analysis, name: str) -> Mapping[str, Any]:
-    questions = findings_json.document(analysis)["questions"]
+    questions = findings_json.make_document(analysis)["questions"]
     assert isinstance(questions, list)
     entry: Mapping[str, Any] = next(candidate for candidate in questions if candidate["name"] == name)
     return entry
@@ -131,7 +131,7 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
     by_ground: dict[int, dict[str, int]] = {}
     for contestant in most["contestants"]:
         by_ground.setdefault(contestant["ground"], {})[contestant["name"]] = contestant["rank"]
-    pages = [table(analysis), tables.as_markdown(collect.collect(analysis)), report.html(analysis)]
+    pages = [table(analysis), tables.format_markdown(collect.collect(analysis)), report.render_html(analysis)]
     if machine.parallel:
         assert [set(group) for group in by_ground.values()] == [
             {"asio-callbacks", "threads-global-lock"},
@@ -150,7 +150,7 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
         assert all("could use" not in page for page in pages)
     scored = {score["contestant"]: score["ground"] for axis in most["axes"] for score in axis["scores"]}
     assert scored == {contestant["name"]: contestant["ground"] for contestant in most["contestants"]}
-    rows = [row for row in tables.rows(collect.collect(analysis)) if row["table"] == "ranking"]
+    rows = [row for row in tables.list_rows(collect.collect(analysis)) if row["table"] == "ranking"]
     assert {(row["contestant"], row["ground"]) for row in rows} == set(scored.items())
 
 
@@ -164,7 +164,7 @@ def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
     _, analysis = carried_out("vm-2-quota", "quick", "compute")
     notice = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
     assert notice in " ".join(table(analysis).split())
-    assert notice in report.html(analysis)
+    assert notice in report.render_html(analysis)
     assert question(analysis, "compute")["ground"]["quota_cores"] == 0.4
     _, analysis = carried_out("vm-2", "quick", "compute")
     assert "quota" not in table(analysis)

@@ -175,10 +175,10 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
         assert len([part for part in trial.slices if part.kept]) == WANTED
         assert trial.load is not None
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
-    totals = made_again.of_trials(trials, 1)
+    totals = made_again.count_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
     assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
-    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.sentence(totals)
+    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.describe_retries(totals)
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
@@ -207,7 +207,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
         (0, True, PAUSE),
     ]
     assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
-    assert made_again.of_trials(trials, 1).slices_again == {PAUSE: 1}
+    assert made_again.count_retries(trials, 1).slices_again == {PAUSE: 1}
     assert first.server is not None
     assert first.load is not None
     kept = [part for part in first.slices if part.kept]
@@ -452,7 +452,7 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
     assert {trial.contestant for trial in later if not trial.slices} == {"b"}
     assert {trial.contestant for trial in later if trial.slices} == {"a", "c"}
     # This holds in a resumed run, too, which knows only the stored trials.
-    assert side_by_side.busy_beside(run.trials) == {("echo", "b")}
+    assert side_by_side.find_busy(run.trials) == {("echo", "b")}
 
 
 def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(

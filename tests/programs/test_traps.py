@@ -52,7 +52,7 @@ def test_no_delay_or_one_write_and_nobody_waits_for_an_ack(ways: tuple[str, ...]
 
 
 def test_every_experiment_of_a_trap_is_told_and_short() -> None:
-    traps = {name for name in experiment.names(ROOT / "experiments") if name.startswith("trap-")}
+    traps = {name for name in experiment.list_names(ROOT / "experiments") if name.startswith("trap-")}
     assert traps
     assert set(re.findall(r"\./netdyno run (trap-[a-z-]+)", PAGE)) == traps
 

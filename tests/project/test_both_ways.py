@@ -19,12 +19,12 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.claims.across import across
+from netdyno.analysis.claims.across import judge_across_runs
 from netdyno.analysis.claims.evidence import Evidence
-from netdyno.analysis.claims.evidence import evidence as evidence_of
+from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
 from netdyno.analysis.claims.judge import judge
-from netdyno.analysis.claims.needs import whose_code
-from netdyno.analysis.claims.steps import steps
+from netdyno.analysis.claims.needs import find_code_coordinate
+from netdyno.analysis.claims.steps import list_steps
 from netdyno.analysis.split import split
 from netdyno.base.paths import ROOT
 from netdyno.model.base import type_level
@@ -77,7 +77,7 @@ def all_cells(scenario: Scenario) -> Iterator[Cell]:
 
 def cells_of(study: Experiment, selection: Cells, metric: str) -> list[Cell]:
     if METRICS[metric].of_code is not None:
-        kind, coordinate = whose_code(selection)
+        kind, coordinate = find_code_coordinate(selection)
         return [Cell(kind, str(name), ()) for name in selection.at[coordinate]]
     (scenario,) = (candidate for candidate in study.scenarios if candidate.name == selection.scenario)
     return [
@@ -100,7 +100,7 @@ def measured_once(name: str, size: Budget) -> Evidence:
 
 
 def comparisons(study: Experiment, claim: Claim) -> list[Step]:
-    return [step for test in claim.tests for step in steps(test, measured_once(study.name, study.budget))]
+    return [step for test in claim.tests for step in list_steps(test, measured_once(study.name, study.budget))]
 
 
 # --- figures for which they hold -----------------------------------------------------------------------------------
@@ -239,7 +239,10 @@ def test_every_claim_comes_out_both_ways(study: Experiment, claim: Claim) -> Non
         assert "refuted" in expected
         return
     elsewhere = on_platform(fails[0][1], "other")
-    (different,), (same,) = across([holds, elsewhere]), across([holds, on_platform(holds, "alike")])
+    (different,), (same,) = (
+        judge_across_runs([holds, elsewhere]),
+        judge_across_runs([holds, on_platform(holds, "alike")]),
+    )
     assert (different.together, same.together) == ("confirmed", "refuted")
 
 

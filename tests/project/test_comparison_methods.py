@@ -77,7 +77,7 @@ def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, conte
             name: {(block, ""): float(figures[number]) for block, figures in enumerate(drawn)}
             for number, name in enumerate(names)
         }
-        family = axes.compared({"throughput": samples}, [names], stats.LEVEL)["throughput"]
+        family = axes.compare_contestants({"throughput": samples}, [names], stats.LEVEL)["throughput"]
         direct = {
             comparison.a + comparison.b if comparison.ratio > 1 else comparison.b + comparison.a
             for comparison in family
@@ -85,7 +85,7 @@ def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, conte
         }
         assert direct == {names[better] + names[worse] for better, worse in zip(*np.nonzero(beats[run]), strict=True)}
         for number, name in enumerate(names):
-            bound = answers.behind(name, names, family, "higher", stats.LEVEL)
+            bound = answers.compute_deficit_bound(name, names, family, "higher", stats.LEVEL)
             assert math.log(bound) == pytest.approx(max(0.0, most[run, :, number].max()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.analysis.flips.judge import pursued
+from netdyno.analysis.flips.judge import follow_flip
 from tests.support import bench_script
 
 BENCH = bench_script.load("flip_errors")
@@ -12,7 +12,7 @@ RUNS = 10
 
 
 def test_it_chooses_levels_by_the_rule_of_runs() -> None:
-    assert BENCH.bisected.__module__ == pursued.__module__
+    assert BENCH.bisected.__module__ == follow_flip.__module__
 
 
 @pytest.mark.parametrize("truth", ["steady", "step"])

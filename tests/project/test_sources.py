@@ -39,7 +39,7 @@ def test_each_study_asks_all_of_its_claims_and_no_other(name: str, claims: str) 
 
 
 def test_no_other_experiment_claims_to_be_a_study() -> None:
-    rest = [name for name in experiment.names(FOLDER) if name not in STUDIES]
+    rest = [name for name in experiment.list_names(FOLDER) if name not in STUDIES]
     assert {name: at(name).claims for name in rest if name != "sources"} == {
         name: () for name in rest if name != "sources"
     }

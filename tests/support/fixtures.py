@@ -102,7 +102,7 @@ def bench(tmp_path: Path, _unhurried: None) -> Bench:
 @pytest.fixture
 def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """No contestants take turns: for tests that put trials of their own in the place of the programs', one by one."""
-    monkeypatch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
+    monkeypatch.setattr(side_by_side, "explain_alone", lambda *_: side_by_side.ONLY)
 
 
 commit_once = functools.cache(environment.commit)

@@ -16,6 +16,6 @@ FOLDER = ROOT / "experiments"
 def at(name: str, budget: Budget = "normal") -> Experiment:
     """One of them at a size, with its patterns made names of contestants."""
     loaded, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()
-    return experiment.with_contestants(
+    return experiment.choose_contestants(
         loaded, lambda patterns: [contestant.name for contestant in select(servers, patterns)]
     )

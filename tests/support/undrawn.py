@@ -40,4 +40,4 @@ def without_panels() -> Iterator[None]:
 def page_without_panels(analysis: Analysis, profiled: Stored = NO_PROFILES) -> str:
     """Return the page of a run without the figures of its scenarios."""
     with without_panels():
-        return report.html(analysis, (), profiled)
+        return report.render_html(analysis, (), profiled)

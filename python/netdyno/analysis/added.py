@@ -10,7 +10,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Trial
 
 
-def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOption, ...]:
+def find_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOption, ...]:
     """Return the options that the scenario asks for where possible, by name and value, with the servers that had
     them."""
     wished = scenario.where_possible
@@ -23,7 +23,7 @@ def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOpt
     return tuple(AddedOption(name, value, tuple(sorted(names))) for (name, value), names in by_text)
 
 
-def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEach, ...]:
+def find_thread_per_connection(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEach, ...]:
     """Return the contestants that got a thread for each connection. A trial in which a client had waited would have met
     its time limit and not be valid."""
     wished = scenario.where_possible.get("threads")
@@ -39,7 +39,7 @@ def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEac
     return tuple(ThreadEach(name, tuple(sorted(counts))) for name, counts in sorted(seen.items()))
 
 
-def sampled_threads(trials: Sequence[Trial]) -> tuple[SampledThreads, ...]:
+def find_sampled_threads(trials: Sequence[Trial]) -> tuple[SampledThreads, ...]:
     """Return the contestants of which only some threads were read."""
     seen: dict[str, set[tuple[int, int]]] = {}
     for trial in trials:

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from netdyno.analysis import canary, made_again, measured, stopping
-from netdyno.analysis.aa.control import control
+from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.advice import judge as advice
 from netdyno.analysis.claims import judge
-from netdyno.analysis.claims.evidence import evidence
-from netdyno.analysis.figures.fill import charts
+from netdyno.analysis.claims.evidence import collect_evidence
+from netdyno.analysis.figures.fill import build_charts
 from netdyno.analysis.findings import (
     Analysis,
     AuditTally,
@@ -20,9 +20,9 @@ from netdyno.analysis.findings import (
     MachineUse,
     TrialNote,
 )
-from netdyno.analysis.flips.judge import pursued
+from netdyno.analysis.flips.judge import follow_flip
 from netdyno.analysis.gate.judge import judge as judge_gate
-from netdyno.analysis.scenario import client, findings_of
+from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.split import split
 from netdyno.base import quantities
 from netdyno.model import outcomes
@@ -37,14 +37,14 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
-    level = advice.level_of(experiment.advise, level) if experiment.advise else level
+    level = advice.divide_level(experiment.advise, level) if experiment.advise else level
     finished = run.finished_at is not None
     parts = split(run)
     by_name = {part.scenario.name: part for part in parts}
-    flips = tuple(pursued(flip, by_name[flip.scenario], level) for flip in experiment.flips)
-    endings = [stopping.ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
+    flips = tuple(follow_flip(flip, by_name[flip.scenario], level) for flip in experiment.flips)
+    endings = [stopping.find_ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
     scenarios = tuple(
-        findings_of(part, ending, level, tuple(flip for flip in flips if flip.question == part.scenario.name))
+        derive_findings(part, ending, level, tuple(flip for flip in flips if flip.question == part.scenario.name))
         for part, ending in zip(parts, endings, strict=True)
     )
     families = {findings.scenario.name: findings.comparisons for findings in scenarios}
@@ -60,8 +60,8 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         windows_s=tuple(sorted({scenario.duration_s for scenario in experiment.scenarios})),
         contestants=tuple(sorted({name for part in parts for name in part.contestants})),
         scenarios=scenarios,
-        claims=judge.verdicts(experiment.claims, evidence(run, parts), level),
-        charts=charts(experiment.figures, parts),
+        claims=judge.decide_claims(experiment.claims, collect_evidence(run, parts), level),
+        charts=build_charts(experiment.figures, parts),
         level=level,
         counts=Counts(**outcomes.counts(run)),
         set_aside=tuple(
@@ -69,12 +69,12 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
             for trial in trials
             if trial.status not in (*outcomes.RANKED, "made_again")
         ),
-        audits=_tally_audits(trials),
-        made_again=made_again.of_trials(trials, experiment.seed),
+        audits=_count_audits(trials),
+        made_again=made_again.count_retries(trials, experiment.seed),
         machine=_measure_machine_use(trials),
-        canary=canary.of_run(run),
+        canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),
-        control=control(experiment, parts, families, level, finished=finished),
+        control=summarise_control(experiment, parts, families, level, finished=finished),
         about=run.about,
         environment=run.environment,
         asked=experiment,
@@ -94,7 +94,7 @@ def _describe_trial(experiment: Experiment, trial: Trial) -> TrialNote:
         block=trial.block,
         scenario=trial.scenario,
         contestant=f"{trial.contestant}{quantities.TWIN if trial.twin else ''}",
-        client=client(scenario, trial.levels) if scenario else "",
+        client=read_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
         cause=measured.set_aside(trial),
@@ -103,7 +103,7 @@ def _describe_trial(experiment: Experiment, trial: Trial) -> TrialNote:
     )
 
 
-def _tally_audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
+def _count_audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
     checks = [audit for trial in trials for audit in trial.audits]
     passed = Counter(audit.name for audit in checks if audit.passed)
     failed = Counter(audit.name for audit in checks if not audit.passed)

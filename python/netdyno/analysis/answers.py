@@ -13,11 +13,11 @@ from netdyno.statistics import stats
 from netdyno.statistics.stats import Better, Comparison, Interval
 
 
-def better(scenario: Scenario) -> Better:
+def read_direction(scenario: Scenario) -> Better:
     return METRICS[scenario.metric].better
 
 
-def against(first: str, second: str, family: Sequence[Comparison]) -> Comparison | None:
+def find_comparison(first: str, second: str, family: Sequence[Comparison]) -> Comparison | None:
     """Return the comparison of two, turned so that `first` is `a`; None where they share no cell."""
     for comparison in family:
         if (comparison.a, comparison.b) == (first, second):
@@ -73,13 +73,13 @@ def decide(basis: Basis) -> Decision:
         return Decision("not_enough_blocks", among)
     front = tuple(standing.contestant for standing in standings if standing.rank == standings[0].rank)
     if len(front) == 1:
-        trade_offs = beside(basis.axes, among, front, basis.margin)
+        trade_offs = find_trade_offs(basis.axes, among, front, basis.margin)
         return Decision("winner", among, front, taken=front, beside=trade_offs)
     front = _put_leader_first(front, basis.family)
     undecided = tuple(name for name in front[1:] if _is_undecided(front[0], name, basis.family))
     if len(undecided) == len(front) - 1:
         return Decision("not_enough_blocks", among, front, undecided)
-    return _bound(basis, Decision("undecided", among, front, undecided))
+    return _judge_tie(basis, Decision("undecided", among, front, undecided))
 
 
 def _put_leader_first(front: tuple[str, ...], family: Sequence[Comparison]) -> tuple[str, ...]:
@@ -92,17 +92,19 @@ def _put_leader_first(front: tuple[str, ...], family: Sequence[Comparison]) -> t
 
 
 def _is_undecided(first: str, second: str, family: Sequence[Comparison]) -> bool:
-    comparison = against(first, second, family)
+    comparison = find_comparison(first, second, family)
     return comparison is None or not (comparison.decidable or comparison.different)
 
 
-def _bound(basis: Basis, tie: Decision) -> Decision:
+def _judge_tie(basis: Basis, tie: Decision) -> Decision:
     """Return the verdict on a front of several, none proven better than another. A contestant that is shown to be
     within the margin of the best is as good as the best, and among these the other axes decide. Where none is shown to
     be, they do not decide: a price says nothing of what it buys."""
-    direction = better(basis.scenario)
+    direction = read_direction(basis.scenario)
     rivals = len(tie.among) - len(tie.undecided) - 1
-    bounds = {name: behind(name, tie.tied, basis.family, direction, basis.level, rivals) for name in tie.tied}
+    bounds = {
+        name: compute_deficit_bound(name, tie.tied, basis.family, direction, basis.level, rivals) for name in tie.tied
+    }
     near = tuple(name for name, bound in bounds.items() if bound <= basis.margin)
     bounded = replace(tie, near=near, within=max(bounds[name] for name in near or tie.tied))
     needed = None if near == tie.tied else _count_blocks_needed(basis, tie)
@@ -112,13 +114,13 @@ def _bound(basis: Basis, tie: Decision) -> Decision:
         seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
     )
     if not near:
-        return replace(bounded, beside=beside(basis.axes, tie.among, tie.front[:1], basis.margin))
+        return replace(bounded, beside=find_trade_offs(basis.axes, tie.among, tie.front[:1], basis.margin))
     taken, deciding = _prefer(basis.axes, near, basis.margin)
-    trade_offs = beside(basis.axes, tie.among, taken, basis.margin)
+    trade_offs = find_trade_offs(basis.axes, tie.among, taken, basis.margin)
     return replace(bounded, verdict="equal", taken=taken, by=deciding, beside=trade_offs)
 
 
-def behind(
+def compute_deficit_bound(
     name: str,
     contestants: Collection[str],
     family: Sequence[Comparison],
@@ -131,15 +133,17 @@ def behind(
     `among`: the number of rivals of the best, where some are known not to be the best; else the number given."""
     rivals = [rival for rival in contestants if rival != name]
     share = among or len(rivals)
-    most = max((_bound_lead(rival, name, family, direction, level, share) for rival in rivals), default=0.0)
+    most = max((_compute_lead_bound(rival, name, family, direction, level, share) for rival in rivals), default=0.0)
     return math.exp(max(0.0, most)) if most < stats.MOST_LOG else math.inf
 
 
-def _bound_lead(
+def _compute_lead_bound(
     first: str, second: str, family: Sequence[Comparison], direction: Better, level: float, rivals: int
 ) -> float:
     """Return the most by which the first may be better than the second, on the log scale."""
-    comparison = against(first, second, family) if direction == "higher" else against(second, first, family)
+    comparison = (
+        find_comparison(first, second, family) if direction == "higher" else find_comparison(second, first, family)
+    )
     return math.inf if comparison is None else stats.most_above(comparison, level, rivals)
 
 
@@ -147,7 +151,7 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> int | None:
     """Return how many more blocks would prove or bound the difference of the front's first from each rival; None where
     no number of blocks would, or the comparisons do not tell."""
     first, *rivals = decision.tied
-    facing = [comparison for rival in rivals if (comparison := against(first, rival, basis.family)) is not None]
+    facing = [comparison for rival in rivals if (comparison := find_comparison(first, rival, basis.family)) is not None]
     margin, rival_count = math.log(basis.margin), len(decision.among) - 1
     more = [
         None if needed is None else max(0, needed - comparison.blocks)
@@ -163,21 +167,23 @@ def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[t
     margin, and the axes that removed any."""
     left, deciding = tuple(near), list[str]()
     for axis in axes:
-        kept = tuple(name for name in left if not any(lead(axis, rival, name, margin) for rival in left))
+        kept = tuple(name for name in left if not any(judge_lead(axis, rival, name, margin) for rival in left))
         if kept and kept != left:
             left, deciding = kept, [*deciding, axis.metric]
     return left, tuple(deciding)
 
 
-def lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:
+def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:
     """Return whether the first is proven better than the second on an axis by the margin; None where neither is."""
-    comparison = against(first, second, axis.comparisons)
+    comparison = find_comparison(first, second, axis.comparisons)
     if comparison is None or not comparison.different or 1 / margin < comparison.ratio < margin:
         return None
     return (comparison.ratio > 1) == (axis.better == "higher")
 
 
-def beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float) -> tuple[Beside, ...]:
+def find_trade_offs(
+    axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float
+) -> tuple[Beside, ...]:
     """Compare every other contestant of the answer with the first of those taken, where a difference beyond the margin
     is proven."""
     trade_offs = (
@@ -197,7 +203,7 @@ def _list_proven(axes: Sequence[Axis], name: str, chosen: str, margin: float, *,
     ratios = [
         AxisRatio(axis.metric, comparison.ratio)
         for axis in axes
-        if (comparison := against(name, chosen, axis.comparisons)) is not None
-        if lead(axis, name, chosen, margin) is better
+        if (comparison := find_comparison(name, chosen, axis.comparisons)) is not None
+        if judge_lead(axis, name, chosen, margin) is better
     ]
     return tuple(sorted(ratios, key=lambda ratio: -abs(math.log(ratio.ratio))))

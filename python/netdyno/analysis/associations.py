@@ -47,7 +47,7 @@ class _Tested(NamedTuple):
     comparison: Comparison
 
 
-def whys(
+def explain_differences(
     ranked: Sequence[Counted],
     standings: Sequence[Standing],
     families: Mapping[str, Sequence[Comparison]],
@@ -80,7 +80,7 @@ def _list_pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> 
         names = [standing.contestant for standing in standings if standing.peers == peers]
         to_first = [(name, names[0]) for name in names[1:]]
         for worse, better in [*to_first, *((lower, upper) for upper, lower in pairwise(names))]:
-            comparison = answers.against(worse, better, family)
+            comparison = answers.find_comparison(worse, better, family)
             if comparison is not None and comparison.different:
                 pairs.setdefault((worse, better), _Pair(worse, better, comparison))
     return list(pairs.values())
@@ -115,7 +115,7 @@ def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | N
 
 def _read_ranking(test: _Tested, family: Sequence[Comparison]) -> Comparison:
     """Return the ranking's comparison of the pair on this axis; where it has none, one that proves nothing."""
-    comparison = answers.against(test.pair.worse, test.pair.better, family)
+    comparison = answers.find_comparison(test.pair.worse, test.pair.better, family)
     return comparison or replace(test.comparison, decidable=False, interval=None)
 
 
@@ -140,13 +140,13 @@ def _explain(pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Seq
         considered=tuple(test.counter for test in tested),
         decidable=any(test.comparison.decidable for test in tested),
         blocks=max((test.comparison.blocks for test in tested), default=0),
-        kernel_worse=_kernel_share(pair.worse, figures),
-        kernel_better=_kernel_share(pair.better, figures),
+        kernel_worse=_compute_kernel_share(pair.worse, figures),
+        kernel_better=_compute_kernel_share(pair.better, figures),
         traced=_compare_traced(pair, work),
     )
 
 
-def _kernel_share(name: str, figures: Figures) -> float | None:
+def _compute_kernel_share(name: str, figures: Figures) -> float | None:
     """Return the kernel's share of the CPU time, over all trials."""
     whole, kernel = (sum(figures[counter].get(name, {}).values()) for counter in ("cpu", SYSTEM))
     return kernel / whole if whole else None

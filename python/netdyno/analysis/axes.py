@@ -8,7 +8,17 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from netdyno.analysis.findings import Axis, Bound, CellFigures, Censored, ErrorBar, Estimate, LevelInfo, Score, heaviest
+from netdyno.analysis.findings import (
+    Axis,
+    Bound,
+    CellFigures,
+    Censored,
+    ErrorBar,
+    Estimate,
+    LevelInfo,
+    Score,
+    select_heaviest,
+)
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -27,7 +37,7 @@ Grounds = Sequence[Groups]
 """The groups of those that could use equally many cores, each with ranks from the first on."""
 
 
-def names(scenario: Scenario) -> tuple[str, ...]:
+def list_names(scenario: Scenario) -> tuple[str, ...]:
     """Return the axes: the own metric first, then the others by their weight (docs/adr/statistics.md). A capacity has
     none: its trials have other rates for each contestant."""
     if scenario.metric == CAPACITY:
@@ -41,7 +51,7 @@ def is_alone(groups: Groups, grounds: Grounds) -> bool:
     return len(grounds) > 1 and sum(map(len, groups)) == 1
 
 
-def compared(
+def compare_contestants(
     of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, level: float
 ) -> dict[str, tuple[Comparison, ...]]:
     """Return the comparisons of every two contestants of a group on every axis. Those of the first axis, which the
@@ -105,7 +115,7 @@ def _find_largest_component(group: Sequence[str], family: Iterable[Comparison]) 
     return [name for name in group if name in largest] if len(largest) > 1 or len(group) == 1 else []
 
 
-def figure(axis: str, cell: CellFigures) -> Estimate | None:
+def select_figure(axis: str, cell: CellFigures) -> Estimate | None:
     """Return a contestant's figure at a level: percentiles of its merged histogram, sums over sums, means over
     trials."""
     if axis in ("cpu", "memory"):
@@ -142,9 +152,9 @@ def fill(
     """Return every axis with the scores of all contestants."""
     if not figures:
         return ()
-    level = heaviest(levels, figures)
+    level = select_heaviest(levels, figures)
     by_name = {cell.contestant: cell for cell in figures if cell.level == level.key}
-    scores_by_axis = {axis: _score_axis(axis, families[axis], grounds, by_name) for axis in names(scenario)}
+    scores_by_axis = {axis: _score_axis(axis, families[axis], grounds, by_name) for axis in list_names(scenario)}
     saturated = bool(censored)
     limited = {bar.percentile for bar in bars}
     return tuple(
@@ -153,13 +163,13 @@ def fill(
             better=METRICS[axis].better,
             scores=scores,
             comparisons=tuple(families[axis]),
-            bound=_bound(axis, saturated, limited),
+            bound=_find_bound(axis, saturated, limited),
         )
         for axis, scores in scores_by_axis.items()
     )
 
 
-def _bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
+def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
     if saturated and axis in ("throughput", "kept"):
         return "at least"
     return "at most" if axis in LATENCIES and (saturated or axis in limited or (axis == "mean" and limited)) else ""
@@ -181,7 +191,7 @@ def _score_axis(
                 scores.append(
                     Score(
                         contestant=name,
-                        value=figure(axis, cell) if cell else None,
+                        value=select_figure(axis, cell) if cell else None,
                         trials=cell.trials if cell else 0,
                         rank=None if rank is None or alone else before + rank,
                         shared=rank is not None and sizes[rank] > 1,
@@ -194,7 +204,7 @@ def _score_axis(
 # --- the generator's own part ------------------------------------------------------------------------------------
 
 
-def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
+def find_error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
     """Return the bars that are not small beside the shortest response time at a level, of any contestant: one rule for
     all."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}
@@ -205,11 +215,11 @@ def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar,
         bar
         for level, by_name in by_level.items()
         for percentile in ("p50", "p99")
-        if (bar := _measure_lag(scenario, level, percentile, by_name)).share > _small_share(scenario)
+        if (bar := _measure_lag(scenario, level, percentile, by_name)).share > _choose_small_share(scenario)
     )
 
 
-def _small_share(scenario: Scenario) -> float:
+def _choose_small_share(scenario: Scenario) -> float:
     in_rounds = scenario.arrivals == "closed" and scenario.scheduled
     return SMALL_LAG_IN_ROUNDS if in_rounds else SMALL_LAG
 

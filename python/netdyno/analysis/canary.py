@@ -63,7 +63,7 @@ class MachineOverTime:
         return max(self.ranges, key=lambda figure: round(figure.drift, 3))
 
 
-def of_run(run: Run) -> MachineOverTime | None:
+def summarise_run(run: Run) -> MachineOverTime | None:
     """Return the readings of a run; None where no trial has one: a run stored before there were any."""
     with_canary = sorted(
         (trial for trial in run.all_trials if trial.canary is not None), key=lambda trial: (trial.block, trial.position)
@@ -111,10 +111,10 @@ def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: dateti
 
 def _find_range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[Beside]) -> Range:
     speeds = [FIGURES[name](reading) for reading in readings]
-    medians = [statistics.median(trial.speeds[number] for trial in block) for block in by_block(trials)]
+    medians = [statistics.median(trial.speeds[number] for trial in block) for block in group_by_block(trials)]
     return Range(name, min(speeds), statistics.median(speeds), max(speeds), max(medians) / min(medians))
 
 
-def by_block(trials: Iterable[Beside]) -> list[list[Beside]]:
+def group_by_block(trials: Iterable[Beside]) -> list[list[Beside]]:
     """Return the trials of each block, in the order in which they ran."""
     return [list(block) for _, block in itertools.groupby(trials, key=lambda trial: trial.block)]

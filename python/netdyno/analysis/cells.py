@@ -26,7 +26,9 @@ BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
 
-def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None) -> CellFigures:
+def compute_figures(
+    contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None
+) -> CellFigures:
     """Return all figures of a cell. `trials` is not empty and holds valid trials only."""
     loads = [load for _, load in trials]
     response = tuple(load.latency.response_ns.histogram for load in loads)
@@ -42,13 +44,13 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
         ),
         response_ns=_merge_tail(response, seed),
         service_ns=_merge_tail(tuple(load.latency.service_ns.histogram for load in loads), seed),
-        curve=_merged_curve(response),
+        curve=_sample_merged_curve(response),
         send_lag=_merge_lag([load.send_lag_ns for load in loads]),
         receive_lag=_merge_lag(received)
         if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
         else None,
         cost=_measure_cost(trials, seed),
-        connection_spread=_mean_connection_spread(trials, seed),
+        connection_spread=_estimate_connection_spread(trials, seed),
         kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
         generator_cpu_us=per_message(
@@ -91,7 +93,7 @@ def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) 
     )
 
 
-def _mean_connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
+def _estimate_connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
     spreads = [METRICS["connection-spread"].of(*counted) for counted in trials]
     known = [spread for spread in spreads if spread is not None]
     return mean(known, seed) if len(known) == len(spreads) else None
@@ -117,8 +119,8 @@ def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
 
 
 @lru_cache(maxsize=1024)
-def _merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    return curve(hdr.merge(_decode(histograms)))
+def _sample_merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
+    return sample_curve(hdr.merge(_decode(histograms)))
 
 
 @lru_cache(maxsize=16)
@@ -127,7 +129,7 @@ def _decode(histograms: tuple[str, ...]) -> tuple[hdr.Histogram, ...]:
     return tuple(hdr.decode(text) for text in histograms)
 
 
-def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
+def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
     """Return (percent, ns) evenly spaced on the axis log 1/(1-q), from the median's side out to 99.99 at most."""
     if not histogram.count:
         return ()
@@ -173,12 +175,12 @@ def _measure_cost(trials: Sequence[Counted], seed: int) -> Cost | None:
         involuntary_switches=mean_if_known("involuntary", 1e-3),
         run_queue_wait_us=mean_if_known("run-queue", US_PER_NS),
         rss_peak_bytes=_estimate_largest([float(server.rss_peak_bytes) for server in servers]),
-        connection_bytes=_mean_connection_bytes(seen, seed),
+        connection_bytes=_estimate_connection_bytes(seen, seed),
         threads=max(server.threads for server in servers),
     )
 
 
-def _mean_connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
+def _estimate_connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
     amounts = [
         (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes, load.plan.connections)
         for trial, load in trials

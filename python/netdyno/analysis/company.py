@@ -18,7 +18,7 @@ class Company:
     neighbours: tuple[Neighbour, ...]
 
 
-def company(ranked: Iterable[Trial]) -> Company | None:
+def find_neighbours(ranked: Iterable[Trial]) -> Company | None:
     """Return the neighbours of a scenario's trials; None where the machine was every trial's own."""
     besides = [trial.beside for trial in ranked]
     neighbours = tuple(dict.fromkeys(neighbour for neighbour in besides if neighbour is not None))

@@ -24,7 +24,7 @@ AMOUNTS = ("connections", "depth", "rate", "rate-per-connection")
 """The factors that are more or less load. A size is not: a queue of few connections is as long with any."""
 
 
-def constants(
+def find_constants(
     standings: Sequence[Standing],
     cells: Sequence[CellFigures],
     levels: Sequence[LevelInfo],

@@ -56,9 +56,9 @@ class Change:
     now: object
 
 
-def decisive(before: Mapping[str, object], now: Mapping[str, object]) -> list[Change]:
+def list_decisive(before: Mapping[str, object], now: Mapping[str, object]) -> list[Change]:
     """Return the changes that decide on speed."""
-    return between(before, now, filter(_is_decisive, dict.fromkeys((*before, *now))))
+    return list_changes(before, now, filter(_is_decisive, dict.fromkeys((*before, *now))))
 
 
 def _is_decisive(key: str) -> bool:
@@ -66,6 +66,6 @@ def _is_decisive(key: str) -> bool:
     return host_key in DECISIVE or host_key.startswith(DECISIVE_PREFIXES)
 
 
-def between(before: Mapping[str, object], now: Mapping[str, object], keys: Iterable[str]) -> list[Change]:
+def list_changes(before: Mapping[str, object], now: Mapping[str, object], keys: Iterable[str]) -> list[Change]:
     """Return the keys with different values."""
     return [Change(key, before.get(key), now.get(key)) for key in keys if before.get(key) != now.get(key)]

@@ -18,25 +18,25 @@ from netdyno.model.trial import Trial
 Refusal = Literal["unsafe", "not ranked"]
 
 
-def names(run: Run) -> Mapping[str, str]:
+def list_unsafe(run: Run) -> Mapping[str, str]:
     """Return the unsafe contestants of a run, each with what is wrong with it."""
     return {about.name: about.unsafe for about in run.about if about.kind == "server" and about.unsafe}
 
 
-def unranked(run: Run) -> Mapping[str, str]:
+def list_unranked(run: Run) -> Mapping[str, str]:
     """Return the servers of a run that are no contestants, each with what it is instead."""
     return {about.name: about.unranked for about in run.about if about.kind == "server" and about.unranked}
 
 
-def refused(run: Run) -> Mapping[Name, Refusal]:
+def list_refused(run: Run) -> Mapping[Name, Refusal]:
     """Return all of them, each with the word for it."""
-    refusals: dict[Name, Refusal] = dict.fromkeys(names(run), "unsafe")
-    return refusals | dict.fromkeys(unranked(run), "not ranked")
+    refusals: dict[Name, Refusal] = dict.fromkeys(list_unsafe(run), "unsafe")
+    return refusals | dict.fromkeys(list_unranked(run), "not ranked")
 
 
-def without(run: Run) -> Run:
+def remove_from_run(run: Run) -> Run:
     """Return the run as if none of them had taken part."""
-    absent = refused(run)
+    absent = list_refused(run)
     return msgspec.structs.replace(
         run,
         trials=tuple(trial for trial in run.trials if trial.contestant not in absent),
@@ -44,7 +44,7 @@ def without(run: Run) -> Run:
     )
 
 
-def found_wrong(
+def describe_unsafe(
     trials: Mapping[Name, Sequence[Trial]], why: Mapping[Name, Quoted], levels: Sequence[LevelInfo]
 ) -> tuple[Unsafe, ...]:
     """Return verification's findings on each unsafe contestant at each level of a scenario, in the order of names and

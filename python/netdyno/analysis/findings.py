@@ -197,7 +197,7 @@ class LevelInfo:
     values: dict[Name, type_level]
 
 
-def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
+def select_heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
     """Return the last level at which as many contestants were measured as at any other. `levels` is not empty."""
     measured = Counter(cell.level for cell in cells)
     most = max(measured.values(), default=0)
@@ -727,7 +727,7 @@ class ScenarioFindings:
     @property
     def heaviest(self) -> LevelInfo:
         """The level at which costs are compared."""
-        return heaviest(self.levels, self.cells)
+        return select_heaviest(self.levels, self.cells)
 
     def cell(self, contestant: str, level: str) -> CellFigures | None:
         """Return the figures of a contestant at a level, None where no trial was valid."""

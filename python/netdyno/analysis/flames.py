@@ -20,7 +20,7 @@ class Flame:
     called: dict[Name, Flame] = field(default_factory=dict)
 
 
-def tree(stacks: Mapping[Stack, float]) -> Flame:
+def build_tree(stacks: Mapping[Stack, float]) -> Flame:
     """Return all stacks from a common root; callees are in the order of their names, so that trees look alike."""
     total = sum(stacks.values()) or 1.0
     root = Flame("all")
@@ -37,7 +37,7 @@ def tree(stacks: Mapping[Stack, float]) -> Flame:
     return root
 
 
-def functions(profile: Profile) -> dict[Name, float]:
+def sum_by_function(profile: Profile) -> dict[Name, float]:
     """Return each function's share of all time on the stack, counted once for each stack however often it is there."""
     shares: dict[Name, float] = {}
     total = profile.total_us or 1.0

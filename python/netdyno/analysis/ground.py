@@ -64,7 +64,7 @@ class Ground(Frozen):
         return next((place for place, group in enumerate(self.together) if contestant in group.contestants), 0)
 
 
-def ground_of(
+def describe_ground(
     scenario: Scenario,
     trials: Sequence[Trial],
     about: Sequence[About],
@@ -88,7 +88,7 @@ def ground_of(
         server_cores=tuple(sorted(count for count in cores if count is not None)),
         threads=tuple(threads for threads in ran if threads is not None),
         shared=any(trial.pinning.is_shared for trial in pinned if trial.pinning is not None),
-        together=_group(usable_cores(scenario, trials, about, cores_allowed)),
+        together=_group(find_usable_cores(scenario, trials, about, cores_allowed)),
         quota_cores=quota_cores,
     )
 
@@ -97,7 +97,7 @@ Usable = Mapping[Name, Mapping[Name, frozenset[int]]]
 """The numbers of cores on which a contestant could work at a time, each once, by contestant and key of the level."""
 
 
-def usable_cores(
+def find_usable_cores(
     scenario: Scenario, trials: Sequence[Trial], about: Sequence[About], cores_allowed: int | None = None
 ) -> Usable:
     """Return the usable cores of every contestant that ran; no level where they are unknown. Parameters as above."""

@@ -10,7 +10,7 @@ from netdyno.statistics import stats
 from netdyno.statistics.stats import Better, Comparison
 
 
-def within(
+def find_leaders(
     standings: Sequence[Standing], family: Sequence[Comparison], better: Better, about: Collection[About]
 ) -> tuple[Within, ...]:
     """Return, for each language with several contestants, those that no other of it is proven better than, in the order

@@ -22,7 +22,7 @@ PHASES = ("setup.", "", "drain.")
 """The phases of a trial, as its kernel counters are named (watch.Watch.kernel): together the life of the load."""
 
 
-def of_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int) -> Loss | None:
+def summarise_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int) -> Loss | None:
     """Return the loss of one contestant at one level; None over a stream, where a loss makes a trial invalid. `trials`
     is not empty. A trial that lost more of its messages than the scenario's bound is marked."""
     loads = [load for _, load in trials]
@@ -39,7 +39,7 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed
         late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
         duplicated=share([load.messages.duplicated for load in loads], received),
         reordered=share([load.messages.reordered for load in loads], received),
-        drops=_add([drops(trial, load, _read_link(trial, scenario)) for trial, load in trials]),
+        drops=_add([count_drops(trial, load, _read_link(trial, scenario)) for trial, load in trials]),
         trials=tuple(_measure_trial(trial, load, scenario) for trial, load in trials),
     )
 
@@ -58,7 +58,7 @@ def _measure_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOf
         mean_ns=response.mean if response.count else math.nan,
         p50_ns=float(response.p50) if response.count else math.nan,
         p99_ns=float(response.p99) if response.count else math.nan,
-        drops=drops(trial, load, _read_link(trial, scenario)),
+        drops=count_drops(trial, load, _read_link(trial, scenario)),
     )
 
 
@@ -66,7 +66,7 @@ def _read_link(trial: Trial, scenario: Scenario) -> Link:
     return settings(scenario, trial.levels).link
 
 
-def drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
+def count_drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
     """Count the dropped messages of a trial by place, as far as the kernel and the programs do. The kernel's counters
     are those of the server's network namespace, which over a link other than the loopback is not the generator's."""
     server = _count_whole_life(trial.kernel, server_proc.SERVER_DROPS)

@@ -24,12 +24,12 @@ class SetAside:
     reason: Quoted = ""
 
 
-def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
+def select_valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
     """Return the trials that enter a ranking."""
-    return each_once((trial for trial in run.trials if trial.scenario == scenario.name), outcomes.RANKED)
+    return select_distinct((trial for trial in run.trials if trial.scenario == scenario.name), outcomes.RANKED)
 
 
-def each_once(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
+def select_distinct(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
     """Yield the trials of one scenario; of a cell measured twice the first, so that no repeat can be picked for its
     value."""
     seen: set[tuple[int, str, str]] = set()

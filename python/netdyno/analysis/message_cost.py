@@ -14,7 +14,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Traced, Trial
 
 
-def rows(part: Part, names: Sequence[str]) -> tuple[Work, ...]:
+def build_rows(part: Part, names: Sequence[str]) -> tuple[Work, ...]:
     """Return a row for each of these contestants, at the level at which the scenario was traced, or would be."""
     traced = {trial.contestant: trial for trial in part.traced}
     traced_levels = next((trial.levels for trial in traced.values()), levels.middle(part.scenario))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from netdyno.analysis.ground import Ground, ground_of
+from netdyno.analysis.ground import Ground, describe_ground
 from netdyno.analysis.split import Part
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import transports
@@ -21,17 +21,17 @@ class Peers(NamedTuple):
     faulty: tuple[Name, ...] = ()
 
 
-def ground_of_part(part: Part) -> Ground:
+def describe_part_ground(part: Part) -> Ground:
     """Return the ground of a scenario's ranked trials."""
     trials = [trial for trial, _ in part.ranked]
-    return ground_of(part.scenario, trials, part.about, part.cores_allowed, part.quota_cores)
+    return describe_ground(part.scenario, trials, part.about, part.cores_allowed, part.quota_cores)
 
 
-def peers(part: Part) -> tuple[Peers, ...]:
+def group_peers(part: Part) -> tuple[Peers, ...]:
     """Return all contestants of a scenario, with a figure or without, in the groups that could use equally many cores
     (docs/adr/same-cores.md), in the order of the ground; there is always one. A capacity already excludes loss and
     faults, so all of a group are ranked by it."""
-    ground = ground_of_part(part)
+    ground = describe_part_ground(part)
     groups: list[list[Name]] = [[] for _ in ground.together or ((),)]
     for name in part.contestants:
         groups[ground.group_of(name)].append(name)

@@ -84,15 +84,15 @@ class SideBySide:
     alone: int
 
 
-def side_by_side(first: Run, second: Run) -> SideBySide:
+def compare_runs(first: Run, second: Run) -> SideBySide:
     """Compare two runs. A cell is the same where scenario, contestant, levels and metric are; the unsafe and unranked
     are left out."""
-    sides = [_collect_cells(excluded.without(outcomes.judged(run))) for run in (first, second)]
+    sides = [_collect_cells(excluded.remove_from_run(outcomes.judged(run))) for run in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         first=first.run_id,
         second=second.run_id,
-        environment=tuple(differences.decisive(first.environment, second.environment)),
+        environment=tuple(differences.list_decisive(first.environment, second.environment)),
         asked=_compare_experiments(first, second),
         cells=tuple(_compare_cell(key, sides[0][key], sides[1][key]) for key in shared),
         alone=len(sides[0].keys() ^ sides[1].keys()),
@@ -121,7 +121,7 @@ def _collect_cells(run: Run) -> dict[_Key, _Cell]:
     for planned in scenarios.values():
         # A capacity takes several cells, and here each stands by itself.
         scenario = msgspec.structs.replace(planned, metric="p99") if planned.metric == CAPACITY else planned
-        for trial, load in measured.valid(run, scenario):
+        for trial, load in measured.select_valid(run, scenario):
             key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
             figure = METRICS[scenario.metric].of(trial, load)
             if figure is not None and figure > 0:
@@ -144,7 +144,7 @@ def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
         first_trials=len(first.logs),
         second_trials=len(second.logs),
         ratio=math.exp(means[1] - means[0]),
-        interval=unpaired(first.logs, second.logs),
+        interval=estimate_interval(first.logs, second.logs),
     )
 
 
@@ -153,7 +153,7 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
     first_scenarios, second_scenarios = (
         {scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second)
     )
-    names = differences.between(
+    names = differences.list_changes(
         {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
     )
     return (
@@ -175,12 +175,12 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
 
 def _compare_scenarios(first: Scenario, second: Scenario) -> Sequence[Change]:
     before, now = (msgspec.structs.asdict(scenario) for scenario in (first, second))
-    options = differences.between(before, now, [key for key in before if key not in NOT_ASKED])
-    levels = differences.between(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
+    options = differences.list_changes(before, now, [key for key in before if key not in NOT_ASKED])
+    levels = differences.list_changes(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
     return [*options, *levels]
 
 
-def unpaired(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+def estimate_interval(first: Sequence[float], second: Sequence[float]) -> Interval | None:
     """Return the 95% interval of exp(mean of the second minus mean of the first): Student's t with Welch's degrees of
     freedom (1947), for each side scatters by itself. None where a side has fewer blocks than any interval needs."""
     sides = [np.array(side, dtype=np.float64) for side in (first, second)]

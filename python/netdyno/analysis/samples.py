@@ -12,14 +12,14 @@ from netdyno.model.metrics import METRICS, Counted
 from netdyno.statistics.stats import Cell, Samples
 
 
-def samples(part: Part) -> Mapping[str, Samples]:
+def collect_samples(part: Part) -> Mapping[str, Samples]:
     """Return the figures by contestant, block and level; contestants without any are left out."""
     if part.scenario.metric == CAPACITY:
-        return capacity.samples(part)
-    return of_metric(part.ranked, part.scenario.metric)
+        return capacity.collect_samples(part)
+    return collect_metric(part.ranked, part.scenario.metric)
 
 
-def of_metric(ranked: Sequence[Counted], metric: str) -> dict[str, Samples]:
+def collect_metric(ranked: Sequence[Counted], metric: str) -> dict[str, Samples]:
     """Return the figures of a metric that each trial has by itself."""
     by_name: dict[str, dict[Cell, float]] = {}
     for trial, load in ranked:

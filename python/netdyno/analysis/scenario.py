@@ -29,7 +29,7 @@ from netdyno.analysis import (
     warmups,
 )
 from netdyno.analysis.capacity import fill as capacity
-from netdyno.analysis.company import company
+from netdyno.analysis.company import find_neighbours
 from netdyno.analysis.findings import (
     Axis,
     CellFigures,
@@ -45,8 +45,8 @@ from netdyno.analysis.findings import (
     Unsteady,
 )
 from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.peers import ground_of_part, peers
-from netdyno.analysis.samples import of_metric, samples
+from netdyno.analysis.peers import describe_part_ground, group_peers
+from netdyno.analysis.samples import collect_metric, collect_samples
 from netdyno.analysis.server_faults import Faulty, find_faulty
 from netdyno.analysis.split import Part
 from netdyno.experiment.capacity import CAPACITY
@@ -62,38 +62,40 @@ from netdyno.statistics.stats import Comparison, Samples
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
-def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()) -> ScenarioFindings:
+def derive_findings(
+    part: Part, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()
+) -> ScenarioFindings:
     """Return the findings of a part. `flips` are those that the levels follow from: levels chosen by their results make
     no ranking, so nothing is compared over all of them."""
     scenario, names = part.scenario, part.contestants
     ranked = [trial for trial, _ in part.ranked]
-    sampled = samples(part)
+    sampled = collect_samples(part)
     levels = _list_levels(scenario, part.trials)
     figures = _measure_cells(part, levels)
     faulty = find_faulty(part.trials)
-    grounds = [[[name for name in group if name in sampled] for group in groups] for groups in peers(part)]
+    grounds = [[[name for name in group if name in sampled] for group in groups] for groups in group_peers(part)]
     groups = list(itertools.chain.from_iterable(grounds))
     of_axes: Mapping[str, Mapping[str, Samples]] = {
-        axis: of_metric(part.ranked, axis) for axis in axes.names(scenario)
+        axis: collect_metric(part.ranked, axis) for axis in axes.list_names(scenario)
     } or {scenario.metric: sampled}
-    families = dict.fromkeys(of_axes, ()) if flips else axes.compared(of_axes, groups, level)
+    families = dict.fromkeys(of_axes, ()) if flips else axes.compare_contestants(of_axes, groups, level)
     family = families[scenario.metric]
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
     censored = () if alone else tuple(Censored(cell.level, cell.contestant, cell.share) for cell in part.saturated)
-    bars = () if alone else axes.error_bars(scenario, part.ranked)
+    bars = () if alone else axes.find_error_bars(scenario, part.ranked)
     scored = () if alone else axes.fill(scenario, families, grounds, figures, levels, bars, censored)
     standings = _rank_all(part, sampled, grounds, family, figures, faulty, scored)
     absent = tuple(
         name for name in names if name not in faulty and name not in {standing.contestant for standing in standings}
     )
-    behind = message_cost.rows(part, _put_ranked_first(standings, names))
-    basis = answers.Basis(scenario, standings, family, scored, level, seconds_of_block(part))
+    behind = message_cost.build_rows(part, _put_ranked_first(standings, names))
+    basis = answers.Basis(scenario, standings, family, scored, level, compute_block_seconds(part))
     decisions = () if flips else answers.decide_each(basis)
     return ScenarioFindings(
         scenario=scenario,
         decision=decisions[0] if decisions else Decision("flip", names),
         elsewhere=decisions[1:],
-        better=answers.better(scenario),
+        better=answers.read_direction(scenario),
         levels=levels,
         standings=standings,
         comparisons=family,
@@ -101,29 +103,29 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         drift=_measure_drift(sampled),
         pairs=_list_pairs(part),
         loss_bound=scenario.loss_bound,
-        unsafe=excluded.found_wrong(part.unsafe, part.why_unsafe, levels),
+        unsafe=excluded.describe_unsafe(part.unsafe, part.why_unsafe, levels),
         unranked=tuple(Unranked(name, what) for name, what in part.unranked.items()),
-        constant=constant_latency.constants(standings, figures, levels, scenario),
+        constant=constant_latency.find_constants(standings, figures, levels, scenario),
         absent=absent,
-        ground=ground_of_part(part),
-        added_options=added.added_options(scenario, ranked),
-        threads_each=added.threads_each(scenario, ranked),
-        sampled_threads=added.sampled_threads(ranked),
+        ground=describe_part_ground(part),
+        added_options=added.find_options(scenario, ranked),
+        threads_each=added.find_thread_per_connection(scenario, ranked),
+        sampled_threads=added.find_sampled_threads(ranked),
         ending=ending,
-        capacity=capacity.findings(part),
+        capacity=capacity.collect_findings(part),
         work=behind,
-        whys=associations.whys(part.ranked, standings, families, scenario.metric, behind, level),
+        whys=associations.explain_differences(part.ranked, standings, families, scenario.metric, behind, level),
         axes=scored,
         faulty=tuple(faulty.values()),
         censored=censored,
         error_bars=bars,
         unsteady=_find_unsteady(part.ranked),
-        within=languages.within(standings, family, answers.better(scenario), part.about),
-        uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
-        warmups=warmups.warmed_up(part.ranked),
+        within=languages.find_leaders(standings, family, answers.read_direction(scenario), part.about),
+        uneven_threads=uneven_threads.find_uneven(scenario, part.ranked),
+        warmups=warmups.collect_by_contestant(part.ranked),
         alone=turns.find_measured_alone(part.ranked),
         flips=flips,
-        company=company(ranked),
+        company=find_neighbours(ranked),
         instruments=tuple(sorted({load.instrument for trial in ranked if (load := trial.load) and load.instrument})),
     )
 
@@ -146,13 +148,13 @@ def _measure_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures
     for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
-        cells.figures(name, level.key, trials, part.seed, loss.of_cell(trials, part.scenario, part.seed))
+        cells.compute_figures(name, level.key, trials, part.seed, loss.summarise_cell(trials, part.scenario, part.seed))
         for level, name in itertools.product(levels, part.contestants)
         if (trials := by_cell.get((level.key, name)))
     )
 
 
-def client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
+def read_client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
     """Return the client of a cell where the client is a factor, else an empty name."""
     return settings(scenario, levels).client if "client" in scenario.factors else ""
 
@@ -162,7 +164,7 @@ def _list_pairs(part: Part) -> tuple[Pair, ...]:
     clients = () if scenario.metric == CAPACITY else scenario.factors.get("client", ())
     trials: dict[tuple[str, str], list[Trial]] = {}
     for trial in part.trials:
-        trials.setdefault((trial.contestant, client(scenario, trial.levels)), []).append(trial)
+        trials.setdefault((trial.contestant, read_client(scenario, trial.levels)), []).append(trial)
     return tuple(
         _describe_pair(scenario, name, str(client_name), trials.get((name, str(client_name)), ()))
         for name, client_name in itertools.product(part.contestants, clients)
@@ -228,20 +230,20 @@ def _rank_group(
     scored: Sequence[Axis],
 ) -> list[Standing]:
     """Rank one group, its first at rank 1."""
-    direction = answers.better(part.scenario)
+    direction = answers.read_direction(part.scenario)
     ranks, unranked = axes.order(group, family, direction)
     sizes = Counter(ranks.values())
     leader = next(iter(ranks), None)
     standings = []
     for name in (*ranks, *unranked):
-        comparison = answers.against(name, leader, family) if leader is not None else None
+        comparison = answers.find_comparison(name, leader, family) if leader is not None else None
         score = scored[0].score(name) if scored else None
         standings.append(
             Standing(
                 rank=ranks.get(name),
                 shared=name in ranks and sizes[ranks[name]] > 1,
                 contestant=name,
-                value=_mean_capacity(samples[name])
+                value=_compute_mean_capacity(samples[name])
                 if not scored
                 else score.value.value
                 if score and score.value
@@ -249,18 +251,18 @@ def _rank_group(
                 relative=Estimate(comparison.ratio, comparison.interval, ()) if comparison else None,
                 against_leader=comparison,
                 missing=_count_missing(part, name),
-                bound=capacity.bound(part, name) or (scored[0].bound if scored else ""),
+                bound=capacity.find_bound(part, name) or (scored[0].bound if scored else ""),
             )
         )
     return standings
 
 
-def seconds_of_block(part: Part) -> float | None:
+def compute_block_seconds(part: Part) -> float | None:
     """Return how long one block of this scenario takes, with its repeated trials; None where there was none."""
     return sum(trial.seconds for trial in part.trials) / part.blocks if part.blocks else None
 
 
-def _mean_capacity(capacities: Samples) -> float:
+def _compute_mean_capacity(capacities: Samples) -> float:
     """Return the geometric mean of a contestant's own capacities."""
     return math.exp(statistics.fmean(math.log(figure) for figure in capacities.values()))
 
@@ -268,7 +270,7 @@ def _mean_capacity(capacities: Samples) -> float:
 def _count_missing(part: Part, name: str) -> int:
     """Count the trials of a contestant that its metric does not use."""
     if part.scenario.metric == CAPACITY:
-        return capacity.silent(part, name)
+        return capacity.count_silent_trials(part, name)
     counted = (*outcomes.RANKED, "made_again")
     return sum(trial.contestant == name and trial.status not in counted for trial in part.trials)
 

@@ -53,7 +53,7 @@ class Part:
         """Return the trials of a figure, where the unsafe stand beside the others, marked."""
         return (*self.trials, *(trial for unsafe_trials in self.unsafe.values() for trial in unsafe_trials))
 
-    def of_twins(self) -> Part:
+    def select_twins(self) -> Part:
         """Return the twins as a part of their own, to be read as any other."""
         trials = tuple(msgspec.structs.replace(trial, twin=False) for trial in self.twins)
         return replace(self, contestants=_list_names(trials), trials=trials, ranked=_list_ranked(trials), twins=())
@@ -61,14 +61,14 @@ class Part:
 
 def split(run: Run) -> tuple[Part, ...]:
     """Split a run, in the order of the experiment's scenarios."""
-    safe = excluded.without(run)
+    safe = excluded.remove_from_run(run)
     saturated = outcomes.saturated(safe)
     return tuple(_make_part(run, safe, scenario, saturated) for scenario in run.experiment.scenarios)
 
 
-def part_of(run: Run, scenario: Scenario) -> Part:
+def select_part(run: Run, scenario: Scenario) -> Part:
     """Return the part of a single scenario, where no bound is needed."""
-    return _make_part(run, excluded.without(run), scenario, ())
+    return _make_part(run, excluded.remove_from_run(run), scenario, ())
 
 
 def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated]) -> Part:
@@ -76,7 +76,7 @@ def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Satu
     all_trials = [trial for trial in run.trials if trial.scenario == name]
     trials = tuple(trial for trial in safe.trials if trial.scenario == name)
     cores, quota = run.environment.get("cores_allowed"), run.environment.get("limit.cpu_quota_cores")
-    wrong, no_contestants = excluded.names(run), excluded.unranked(run)
+    wrong, no_contestants = excluded.list_unsafe(run), excluded.list_unranked(run)
     return Part(
         scenario=scenario,
         seed=run.experiment.seed,
@@ -102,4 +102,4 @@ def _list_names(trials: Iterable[Trial]) -> tuple[str, ...]:
 
 
 def _list_ranked(trials: Iterable[Trial]) -> tuple[Counted, ...]:
-    return tuple(measured.each_once(trials, outcomes.RANKED))
+    return tuple(measured.select_distinct(trials, outcomes.RANKED))

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.findings import Ending, EndReason
-from netdyno.analysis.peers import peers
-from netdyno.analysis.samples import samples
+from netdyno.analysis.peers import group_peers
+from netdyno.analysis.samples import collect_samples
 from netdyno.analysis.split import Part
 from netdyno.experiment import blocks
 from netdyno.model.base import Name
@@ -19,13 +19,15 @@ Family = Mapping[tuple[Name, Name], Pairs]
 """The comparisons of a ranking, each by the names of both."""
 
 
-def wants_more(part: Part) -> bool:
+def needs_more_blocks(part: Part) -> bool:
     """Return whether another block would serve the precision of a scenario, by its trials so far."""
     family = _compare_ranked(part)
-    return part.scenario.precision is not None and bool(family) and not _all_settled(family, part.scenario.precision)
+    return (
+        part.scenario.precision is not None and bool(family) and not _are_all_settled(family, part.scenario.precision)
+    )
 
 
-def widest_first(parts: Sequence[Part]) -> list[Part]:
+def sort_by_gain(parts: Sequence[Part]) -> list[Part]:
     """Sort scenarios by their gain from another block: the widest interval first, of comparisons that are not beyond
     doubt. The width decides, never the sides of the interval: blocks must not be added until a difference appears.
     Where nothing can be compared yet, the fewest blocks come first."""
@@ -44,7 +46,7 @@ def _find_widest(part: Part) -> float:
     )
 
 
-def ending(part: Part, *, finished: bool, time_budget_s: float | None) -> Ending | None:
+def find_ending(part: Part, *, finished: bool, time_budget_s: float | None) -> Ending | None:
     """Return why a scenario's blocks ended; None where it asks for no precision."""
     goal = part.scenario.precision
     if goal is None:
@@ -63,24 +65,24 @@ def ending(part: Part, *, finished: bool, time_budget_s: float | None) -> Ending
 
 
 def _find_reason(part: Part, family: Family, goal: float, *, finished: bool) -> EndReason:
-    if family and _all_settled(family, goal):
+    if family and _are_all_settled(family, goal):
         return "precise"
     if not finished:
         return "unfinished"
     if not family:
         return "alone"
-    return "blocks" if part.blocks >= blocks.most(part.scenario) else "time"
+    return "blocks" if part.blocks >= blocks.find_most(part.scenario) else "time"
 
 
-def _all_settled(family: Family, goal: float) -> bool:
+def _are_all_settled(family: Family, goal: float) -> bool:
     return all(precision.settled(pairs, goal) for pairs in family.values())
 
 
 def _compare_ranked(part: Part) -> Family:
     """Return the comparisons of its ranking. A pair that shares no cell cannot be compared, however many blocks there
     are."""
-    figures = samples(part)
-    groups = itertools.chain.from_iterable(peers(part))
+    figures = collect_samples(part)
+    groups = itertools.chain.from_iterable(group_peers(part))
     group_of = {name: number for number, group in enumerate(groups) for name in group}
     pairs = {
         (first, second): stats.pair(figures[first], figures[second])

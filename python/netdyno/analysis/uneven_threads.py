@@ -27,7 +27,7 @@ class _Spread(NamedTuple):
     level: Name
 
 
-def uneven_threads(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenThreads, ...]:
+def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenThreads, ...]:
     """Return every contestant with an uneven spread in some trial."""
     spreads: dict[str, list[_Spread]] = {}
     for counted in ranked:

@@ -9,7 +9,7 @@ from netdyno.model.metrics import Counted
 from netdyno.model.trial import Warmup
 
 
-def warmed_up(ranked: Sequence[Counted]) -> tuple[WarmedUp, ...]:
+def collect_by_contestant(ranked: Sequence[Counted]) -> tuple[WarmedUp, ...]:
     """Return the warm-ups of each contestant's trials, each once."""
     by_name: dict[str, list[Warmup]] = {}
     for trial, _ in ranked:

@@ -93,7 +93,7 @@ class Stage:
         self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
-        return plan.why_skip(contestant, scenario, levels, clients) or network.why_not(
+        return plan.explain_skip(contestant, scenario, levels, clients) or network.why_not(
             transports.of(contestant), settings(scenario, levels), self._between
         )
 
@@ -167,7 +167,9 @@ class Stage:
         """Make a trial; it has failed where a host is lost meanwhile. Raises GoneError where a host for it has left."""
         self._look(_count_client_hosts(scenario, cell.levels))
         began = time.monotonic()
-        limit_s = plan.trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
+        limit_s = (
+            plan.estimate_trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
+        )
         request = TrialWanted(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
         try:
             done = self._perform(self._server, request, limit_s)

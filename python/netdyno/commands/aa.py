@@ -12,7 +12,7 @@ import msgspec
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.commands import run as run_command
 from netdyno.commands.run import Wishes
-from netdyno.experiment.plan import Named, why_skip
+from netdyno.experiment.plan import Named, explain_skip
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_label
@@ -105,7 +105,7 @@ def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Co
             eligible = tuple(
                 name
                 for name in scenario.contestants
-                if not servers[name].manifest.apart and not why_skip(servers[name], scenario, levels, clients)
+                if not servers[name].manifest.apart and not explain_skip(servers[name], scenario, levels, clients)
             )
             name = f"{scenario.name}, {level_label(scenario, levels)}" if several else scenario.name
             factors = {factor: (level,) for factor, level in levels.items()}

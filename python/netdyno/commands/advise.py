@@ -157,7 +157,7 @@ def from_stored(
     from netdyno.commands import advised
 
     names = tuple(server.name for server in servers)
-    parsed = experiment.parse(workload.toml(requested, names, main_s(requested, wishes)), "advise", "advise")
+    parsed = experiment.parse(workload.write_toml(requested, names, main_s(requested, wishes)), "advise", "advise")
     ready = needed.make(parsed, servers, (), build).servers
     cores = pinning.choose()
     machine = environment.collect(parsed, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
@@ -192,24 +192,24 @@ def measured(
     argv: Sequence[str],
 ) -> Answer | int:
     """Answer from a new run; return its exit code where there is no answer."""
-    from netdyno.analysis.advice.of_run import of_run
+    from netdyno.analysis.advice.of_run import derive_advice
 
-    text = workload.toml(requested, [server.name for server in servers], main_s(requested, wishes))
+    text = workload.write_toml(requested, [server.name for server in servers], main_s(requested, wishes))
 
     def adapt(parsed: Experiment) -> Experiment:
-        return workload.to_advise(parsed, requested)
+        return workload.set_advise(parsed, requested)
 
     done, folder = _carried_out(text, FILE_NAME, wishes, argv, adapt)
     if done.exit_code > 128 or done.analysis is None:
         return done.exit_code
     stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
-    advice = of_run(stored_run)
+    advice = derive_advice(stored_run)
     if advice is None or not advice.take:
         return 1
     answer = Answer(advice, Rests(stored_run.run_id, folder))
     if not wishes.along:
         return answer
-    left_s = budget_s(requested) - plan.spent_s(stored_run.all_trials)
+    left_s = budget_s(requested) - plan.sum_seconds(stored_run.all_trials)
     return answer._replace(beside=_measure_beside(requested, advice, servers, left_s, wishes, argv))
 
 
@@ -238,7 +238,7 @@ def _measure_beside(
     argv: Sequence[str],
 ) -> Beside:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
-    from netdyno.analysis.advice.along import along
+    from netdyno.analysis.advice.along import compare_across_factor
     from netdyno.analysis.split import split
     from netdyno.model import outcomes
 
@@ -247,14 +247,14 @@ def _measure_beside(
     no_time = Beside(why="there was no time left")
     if left_s <= 0:
         return no_time
-    if len(ranked) < 2 or not workload.factors(requested):
+    if len(ranked) < 2 or not workload.list_factors(requested):
         return Beside()
     try:
         chosen = _choose_what_fits(requested, ranked, left_s)
         if chosen is None:
             return no_time
         factors, (first, *rivals) = chosen
-        text = workload.toml_along(requested, factors, (first, *rivals), left_s)
+        text = workload.write_neighbours_toml(requested, factors, (first, *rivals), left_s)
         done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
@@ -263,7 +263,9 @@ def _measure_beside(
         return Beside()
     stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
     to_keep = workload.advise_of(requested)
-    return Beside([along(part, to_keep, first, rivals) for part in split(outcomes.judged(stored_run))], folder)
+    return Beside(
+        [compare_across_factor(part, to_keep, first, rivals) for part in split(outcomes.judged(stored_run))], folder
+    )
 
 
 def _choose_what_fits(
@@ -273,8 +275,8 @@ def _choose_what_fits(
     by_name = {server.name: server for server in ranked}
     for count in range(min(MOST_BESIDE, len(ranked)), 1, -1):
         names, factors = list(by_name)[:count], list[str]()
-        for factor in workload.factors(requested):
-            text = workload.toml_along(requested, [*factors, factor], names, left_s)
+        for factor in workload.list_factors(requested):
+            text = workload.write_neighbours_toml(requested, [*factors, factor], names, left_s)
             if plan.estimate_seconds(experiment.parse(text, "beside", "beside"), by_name) <= left_s:
                 factors.append(factor)
         if factors:
@@ -288,17 +290,17 @@ def _choose_what_fits(
 def words(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str]:
     from netdyno.present.prose import advice as prose
 
-    lines = ["", *prose.sentences(answer.advice)]
+    lines = ["", *prose.describe_advice(answer.advice)]
     stored = answer.rests.stored
-    near = prose.near(answer.beside.along or ())
+    near = prose.describe_changes(answer.beside.along or ())
     if stored is not None and stored.near:
-        near = prose.near_stored(
+        near = prose.describe_stored_changes(
             answer.advice.take,
             [(neighbour.option, neighbour.value, neighbour.take) for neighbour in stored.near],
             stored.value,
         )
-    lines += near or (prose.not_looked(answer.beside.why),)
-    how = prose.stored(stored.run.started_at, stored.between) if stored else prose.MADE
+    lines += near or (prose.explain_unmeasured(answer.beside.why),)
+    how = prose.describe_stored_run(stored.run.started_at, stored.between) if stored else prose.MADE
     beside = f"; the neighbouring values on {answer.beside.folder}" if answer.beside.folder else ""
     lines.append(f"This is based on {answer.rests.folder}, {how}{beside}.")
     lines += _describe_cores(requested)
@@ -316,10 +318,10 @@ def _describe_cores(requested: Workload) -> list[str]:
 
 def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
     """Return the answer for programs (docs/advise.md)."""
-    from netdyno.present.export.advice import document
+    from netdyno.present.export.advice import make_document
 
     return {
-        **document(answer.advice, answer.beside.along),
+        **make_document(answer.advice, answer.beside.along),
         "run": answer.rests.run,
         "folder": str(answer.rests.folder),
         "beside_folder": str(answer.beside.folder) if answer.beside.folder else None,
@@ -332,7 +334,7 @@ def nothing(requested: Workload) -> dict[str, Any]:
     """Return the same where there is no answer."""
     from netdyno.present.export import advice as export
 
-    document = export.nothing(workload.metric_of(requested), workload.slo_of(requested))
+    document = export.make_empty_document(workload.choose_metric(requested), workload.read_slo(requested))
     return {**document, "run": None, "folder": None, "beside_folder": None, "stored": False, "text": []}
 
 
@@ -363,7 +365,7 @@ def questions() -> dict[str, Any]:
         text_given = typer.prompt(text, default=default, show_default=bool(default)).strip()
         if text_given and not (text_given == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
             value: object = int(text_given) if name in ("connections", "size") and text_given.isdigit() else text_given
-            answers[name] = workload.value_of(name, value, text)
+            answers[name] = workload.read_value(name, value, text)
     return answers
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from netdyno.analysis import differences
 from netdyno.analysis.advice import covered
-from netdyno.analysis.advice.along import Along, along
+from netdyno.analysis.advice.along import Along, compare_across_factor
 from netdyno.analysis.advice.covered import Place
 from netdyno.analysis.advice.found import Advice
-from netdyno.analysis.advice.of_run import of_run
+from netdyno.analysis.advice.of_run import derive_advice
 from netdyno.analysis.differences import Change
 from netdyno.analysis.split import split
 from netdyno.base.errors import UserError
@@ -97,8 +97,8 @@ def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
 def _find_covering(request: Asked, results: Path) -> Iterator[_Covering]:
     """Find the runs that cover the workload, the newest first."""
     for path, stored, environment in _read_stored(results):
-        exactly = any(covered.exactly(stored, request.scenario, request.cores))
-        if exactly or any(covered.around(stored, request.scenario, request.cores)):
+        exactly = any(covered.find_exact_cells(stored, request.scenario, request.cores))
+        if exactly or any(covered.find_nearest_cells(stored, request.scenario, request.cores)):
             yield _Covering(path, environment, exactly, stored.name == workload.BESIDE)
 
 
@@ -122,7 +122,9 @@ def half_and_double(request: Asked, first: str, results: Path) -> tuple[list[Alo
             continue
         run = read.load(path)
         if run.finished_at is not None:
-            return [along(part, request.advise, first, rivals) for part in split(outcomes.judged(run))], path.parent
+            return [
+                compare_across_factor(part, request.advise, first, rivals) for part in split(outcomes.judged(run))
+            ], path.parent
     return None
 
 
@@ -135,7 +137,7 @@ def _is_along(stored: Experiment, request: Asked) -> bool:
     objective."""
     if stored.name != workload.BESIDE:
         return False
-    matching = {place.scenario for place in covered.exactly(stored, request.scenario, request.cores)}
+    matching = {place.scenario for place in covered.find_exact_cells(stored, request.scenario, request.cores)}
     return all(
         scenario.name in matching
         and len(scenario.factors) == 1
@@ -147,7 +149,9 @@ def _is_along(stored: Experiment, request: Asked) -> bool:
 
 def _why_not(environment: Environment, request: Asked) -> str:
     """Describe the differences that forbid its use; empty where there are none."""
-    differ = [change for change in differences.decisive(environment, request.here) if change.key not in NOT_COMPARED]
+    differ = [
+        change for change in differences.list_decisive(environment, request.here) if change.key not in NOT_COMPARED
+    ]
     differ += _compare_programs(environment, request)
     return "; ".join(changes.said(change) for change in differ[:2])
 
@@ -167,12 +171,12 @@ def _digests(environment: Environment) -> dict[str, str]:
 def _answer_from(run: Run, path: Path, request: Asked) -> Stored | str:
     """Return the answer of a run, or why it has none."""
     why: list[str] = []
-    for place in covered.exactly(run.experiment, request.scenario, request.cores):
+    for place in covered.find_exact_cells(run.experiment, request.scenario, request.cores):
         advice = _decide(run, place, request)
         if isinstance(advice, Advice):
             return Stored(run, path, advice, *_find_neighbours(run, request, place.scenario))
         why.append(advice)
-    for neighbours in covered.around(run.experiment, request.scenario, request.cores):
+    for neighbours in covered.find_nearest_cells(run.experiment, request.scenario, request.cores):
         both = [_decide(run, place, request) for place in (neighbours.below, neighbours.above)]
         ends = [advice for advice in both if isinstance(advice, Advice)]
         if len(ends) < len(both):
@@ -180,7 +184,8 @@ def _answer_from(run: Run, path: Path, request: Asked) -> Stored | str:
             continue
         if set(ends[0].take) != set(ends[1].take) or {advice.among for advice in ends} != {"meets"}:
             why.append(
-                f"its answers at {' and at '.join(prose.values(neighbours.option, neighbours.values))} are not the same"
+                f"its answers at {' and at '.join(prose.list_values(neighbours.option, neighbours.values))} "
+                "are not the same"
             )
             continue
         worst = max(ends, key=lambda advice: math.inf if advice.behind is None else advice.behind)
@@ -205,18 +210,18 @@ def _had_s(run: Run, place: Place) -> float:
     if run.experiment.advise is not None and run.finished_at is not None:
         return run.experiment.time_budget_s or 0.0
     key = level_key(place.levels)
-    return plan.spent_s(
+    return plan.sum_seconds(
         [trial for trial in run.trials if trial.scenario == place.scenario and level_key(trial.levels) == key]
     )
 
 
 def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
-    missing = sorted(set(request.names) - covered.trials_of(run, place))
+    missing = sorted(set(request.names) - covered.list_contestants(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
     if few := _too_few(run.experiment, place, request):
         return few
-    advice = of_run(covered.alone(run, place, request.scenario, request.advise, request.names))
+    advice = derive_advice(covered.extract_cell(run, place, request.scenario, request.advise, request.names))
     if advice is None or not advice.take:
         return "it has no valid trial of this workload"
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
@@ -227,7 +232,7 @@ def _too_few(stored: Experiment, place: Place, request: Asked) -> str:
     if not request.advise.slo:
         return ""
     goal = objective.parse(request.advise.slo, "objective")
-    enough = covered.heard(stored, place) >= goal.least_messages()
+    enough = covered.count_timed_messages(stored, place) >= goal.least_messages()
     return "" if enough else f"its windows have too few messages for {goal.text}"
 
 
@@ -235,11 +240,11 @@ def _find_neighbours(run: Run, request: Asked, scenario: str) -> tuple[tuple[Nea
     """Find the nearest measured values on both sides."""
     neighbours: list[Near] = []
     values: dict[str, float] = {}
-    for (name, option), places in covered.beside(run.experiment, request.scenario, request.cores).items():
+    for (name, option), places in covered.find_varied_cells(run.experiment, request.scenario, request.cores).items():
         if name != scenario:
             continue
-        value = covered.value_of(request.scenario, option, request.cores)
-        for level in covered.nearest(places, value):
+        value = covered.read_value(request.scenario, option, request.cores)
+        for level in covered.find_nearest_values(places, value):
             if level is not None and isinstance(advice := _judge_place(run, places[level], request), Advice):
                 neighbours.append(Near(option, level, advice.take))
                 values[option] = value

@@ -31,7 +31,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
 from netdyno.present import findings_json
 from netdyno.present.prose import company, ground
-from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
+from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
 from netdyno.present.terminal.console import Console
 from netdyno.run import capacity_search, needed
 
@@ -83,13 +83,13 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         show=show,
         note=lambda text: console.print(text, markup=False),
     )
-    conclusion = sentence(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
+    conclusion = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
     report = run_command.write_report([str(outcome.folder)], wishes.results) if steps else None
     if outcome.answer is None:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
     else:
         console.print(f"{conclusion}.", markup=False, style="bold")
-        for text in (*ground.quota_sentences(topology.read().quota), *company.sentences(outcome.company)):
+        for text in (*ground.describe_quota(topology.read().quota), *company.list_caveats(outcome.company)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
@@ -143,12 +143,15 @@ def _plan_search(values: Asked, objective: Objective) -> CapacityPlan:
     start, most = values.get("start", max(DEFAULT_START_HZ, least)), values["most"]
     if start < least:
         raise UserError(
-            f"--start: at {rate(start)}/s a window of {duration_words(values['duration'])} has fewer than "
-            f"{objective.least_messages()} messages, too few for {objective.text}; begin at {rate(least)}/s or take a "
+            f"--start: at {format_rate(start)}/s a window of {duration_words(values['duration'])} has fewer than "
+            f"{objective.least_messages()} messages, too few for {objective.text}; "
+            f"begin at {format_rate(least)}/s or take a "
             "longer --duration"
         )
     if most < start:
-        raise UserError(f"--most: {rate(most)} is below the rate that the search starts at, {rate(start)}")
+        raise UserError(
+            f"--most: {format_rate(most)} is below the rate that the search starts at, {format_rate(start)}"
+        )
     return CapacityPlan(
         slo=values["slo"],
         start_hz=start,
@@ -184,12 +187,12 @@ def time_words(scenario: Scenario, start: datetime) -> str:
 
 def line(number: int, trial: Trial, verdict: Verdict) -> str:
     """Format one step for the terminal."""
-    columns = [f"{number:>3}  {rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
+    columns = [f"{number:>3}  {format_rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
     if trial.load is not None and trial.load.latency.response_ns.count:
         response = trial.load.latency.response_ns
         figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
         columns.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
-    columns.append(reason(verdict.why))
+    columns.append(explain_failure(verdict.why))
     return "  ".join(columns).rstrip()
 
 
@@ -200,7 +203,7 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
     return {
         "rate_hz": trial.levels[RATE],
         "outcome": verdict.outcome,
-        "why": reason(verdict.why),
+        "why": explain_failure(verdict.why),
         "completed_hz": trial.load.requests.per_second if trial.load else None,
         "response_ns": figures,
     }
@@ -220,6 +223,6 @@ def _encode_search(
         "fails": asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
         "sentence": conclusion,
-        "company": findings_json.company(outcome.company),
+        "company": findings_json.convert_company(outcome.company),
         "steps": steps,
     }

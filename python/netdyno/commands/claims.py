@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.claims.across import Across, across
+from netdyno.analysis.claims.across import Across, judge_across_runs
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.model.verdicts import ClaimVerdict
@@ -21,7 +21,7 @@ from netdyno.store import read
 
 def run(names: Sequence[str], results: Path, as_json: bool) -> int:
     """Show the verdicts. Raises UserError where a run cannot be read, or has no claim."""
-    judged_claims = across([read.load(read.find(results, name)) for name in names])
+    judged_claims = judge_across_runs([read.load(read.find(results, name)) for name in names])
     if not judged_claims:
         raise UserError(f"the run {names[0]} has no claims (see: netdyno list claims)")
     if as_json:
@@ -33,7 +33,8 @@ def run(names: Sequence[str], results: Path, as_json: bool) -> int:
 
 def _encode_claim(across_runs: Across) -> dict[str, object]:
     run_verdicts = {
-        run_id: {"verdict": judged.verdict, "here": verdicts.here(judged)} for run_id, judged in across_runs.each
+        run_id: {"verdict": judged.verdict, "here": verdicts.describe_outcome(judged)}
+        for run_id, judged in across_runs.each
     }
     return {
         "id": across_runs.claim.id,
@@ -51,8 +52,8 @@ def render(judged_claims: Sequence[Across]) -> Table:
     for across_runs in judged_claims:
         lines = [Text(across_runs.claim.text)]
         for run_id, judged in across_runs.each:
-            found_here = verdicts.here(judged)
-            lines.append(Text(f"{run_id}: {verdicts.word(judged)}; {found_here}", style="dim"))
+            found_here = verdicts.describe_outcome(judged)
+            lines.append(Text(f"{run_id}: {verdicts.name_verdict(judged)}; {found_here}", style="dim"))
         if across_runs.together is not None:
             lines.append(Text(_describe_together(across_runs.together, across_runs.platforms), style="bold"))
         table.add_row(across_runs.claim.id, Text("\n").join(lines))

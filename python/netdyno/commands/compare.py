@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
+from netdyno.analysis.run_comparison import Both, SideBySide, compare_runs
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking
@@ -23,11 +23,11 @@ from netdyno.store import read
 def run(first: str, second: str, results: Path, as_json: bool) -> int:
     """Compare two runs. Return 0 when they have a cell in common, else 1. Raises UserError where a run cannot be
     read."""
-    comparison = side_by_side(*(read.load(read.find(results, name)) for name in (first, second)))
+    comparison = compare_runs(*(read.load(read.find(results, name)) for name in (first, second)))
     if as_json:
         notes = {
-            "environment": prose.environment(comparison),
-            "asked": prose.asked(comparison),
+            "environment": prose.list_environment_changes(comparison),
+            "asked": prose.list_question_changes(comparison),
             "note": prose.NOT_PAIRED,
         }
         print(json.dumps(asdict(comparison) | notes, allow_nan=False))
@@ -39,7 +39,10 @@ def run(first: str, second: str, results: Path, as_json: bool) -> int:
 def render(comparison: SideBySide) -> RenderableType:
     """Render a comparison. The differences come first: the reader should know them before any figure."""
     parts: list[RenderableType] = [Text(f"{comparison.first} (first) and {comparison.second} (second)", style="bold")]
-    for topic, texts in (("environment", prose.environment(comparison)), ("asked", prose.asked(comparison))):
+    for topic, texts in (
+        ("environment", prose.list_environment_changes(comparison)),
+        ("asked", prose.list_question_changes(comparison)),
+    ):
         same = "the same in both runs, in all that affects speed" if topic == "environment" else "the same"
         parts += [Text(f"{topic}: {text}", style="yellow") for text in texts] or [Text(f"{topic}: {same}")]
     if not comparison.cells:
@@ -67,7 +70,7 @@ def _build_table(scenario: str, cells: list[Both]) -> Table:
             _format_figure(cell, cell.first),
             _format_figure(cell, cell.second),
             f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ' '}",
-            ranking.change_interval(cell.interval),
+            ranking.format_change_interval(cell.interval),
             f"{cell.first_trials}, {cell.second_trials}",
         )
     return table

@@ -46,10 +46,10 @@ def run(
             parts, first, second, factor, metric
         )
     if as_json:
-        print(json.dumps([findings_json.flip(finding) for finding in findings], allow_nan=False))
+        print(json.dumps([findings_json.convert_flip(finding) for finding in findings], allow_nan=False))
         return 0
     for finding in findings:
-        Console().print(Text(f"{finding.question}: {prose.sentence(finding)}."), _build_table(finding))
+        Console().print(Text(f"{finding.question}: {prose.describe_flip(finding)}."), _build_table(finding))
     return 0
 
 
@@ -61,7 +61,7 @@ def _find_own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[F
             "experiment with a [[flip]]"
         )
     by_name = {part.scenario.name: part for part in parts}
-    return [judge.pursued(flip, by_name[flip.scenario]) for flip in run.experiment.flips]
+    return [judge.follow_flip(flip, by_name[flip.scenario]) for flip in run.experiment.flips]
 
 
 def _find_same(
@@ -95,7 +95,7 @@ def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric:
             raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, measured)}")
     if first == second:
         raise UserError(f"{first!r} twice: a flip is between two")
-    findings = [finding for part in varied for finding in judge.found(part, factor, first, second, metric)]
+    findings = [finding for part in varied for finding in judge.find_flips(part, factor, first, second, metric)]
     if not findings:
         raise UserError(f"{first} and {second} have no level of {factor} with a valid trial of each in one block")
     return findings
@@ -103,8 +103,8 @@ def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric:
 
 def _build_table(finding: FlipFound) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for heading in prose.headings(finding):
+    for heading in prose.list_headings(finding):
         table.add_column(heading, justify="left" if heading == "better" else "right")
-    for row in prose.rows(finding):
+    for row in prose.list_rows(finding):
         table.add_row(*row)
     return table

@@ -153,7 +153,7 @@ def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
         scenarios = done.analysis.scenarios if done.analysis else ()
         from netdyno.present.prose import company
 
-        notes = list(dict.fromkeys(text for scenario in scenarios for text in company.sentences(scenario.company)))
+        notes = list(dict.fromkeys(text for scenario in scenarios for text in company.list_caveats(scenario.company)))
         _write(findings, str(done.line["run_id"]), wishes, notes)
     else:
         print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)
@@ -165,8 +165,8 @@ def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
 def _write(findings: Found, run_id: str, wishes: GateWishes, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
-    print(gate.text(findings, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
-    for path, render in ((wishes.markdown, gate.markdown), (wishes.junit, gate.junit)):
+    print(gate.format_text(findings, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
+    for path, render in ((wishes.markdown, gate.format_markdown), (wishes.junit, gate.format_junit)):
         if path is not None:
             try:
                 write_whole(path, render(findings, run_id, notes))
@@ -196,13 +196,13 @@ def margins_of(written: Sequence[str]) -> Mapping[str, float]:
 def as_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
     """Return the experiment as one that goes on until it has decided, without claims, figures and control. Raises
     UserError where it has no metric with a margin."""
-    from netdyno.analysis.gate.judge import metrics_of
+    from netdyno.analysis.gate.judge import select_metrics
 
     gate = Gate(before=BEFORE, after=AFTER, margins=dict(margins))
     scenarios = tuple(
         msgspec.structs.replace(scenario, blocks=GATE_LOOKS[0], most_blocks=GATE_LOOKS[-1], precision=None)
         for scenario in experiment.scenarios
-        if metrics_of(gate, scenario)
+        if select_metrics(gate, scenario)
     )
     if not scenarios:
         raise UserError(
@@ -221,6 +221,6 @@ def as_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s:
 
 
 def as_json(findings: Found) -> dict[str, object]:
-    from netdyno.present.findings_json import gate
+    from netdyno.present.findings_json import convert_gate
 
-    return gate(findings)
+    return convert_gate(findings)

@@ -87,16 +87,16 @@ def workloads() -> list[Row]:
 
 def experiments() -> list[Row]:
     """List every experiment of the repository; one that cannot be read has the reason."""
-    folder = experiment.experiments_dir()
+    folder = experiment.find_folder()
     rows: list[Row] = []
-    for name in experiment.names(folder):
+    for name in experiment.list_names(folder):
         try:
             loaded = experiment.load(folder / f"{name}.toml")
         except UserError as error:
             rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
             continue
         scenarios = [scenario.name for scenario in loaded.scenarios]
-        sizes = experiment.sizes(folder / f"{name}.toml")
+        sizes = experiment.list_sizes(folder / f"{name}.toml")
         rows.append(
             {"name": name, "question": loaded.question, "sizes": sizes, "blocks": loaded.blocks, "scenarios": scenarios}
         )
@@ -105,9 +105,9 @@ def experiments() -> list[Row]:
 
 def claims() -> list[Row]:
     """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
-    folder = experiment.experiments_dir()
+    folder = experiment.find_folder()
     rows: list[Row] = []
-    for name in experiment.names(folder):
+    for name in experiment.list_names(folder):
         try:
             loaded = experiment.load(folder / f"{name}.toml")
         except UserError as error:

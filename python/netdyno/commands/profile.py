@@ -134,13 +134,13 @@ def _build_task(number: int, scenario: Scenario, server: Contestant) -> profiled
 
 
 def _publish(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
-    from netdyno.present.profile import page
+    from netdyno.present.profile import render_page
     from netdyno.present.prose import profile as prose
 
     report = Profiled(load=load_words(scenario), profiles=tuple(measured))
     folded = profiles.write(report, folder, "profile")
     target = (folder / PAGE_NAME).resolve()
-    write_whole(target, page(report))
+    write_whole(target, render_page(report))
     entries = [
         {
             "server": profile.server,
@@ -148,7 +148,7 @@ def _publish(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_j
             "folded": str(folded[profile.server, profile.sort]) if profile.stacks else None,
             "seconds": profile.total_us / 1e6,
             "samples": profile.samples,
-            "notes": prose.notes(profile),
+            "notes": prose.list_notes(profile),
         }
         for profile in measured
     ]
@@ -164,7 +164,9 @@ def _describe_notes(measured: Sequence[Profile]) -> str:
     from netdyno.present.prose import profile as prose
 
     return harmless_lines(
-        "\n".join(f"{profile.server}, {profile.sort}: {note}" for profile in measured for note in prose.notes(profile))
+        "\n".join(
+            f"{profile.server}, {profile.sort}: {note}" for profile in measured for note in prose.list_notes(profile)
+        )
     )
 
 
@@ -189,7 +191,7 @@ def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Pat
             load_settings = replace(load_settings, duration_s=max(load_settings.duration_s, LEAST_WINDOW_S))
             for number, name in enumerate(scenario.contestants):
                 cell = Cell(block=0, position=number, scenario=scenario.name, contestant=name, levels=chosen)
-                why_skipped = plan.why_skip(named[name], scenario, chosen, bench.clients)
+                why_skipped = plan.explain_skip(named[name], scenario, chosen, bench.clients)
                 server = replace(named[name], available=False, why_not=why_skipped) if why_skipped else named[name]
                 measured += profiled.profile(profiled.Task(cell, load_settings, server), bench)
             report = Profiled(

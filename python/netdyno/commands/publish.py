@@ -21,7 +21,7 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.model.run import Run
 from netdyno.present.published import site
-from netdyno.present.published.private import Private, left, profiled_without, without
+from netdyno.present.published.private import Private, clean_profiles, clean_run, make_cleaners
 from netdyno.present.published.site import Site
 from netdyno.store import profiles, read
 from netdyno.store.profiles import Stored
@@ -47,10 +47,10 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
         if not published.runs:
             _write_site_list(target, published)  # an interruption from here on leaves a site, which can be added to
         for path, stored in zip(paths, stored_runs, strict=True):
-            profiled = profiled_without(profiles.read(path.parent), left(stored, private))
+            profiled = clean_profiles(profiles.read(path.parent), make_cleaners(stored, private))
             for text in profiled.damaged:
                 print(f"netdyno: {harmless(text)}", file=sys.stderr)
-            published, message = _add_run(published, without(stored, private), profiled, target)
+            published, message = _add_run(published, clean_run(stored, private), profiled, target)
             print(harmless(message), flush=True)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
@@ -97,7 +97,7 @@ def _add_run(published: Site, stored: Run, profiled: Stored, target: Path) -> tu
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
-    from netdyno.present.report import html
+    from netdyno.present.report import render_html
 
     analysis = analyse(stored)
     collected = collect(analysis)
@@ -108,19 +108,19 @@ def _add_run(published: Site, stored: Run, profiled: Stored, target: Path) -> tu
     if before and (before[-1].digest, before[-1].profiles) == (digest, profiles_digest):
         return published, f"{stored.run_id}: published already, as version {before[-1].version}"
     version = _choose_version(stored.run_id, len(before), target)
-    new = site.entry(collected.findings, collected.environment, version, digest, profiles_digest)
+    new = site.make_entry(collected.findings, collected.environment, version, digest, profiles_digest)
     files = {
         "export.json": text,
-        "export.csv": tables.as_csv(collected),
-        "export.md": tables.as_markdown(collected),
+        "export.csv": tables.format_csv(collected),
+        "export.md": tables.format_markdown(collected),
         "environment.json": json.dumps(collected.environment, indent=2) + "\n",
-        "report.html": html(analysis, (), profiled),
+        "report.html": render_html(analysis, (), profiled),
         INDEX_NAME: site.run_page(new, collected.environment),
     }
     _write_folder(target / new.folder, files)
     published = msgspec.structs.replace(published, runs=(*published.runs, new))
-    write_whole(target / INDEX_NAME, site.index(published))
-    write_whole(target / SUMMARY_NAME, site.summary(published))
+    write_whole(target / INDEX_NAME, site.render_index(published))
+    write_whole(target / SUMMARY_NAME, site.render_summary(published))
     _write_site_list(target, published)
     return published, f"{stored.run_id}: published as version {version}"
 
@@ -132,7 +132,7 @@ def _write_site_list(target: Path, published: Site) -> None:
 def _choose_version(run_id: str, known: int, target: Path) -> int:
     """Return the first unused version: neither listed nor left by an interrupted publish."""
     version = known + 1
-    while (target / site.folder_of(run_id, version)).exists():
+    while (target / site.name_folder(run_id, version)).exists():
         version += 1
     return version
 

@@ -101,7 +101,7 @@ def carry_out(
     servers = contestants.discover(build=build)
     servers = (*servers, *_find_own_servers(wishes.own, [server.name for server in servers]), *wishes.others)
     adapted = adapt(_load_experiment(wishes, all_clients, servers), servers, all_clients)
-    clients = [contestants.by_name(all_clients, name, "client") for name in experiment.clients(adapted)]
+    clients = [contestants.by_name(all_clients, name, "client") for name in experiment.list_clients(adapted)]
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
@@ -214,13 +214,13 @@ def _present_outcome(outcome: runner.Outcome, console: Console) -> Done:
 
 def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
     """Load the experiment, apply the command line's options, and resolve its contestants to names."""
-    path = experiment.find(wishes.experiment, experiment.experiments_dir())
+    path = experiment.find(wishes.experiment, experiment.find_folder())
     names = [client.name for client in clients]
     instruments = [client.name for client in clients if client.manifest.instrument]
-    requested = experiment.with_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
+    requested = experiment.choose_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
     extra_names = [server.name for server in servers if server.own is not None or server in wishes.others]
     chosen = (*wishes.contestants, *extra_names)
-    requested = experiment.with_contestants(
+    requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
     given = wishes.asked
@@ -229,7 +229,7 @@ def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Seq
     requested = runner.with_overrides(
         requested, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
     )
-    return blocks.with_budget(requested, given.get("most-blocks"), given.get("time-budget"))
+    return blocks.set_budget(requested, given.get("most-blocks"), given.get("time-budget"))
 
 
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
@@ -280,13 +280,13 @@ def export(run: str, results: Path, form: Literal["json", "csv", "md"]) -> str:
     collected = collect(analyse(stored))
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(collected), indent=1).decode() + "\n"
-    return tables.as_csv(collected) if form == "csv" else tables.as_markdown(collected)
+    return tables.format_csv(collected) if form == "csv" else tables.format_markdown(collected)
 
 
 def _encode_findings(analysis: Analysis) -> str:
-    from netdyno.present.findings_json import document
+    from netdyno.present.findings_json import make_document
 
-    return json.dumps(document(analysis), indent=1, allow_nan=False) + "\n"
+    return json.dumps(make_document(analysis), indent=1, allow_nan=False) + "\n"
 
 
 def write_report(runs: Sequence[str], results: Path) -> Path:
@@ -303,14 +303,14 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     if target.is_symlink() or not (target.is_file() or target.is_dir() or not target.exists()):
         raise UserError(f"{target} cannot be written: it is {kind_of(target.lstat().st_mode)} and no file")
     from netdyno.analysis.analysis import analyse
-    from netdyno.analysis.run_comparison import side_by_side
+    from netdyno.analysis.run_comparison import compare_runs
     from netdyno.present.report import Overlaid, overlay, write_page
 
     if len(runs) > overlay.MOST_RUNS:
         raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be distinguished in one figure")
-    overlaid = [Overlaid(analyse(run), side_by_side(first, run)) for run in further]
+    overlaid = [Overlaid(analyse(run), compare_runs(first, run)) for run in further]
     analysis = analyse(first)
-    for text in overlay.unshared(
+    for text in overlay.explain_unshared(
         [analysis, *(layer.analysis for layer in overlaid)], [layer.changes for layer in overlaid]
     ):
         print(f"netdyno: {harmless(text)}", file=sys.stderr)

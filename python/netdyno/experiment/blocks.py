@@ -37,7 +37,7 @@ def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
         raise UserError(f"{where}: key 'most-blocks': {scenario.most_blocks} is less than blocks = {scenario.blocks}")
 
 
-def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
+def set_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
     """Replace the budgets of an experiment by the command line's; None leaves those of the file. Raises UserError where
     neither a precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
@@ -60,7 +60,7 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
     return msgspec.structs.replace(experiment, scenarios=scenarios, time_budget_s=time_budget_s, time_limit_s=limit_s)
 
 
-def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
+def set_number(experiment: Experiment, blocks: int) -> Experiment:
     """Fix the number of blocks of an experiment: no more without a precision, whatever the budget of time; and with
     flips, no more at a level."""
     at_level = blocks if experiment.flips else None
@@ -87,28 +87,28 @@ def _replace_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: 
 # --- possible numbers ---------------------------------------------------------------------------------------
 
 
-def most(scenario: Scenario) -> int:
+def find_most(scenario: Scenario) -> int:
     """The most blocks that a scenario can have."""
     if scenario.precision is None:
         return scenario.most_blocks or scenario.blocks
     return scenario.most_blocks or max(MOST_BLOCKS, scenario.blocks)
 
 
-def least(scenario: Scenario) -> int:
+def find_fewest(scenario: Scenario) -> int:
     """The fewest blocks that a scenario can have; with a single contestant, no look is needed."""
     if scenario.precision is None or len(scenario.contestants) < 2:
         return scenario.blocks
-    return max(scenario.blocks, min(EARLIEST_END, most(scenario)))
+    return max(scenario.blocks, min(EARLIEST_END, find_most(scenario)))
 
 
-def at_least(experiment: Experiment) -> Experiment:
+def set_fewest(experiment: Experiment) -> Experiment:
     """The experiment with a fixed number of blocks: as few as it may have."""
-    return _fix_blocks(experiment, least)
+    return _fix_blocks(experiment, find_fewest)
 
 
-def at_most(experiment: Experiment) -> Experiment:
+def set_most(experiment: Experiment) -> Experiment:
     """The experiment with as many blocks as it may have."""
-    return _fix_blocks(experiment, most)
+    return _fix_blocks(experiment, find_most)
 
 
 def _fix_blocks(experiment: Experiment, blocks: Callable[[Scenario], int]) -> Experiment:

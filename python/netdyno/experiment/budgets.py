@@ -24,7 +24,7 @@ SCENARIO_KEYS = (*AMOUNTS, "factors", "contestants")
 Table = Mapping[str, object]
 
 
-def sizes(raw: Table, where: str) -> dict[Budget, Table]:
+def read_sizes(raw: Table, where: str) -> dict[Budget, Table]:
     """The tables of the experiment at each size that it has. Raises UserError with one clear line."""
     available: dict[Budget, Table] = {NORMAL: {key: value for key, value in raw.items() if key != "budget"}}
     budgets = table_in(where, raw, "budget")
@@ -37,7 +37,7 @@ def sizes(raw: Table, where: str) -> dict[Budget, Table]:
     return available
 
 
-def widest(all_sizes: Iterable[Sequence[Scenario]]) -> tuple[Scenario, ...]:
+def merge_levels(all_sizes: Iterable[Sequence[Scenario]]) -> tuple[Scenario, ...]:
     """The scenarios with every level that some size has of each factor."""
     normal, *larger = (tuple(scenarios) for scenarios in all_sizes)
     return tuple(

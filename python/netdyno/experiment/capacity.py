@@ -35,7 +35,7 @@ SEARCH: tuple[Option, ...] = (
 """The options of a search by the command line, with its own defaults."""
 
 
-def asked_again(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
+def list_search_options(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
     """The options of a stored search, by name, as the command line takes them."""
     (scenario,) = experiment.scenarios
     holders = {"experiment": experiment, "search": plan}
@@ -47,7 +47,7 @@ def asked_again(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
     return words | {name: str(value) for name, value in scenario.server.items()}
 
 
-def coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
+def select_coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
     """Return the levels of a figure of the scenario's metric: all of a trial's; a capacity is found among the rates and
     has no rate."""
     return {name: level for name, level in levels.items() if scenario.metric != CAPACITY or name != RATE}

@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
-from netdyno.experiment.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, text, word
+from netdyno.experiment.selection import (
+    PATTERNS,
+    CellReader,
+    Table,
+    fail,
+    parse_finite,
+    read_amount,
+    read_flag,
+    read_positive,
+    read_text,
+    read_word,
+)
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, METRICS, WHYS
@@ -70,30 +81,30 @@ class Reader:
         if all(parsed_test.only_refutes for parsed_test in parsed):
             fail(where, "test", "every test has 'only-refutes', so that nothing could confirm the claim")
         return Claim(
-            id=text(where, table, "id"),
-            text=text(where, table, "text"),
+            id=read_text(where, table, "id"),
+            text=read_text(where, table, "text"),
             tests=parsed,
             published=_read_published(where, table.get("published", {})),
-            published_on=text(where, table, "published-on") if "published-on" in table else "",
+            published_on=read_text(where, table, "published-on") if "published-on" in table else "",
             **_read_needs(where, table),
-            why=word(where, table, "why", WHYS) if "why" in table else "",
+            why=read_word(where, table, "why", WHYS) if "why" in table else "",
         )
 
     def tests(self, table: object, where: str) -> tuple[Test, ...]:
         """Parse the tests of a table: two where a value is to lie between two bounds."""
         if not isinstance(table, dict):
             fail(where, "test", "must be a table")
-        kind = word(where, table, "kind", TEST_KEYS)
+        kind = read_word(where, table, "kind", TEST_KEYS)
         check_keys(where, table, (*TEST_KEYS[kind], *ANY_TEST))
-        name = word(where, table, "metric", CLAIMED)
+        name = read_word(where, table, "metric", CLAIMED)
         readers: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
-            "ratio": self._ratio,
+            "ratio": self._read_ratio,
             "order": lambda *arguments: (self._order(*arguments),),
-            "trend": lambda *arguments: (self._trend(*arguments),),
-            "flat": lambda *arguments: (self._flat(*arguments),),
-            "bound": self._bound,
+            "trend": lambda *arguments: (self._read_trend(*arguments),),
+            "flat": lambda *arguments: (self._read_flat(*arguments),),
+            "bound": self._read_bound,
         }
-        needs, only_refutes = _read_needs(where, table), flag(where, table, "only-refutes")
+        needs, only_refutes = _read_needs(where, table), read_flag(where, table, "only-refutes")
         return tuple(
             msgspec.structs.replace(test, only_refutes=only_refutes, **needs)
             for test in readers[kind](where, table, name)
@@ -101,7 +112,7 @@ class Reader:
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
 
-    def _ratio(self, where: str, table: Table, metric: str) -> tuple[Ratio, ...]:
+    def _read_ratio(self, where: str, table: Table, metric: str) -> tuple[Ratio, ...]:
         if METRICS[metric].scale == "share":
             fail(where, "metric", f"{metric!r} is a share and may be 0; compare it by order, trend, flat or bound")
         common = table_in(where, table, "cells")
@@ -112,7 +123,7 @@ class Reader:
                 fail(f"{where}: {key}", repeated, "'cells' says it already")
             sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own_cells}, METRICS[metric])
         self._check_pairs(where, sides["a"], sides["b"])
-        every = flag(where, table, "every")
+        every = read_flag(where, table, "every")
         over = None
         if "over" in table:
             if every:
@@ -121,7 +132,7 @@ class Reader:
             over = self._over(where, table, first, metric), self._over(where, table, second, metric)
             for side, base in zip(sides.values(), over, strict=True):
                 self._check_pairs(where, side, base, ("side", "over"))
-        thresholds = _read_thresholds(where, table, lambda key, value: above_0(where, key, value))
+        thresholds = _read_thresholds(where, table, lambda key, value: read_positive(where, key, value))
         published = _read_least_published(where, table, thresholds)
         return tuple(
             Ratio(
@@ -138,7 +149,7 @@ class Reader:
         )
 
     def _order(self, where: str, table: Table, metric: str) -> Order:
-        cells, along = self._along(where, table, metric)
+        cells, along = self._read_along(where, table, metric)
         directions = [key for key in ("rising", "falling") if key in table]
         if len(directions) != 1:
             raise UserError(f"{where}: an order needs either 'rising' or 'falling', a list of what stands along it")
@@ -152,7 +163,7 @@ class Reader:
             fail(where, direction, "names something twice")
         if "over" in table and "minus" in table:
             fail(where, "minus", "'over' is there, too; leave one of the two out")
-        bases = {key: self._base_of_order(where, table, key, cells, along, metric) for key in ("over", "minus")}
+        bases = {key: self._read_base(where, table, key, cells, along, metric) for key in ("over", "minus")}
         return Order(
             metric=metric,
             cells=cells,
@@ -163,7 +174,7 @@ class Reader:
             minus=bases["minus"],
         )
 
-    def _base_of_order(self, where: str, table: Table, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
+    def _read_base(self, where: str, table: Table, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
         """Read the cells by which an order divides its figures, or which it subtracts; None where the table has no
         such key."""
         if key not in table:
@@ -174,35 +185,37 @@ class Reader:
         self._check_pairs(where, cells, base, ("cells", key))
         return base
 
-    def _trend(self, where: str, table: Table, metric: str) -> Trend:
-        cells, along = self._along(where, table, metric)
+    def _read_trend(self, where: str, table: Table, metric: str) -> Trend:
+        cells, along = self._read_along(where, table, metric)
         if along == CONTESTANT:
             fail(where, "along", "a trend is across a factor; contestants have an order")
         self._check_steps(where, cells, along)
-        direction = word(where, table, "direction", DIRECTIONS)
+        direction = read_word(where, table, "direction", DIRECTIONS)
         return Trend(metric=metric, cells=cells, along=along, direction="rises" if direction == "rises" else "falls")
 
-    def _flat(self, where: str, table: Table, metric: str) -> Flat:
-        cells, along = self._along(where, table, metric)
+    def _read_flat(self, where: str, table: Table, metric: str) -> Flat:
+        cells, along = self._read_along(where, table, metric)
         self._check_steps(where, cells, along)
-        within = above_0(where, "within", table.get("within"))
+        within = read_positive(where, "within", table.get("within"))
         if METRICS[metric].scale == "ratio" and within <= 1:
             fail(where, "within", f"{within:g} is no factor above 1, such as 1.25")
         return Flat(metric=metric, cells=cells, along=along, within=within)
 
-    def _bound(self, where: str, table: Table, metric: str) -> tuple[Bound, ...]:
+    def _read_bound(self, where: str, table: Table, metric: str) -> tuple[Bound, ...]:
         cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
-        every = flag(where, table, "every")
+        every = read_flag(where, table, "every")
         return tuple(
             Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
-            for side, threshold in _read_thresholds(where, table, lambda key, value: amount(where, key, value, metric))
+            for side, threshold in _read_thresholds(
+                where, table, lambda key, value: read_amount(where, key, value, metric)
+            )
         )
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
-    def _along(self, where: str, table: Table, metric: str) -> tuple[Cells, str]:
+    def _read_along(self, where: str, table: Table, metric: str) -> tuple[Cells, str]:
         cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
-        return cells, word(where, table, "along", self._cells.coordinates(cells.scenario))
+        return cells, read_word(where, table, "along", self._cells.coordinates(cells.scenario))
 
     def _check_steps(self, where: str, cells: Cells, along: str) -> None:
         """Check that the factor has at least two levels, in a known order."""
@@ -232,13 +245,13 @@ class Reader:
             raise UserError(f"{where}: {names[0]!r} and {names[1]!r} are the same cells")
         for selection, cells in zip(names, (left, right), strict=True):
             own_coordinates = set(self._cells.coordinates(cells.scenario))
-            for name in sorted(own_coordinates & (apart | differing(left, right))):
+            for name in sorted(own_coordinates & (apart | find_differences(left, right))):
                 if len(cells.at.get(name, ())) != 1:
                     both = f"{names[0]!r} and {names[1]!r}"
                     fail(f"{where}: {selection}", name, f"{both} differ in it, so each must name one value")
 
 
-def differing(left: Cells, right: Cells) -> set[str]:
+def find_differences(left: Cells, right: Cells) -> set[str]:
     """The coordinates in which two selections differ, so that cells are not paired by them."""
     return {name for name in left.at.keys() | right.at.keys() if left.at.get(name) != right.at.get(name)}
 
@@ -268,7 +281,7 @@ def _read_published(where: str, table: object) -> dict[str, float]:
         fail(where, "published", "must be a table of labels with their unit and numbers")
     published = {}
     for label, value in table.items():
-        figure = finite(value)
+        figure = parse_finite(value)
         if figure is None:
             fail(f"{where}: published", label, f"{value!r} is not a number")
         published[label] = figure
@@ -279,7 +292,7 @@ def _read_least_published(where: str, table: Table, thresholds: Sequence[tuple[S
     key = "least-published"
     if key not in table:
         return None
-    value = above_0(where, key, table[key])
+    value = read_positive(where, key, table[key])
     if len(thresholds) > 1:
         fail(where, key, "'within' has a bound on this side already; leave one of the two out")
     ((side, threshold),) = thresholds

@@ -18,8 +18,8 @@ from netdyno.experiment import budgets
 from netdyno.experiment.blocks import check as check_blocks
 from netdyno.experiment.claims import parse as parse_claims
 from netdyno.experiment.figures import parse as parse_figures
+from netdyno.experiment.flips import add_ends
 from netdyno.experiment.flips import parse as parse_flips
-from netdyno.experiment.flips import with_ends
 from netdyno.experiment.scenarios import convert, read_shared
 from netdyno.experiment.scenarios import parse as parse_scenario
 from netdyno.model.base import type_level
@@ -43,12 +43,12 @@ AA_SHARE = 0.05
 T = TypeVar("T")
 
 
-def experiments_dir(root: Path = ROOT) -> Path:
+def find_folder(root: Path = ROOT) -> Path:
     """The folder of the repository's experiments."""
     return root / "experiments"
 
 
-def names(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """List every experiment in a folder, by name."""
     return sorted(path.stem for path in folder.glob("*.toml"))
 
@@ -62,7 +62,7 @@ def find(name_or_path: str, folder: Path) -> Path:
         return path
     path = folder / f"{name_or_path}.toml"
     if not path.is_file():
-        raise UserError(f"unknown experiment {name_or_path!r}{did_you_mean(name_or_path, names(folder))}")
+        raise UserError(f"unknown experiment {name_or_path!r}{did_you_mean(name_or_path, list_names(folder))}")
     return path
 
 
@@ -85,14 +85,14 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
     return _join_studies(raw, path, studies, budget)
 
 
-def sizes(path: Path) -> tuple[Budget, ...]:
+def list_sizes(path: Path) -> tuple[Budget, ...]:
     """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
     raw = _parse_toml(_read(path), str(path))
     included = raw.get("include")
     if isinstance(included, list) and all(isinstance(name, str) for name in included):
-        parts = [sizes(find(name, path.parent)) for name in included]
+        parts = [list_sizes(find(name, path.parent)) for name in included]
         return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
-    available = budgets.sizes(raw, str(path))
+    available = budgets.read_sizes(raw, str(path))
     return tuple(size for size in get_args(Budget) if size in available)
 
 
@@ -120,8 +120,8 @@ def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: 
     for key in ("question", "scenario"):
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
-    raw = with_ends(raw, where)
-    sizes = {size: _parse_scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
+    raw = add_ends(raw, where)
+    sizes = {size: _parse_scenarios(table, where) for size, table in budgets.read_sizes(raw, where).items()}
     if budget not in sizes:
         raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
     experiment = convert(
@@ -131,7 +131,7 @@ def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: 
         Experiment,
     )
     # A claim and a figure may name cells that only a larger size has: they are reported as missing, or not drawn.
-    widest = budgets.widest(sizes.values())
+    widest = budgets.merge_levels(sizes.values())
     claims = parse_claims(raw.get("claim", []), widest, where)
     figures = parse_figures(raw.get("figure", []), widest, where)
     flips = parse_flips(raw.get("flip", []), sizes[budget], where)
@@ -203,7 +203,7 @@ def _prefix_names(value: T, study: str) -> T:
     return cast(T, msgspec.structs.replace(value, **fields))
 
 
-def with_contestants(experiment: Experiment, choose: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
+def choose_contestants(experiment: Experiment, choose: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
     """Replace the patterns of each scenario's contestants by the names that they choose."""
     scenarios = tuple(
         msgspec.structs.replace(scenario, contestants=tuple(choose(scenario.contestants)))
@@ -212,7 +212,7 @@ def with_contestants(experiment: Experiment, choose: Callable[[Sequence[str]], S
     return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
-def with_clients(
+def choose_clients(
     experiment: Experiment, names: Sequence[str], where: str, instruments: Collection[str] = ()
 ) -> Experiment:
     """Replace the patterns of the `client` factors by the names they match, the generator's among them, each once;
@@ -244,7 +244,7 @@ def _replace_clients(scenario: Scenario, known: Sequence[str], instruments: Coll
     return msgspec.structs.replace(scenario, factors=scenario.factors | {"client": tuple(chosen)})
 
 
-def clients(experiment: Experiment) -> tuple[str, ...]:
+def list_clients(experiment: Experiment) -> tuple[str, ...]:
     """List the client contestants that any cell starts, by name; the generator is none of them."""
     names = {
         settings(scenario, levels).client for scenario in experiment.scenarios for levels in combinations(scenario)

@@ -12,7 +12,17 @@ from typing import cast
 import msgspec
 
 from netdyno.base.errors import UserError, check_keys, table_in
-from netdyno.experiment.selection import PATTERNS, CellReader, Table, amount, fail, finite, flat, text, word
+from netdyno.experiment.selection import (
+    PATTERNS,
+    CellReader,
+    Table,
+    fail,
+    flatten_coordinates,
+    parse_finite,
+    read_amount,
+    read_text,
+    read_word,
+)
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.experiment import Scenario
@@ -53,14 +63,14 @@ class Reader:
             raise UserError(f"{where}: must be a table")
         if isinstance(table.get("title"), str):
             where = f"{where} ({table['title']!r})"
-        kind = word(where, table, "kind", FIGURE_KEYS)
+        kind = read_word(where, table, "kind", FIGURE_KEYS)
         check_keys(where, table, FIGURE_KEYS[kind])
-        metric = word(where, table, "metric", OF_TRIALS)
-        cells = self._selected(where, table, metric)
-        along, across, panels = self._drawn(where, table, kind, cells)
+        metric = read_word(where, table, "metric", OF_TRIALS)
+        cells = self._read_selected(where, table, metric)
+        along, across, panels = self._read_drawn(where, table, kind, cells)
         figure = Figure(
             kind=cast("FigureKind", kind),
-            title=text(where, table, "title"),
+            title=read_text(where, table, "title"),
             metric=metric,
             cells=cells,
             along=along,
@@ -73,11 +83,13 @@ class Reader:
         if figure.log and METRICS[metric].scale == "share":
             fail(where, "scale", f"{metric!r} is a share and may be 0, which a log scale does not have")
         self._check_fixed(where, figure)
-        return msgspec.structs.replace(figure, published=self._published(where, table.get("published", []), figure))
+        return msgspec.structs.replace(
+            figure, published=self._read_published(where, table.get("published", []), figure)
+        )
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
-    def _selected(self, where: str, table: Table, metric: str) -> tuple[Cells, ...]:
+    def _read_selected(self, where: str, table: Table, metric: str) -> tuple[Cells, ...]:
         """Read the cells of each scenario that the figure draws."""
         listed = table.get("scenario")
         names = [self._cells.scenario(where, name) for name in (listed if isinstance(listed, list) else [listed])]
@@ -90,7 +102,7 @@ class Reader:
             self._cells.cells(f"{where}: cells", {**selection, "scenario": name}, METRICS[metric]) for name in names
         )
 
-    def _coordinates(self, cells: Sequence[Cells]) -> list[str]:
+    def _list_coordinates(self, cells: Sequence[Cells]) -> list[str]:
         """The coordinates in which the cells of all these scenarios differ."""
         shared = [
             name
@@ -99,17 +111,19 @@ class Reader:
         ]
         return [*shared, SCENARIO] if len(cells) > 1 else shared
 
-    def _drawn(self, where: str, table: Table, kind: str, cells: Sequence[Cells]) -> tuple[str, str, tuple[str, ...]]:
+    def _read_drawn(
+        self, where: str, table: Table, kind: str, cells: Sequence[Cells]
+    ) -> tuple[str, str, tuple[str, ...]]:
         """Read the coordinates of the axis, of the series on it, and of the panels: none of them twice."""
-        valid = self._coordinates(cells)
+        valid = self._list_coordinates(cells)
         axis = table.get("along", CONTESTANT if kind == "ladder" else None)
-        along = word(where, {"along": axis}, "along", valid)
-        across = word(where, table, "across", valid) if kind == "surface" or "across" in table else ""
+        along = read_word(where, {"along": axis}, "along", valid)
+        across = read_word(where, table, "across", valid) if kind == "surface" or "across" in table else ""
         listed = table.get("panels", [])
         listed = listed if isinstance(listed, list) else [listed]
         if len(listed) > MOST_PANEL_COORDINATES:
             fail(where, "panels", f"names more than {MOST_PANEL_COORDINATES} coordinates")
-        panels = tuple(word(where, {"panels": name}, "panels", valid) for name in listed)
+        panels = tuple(read_word(where, {"panels": name}, "panels", valid) for name in listed)
         named = [along, across, *panels]
         repeated = next((name for name in named if named.count(name) > 1), None)
         if repeated is not None:
@@ -138,7 +152,9 @@ class Reader:
                         "or one of them in 'cells'"
                     )
         for first, second in itertools.combinations(figure.cells, 2):
-            if SCENARIO not in figure.drawn and not any(self._disjoint(name, first, second) for name in figure.drawn):
+            if SCENARIO not in figure.drawn and not any(
+                self._are_disjoint(name, first, second) for name in figure.drawn
+            ):
                 raise UserError(f"{where}: {SCENARIO!r} has several values there: name it in 'panels'")
 
     def _values(self, cells: Cells, name: str) -> tuple[type_level, ...] | None:
@@ -147,29 +163,31 @@ class Reader:
         vague = name in PATTERNS and any(mark in str(value) for value in values for mark in "*?[")
         return None if vague else values
 
-    def _disjoint(self, name: str, left: Cells, right: Cells) -> bool:
+    def _are_disjoint(self, name: str, left: Cells, right: Cells) -> bool:
         """Whether the cells of two scenarios differ in a coordinate, as when each has contestants of its own."""
         first, second = self._values(left, name), self._values(right, name)
         return first is not None and second is not None and not set(first) & set(second)
 
     # --- what the source published -------------------------------------------------------------------------------
 
-    def _published(self, where: str, tables: object, figure: Figure) -> tuple[Published, ...]:
+    def _read_published(self, where: str, tables: object, figure: Figure) -> tuple[Published, ...]:
         if not isinstance(tables, list):
             fail(where, "published", "must be one or more tables, each with 'at' and 'value'")
-        points = [self._point(point, f"{where}: published {number}", figure) for number, point in enumerate(tables, 1)]
+        points = [
+            self._read_point(point, f"{where}: published {number}", figure) for number, point in enumerate(tables, 1)
+        ]
         for number, point in enumerate(points, 1):
             if any(point.at == earlier.at for earlier in points[: number - 1]):
                 fail(f"{where}: published {number}", "at", "another figure is published at the same place")
         return tuple(points)
 
-    def _point(self, table: object, where: str, figure: Figure) -> Published:
+    def _read_point(self, table: object, where: str, figure: Figure) -> Published:
         if not isinstance(table, dict):
             raise UserError(f"{where}: must be a table")
         check_keys(where, table, PUBLISHED_KEYS)
         if "value" not in table:
             raise UserError(f"{where}: the key 'value' is missing")
-        place = flat(f"{where}: at", table_in(where, table, "at"))
+        place = flatten_coordinates(f"{where}: at", table_in(where, table, "at"))
         fixed = {name for cells in figure.cells for name in cells.at if name not in figure.drawn}
         check_keys(f"{where}: at", place, (*figure.drawn, *sorted(fixed)))
         for name in (figure.along, figure.across):
@@ -177,7 +195,7 @@ class Reader:
                 raise UserError(f"{where}: at: the key {name!r} is missing; the figure draws it")
         return Published(
             at={name: self._place(f"{where}: at", figure, place, name) for name in figure.drawn if name in place},
-            value=amount(where, "value", table["value"], figure.metric),
+            value=read_amount(where, "value", table["value"], figure.metric),
         )
 
     def _place(self, where: str, figure: Figure, places: Table, name: str) -> type_level:
@@ -185,8 +203,8 @@ class Reader:
         value = places[name]
         scenarios = [cells.scenario for cells in figure.cells]
         if name == SCENARIO:
-            return word(where, places, name, scenarios)
-        number = finite(value)
+            return read_word(where, places, name, scenarios)
+        number = parse_finite(value)
         axes = {getattr(figure, key) for key in _NUMERIC_AXES.get(figure.kind, ())}
         if name in axes and number is not None and self._is_numeric(name, figure.cells):
             return int(number) if number.is_integer() else number
@@ -202,11 +220,11 @@ def _read_below(where: str, table: Table, metric: str) -> tuple[str, ...]:
     listed = table.get("below", [])
     if not isinstance(listed, list):
         fail(where, "below", "must be a list of metrics, such as ['cpu', 'memory']")
-    metrics = tuple(word(where, {"below": name}, "below", OF_TRIALS) for name in listed)
+    metrics = tuple(read_word(where, {"below": name}, "below", OF_TRIALS) for name in listed)
     if len({metric, *metrics}) != len(metrics) + 1:
         fail(where, "below", "names a metric twice")
     return metrics
 
 
 def _is_log(where: str, table: Table, key: str, default: str = "") -> bool:
-    return word(where, {key: table.get(key, default or "linear")}, key, SCALES) == "log"
+    return read_word(where, {key: table.get(key, default or "linear")}, key, SCALES) == "log"

@@ -17,7 +17,7 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.base.units import duration_words
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.experiment.plan import Cell, Kind
-from netdyno.experiment.selection import above_0, fail, word
+from netdyno.experiment.selection import fail, read_positive, read_word
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Flip, Scenario
 from netdyno.model.levels import place
@@ -37,7 +37,7 @@ Table = Mapping[str, object]
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-def with_ends(raw: Table, where: str) -> dict[str, object]:
+def add_ends(raw: Table, where: str) -> dict[str, object]:
     """Add both ends of each flip to the factors of its scenario in the file's tables. Raises UserError with one clear
     line."""
     scenarios = raw.get("scenario")
@@ -91,7 +91,7 @@ def _read_scenario(where: str, table: Table, known: Sequence[str]) -> str:
 def _read_factor(where: str, table: Table) -> str:
     on_both_sides = [name for name in LOAD if name in SERVER]
     known = [*MACHINE, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
-    return word(where, table, "along", list(dict.fromkeys(known)))
+    return read_word(where, table, "along", list(dict.fromkeys(known)))
 
 
 def _parse_flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
@@ -104,10 +104,10 @@ def _parse_flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip
     low, high = _read_ends(where, table, along)
     if scenario.factors[along] != (low, high):
         fail(where, "along", "a size has no other levels of it: a flip names them itself")
-    metric = word(where, table, "metric", METRIC_NAMES) if "metric" in table else scenario.metric
+    metric = read_word(where, table, "metric", METRIC_NAMES) if "metric" in table else scenario.metric
     if metric == CAPACITY:
         fail(where, "metric", "a capacity is a search of its own; name another metric")
-    within = above_0(where, "within", table["within"]) if "within" in table else WITHIN
+    within = read_positive(where, "within", table["within"]) if "within" in table else WITHIN
     if within <= 1:
         fail(
             where,
@@ -160,7 +160,7 @@ def _read_sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str,
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-def side(flip: Flip, name: str, contestants: Sequence[str]) -> tuple[str, ...]:
+def select_side(flip: Flip, name: str, contestants: Sequence[str]) -> tuple[str, ...]:
     """Return the contestants that are on a side."""
     return tuple(
         contestant
@@ -175,7 +175,7 @@ def check(experiment: Experiment) -> None:
         scenario = next(scenario for scenario in experiment.scenarios if scenario.name == flip.scenario)
         if scenario.precision is not None:
             _fail_flip(experiment, flip, "a flip decides by itself when it has enough blocks; leave 'precision' out")
-        sides = [side(flip, name, scenario.contestants) for name in (flip.first, flip.second)]
+        sides = [select_side(flip, name, scenario.contestants) for name in (flip.first, flip.second)]
         for name, members in zip((flip.first, flip.second), sides, strict=True):
             if not members:
                 _fail_flip(experiment, flip, f"{name!r} takes no part{did_you_mean(name, scenario.contestants)}")
@@ -187,7 +187,7 @@ def _fail_flip(experiment: Experiment, flip: Flip, why: str) -> NoReturn:
     raise UserError(f"experiment {experiment.name!r}, flip along {flip.along!r} in {flip.scenario!r}: {why}")
 
 
-def level_at(flip: Flip, position: float) -> type_level:
+def choose_level(flip: Flip, position: float) -> type_level:
     """The level at a place, or the nearest that a person would write."""
     for end in (flip.low, flip.high):
         if place(end) == position:
@@ -199,10 +199,10 @@ def level_at(flip: Flip, position: float) -> type_level:
     return int(position) if position.is_integer() else position
 
 
-def middle(flip: Flip, low: float, high: float) -> float | None:
+def find_middle(flip: Flip, low: float, high: float) -> float | None:
     """The place of the level in the middle of two, as ratios; None where there is none between them."""
     between = float(f"{math.sqrt(low * high):.{DIGITS}g}")
-    position = place(level_at(flip, between))
+    position = place(choose_level(flip, between))
     return position if position is not None and low < position < high else None
 
 
@@ -216,7 +216,7 @@ def block(experiment: Experiment, levels: Wanted, number: int) -> tuple[Cell, ..
     kinds: list[Kind] = []
     for flip, level in levels:
         contestants = scenarios[flip.scenario].contestants
-        for name in (*side(flip, flip.first, contestants), *side(flip, flip.second, contestants)):
+        for name in (*select_side(flip, flip.first, contestants), *select_side(flip, flip.second, contestants)):
             kind = Kind(flip.scenario, name, {flip.along: level})
             if kind not in kinds:
                 kinds.append(kind)
@@ -224,7 +224,7 @@ def block(experiment: Experiment, levels: Wanted, number: int) -> tuple[Cell, ..
     return tuple(Cell(block=number, position=position, **kind._asdict()) for position, kind in enumerate(kinds))
 
 
-def with_levels(experiment: Experiment, wanted_levels: Wanted) -> Experiment:
+def add_levels(experiment: Experiment, wanted_levels: Wanted) -> Experiment:
     """Add these levels to the plan of an experiment, in order; return the same object where it has them."""
     scenarios = []
     for scenario in experiment.scenarios:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from netdyno.base import quantities
-from netdyno.experiment.capacity import coordinates
+from netdyno.experiment.capacity import select_coordinates
 from netdyno.model import transports
 from netdyno.model.base import Frozen, type_level
 from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
@@ -87,7 +87,7 @@ def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> I
         yield from randomness.sample(group, len(group))
 
 
-def with_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
+def find_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
     """Return the kinds that these cells hold twice."""
     kinds: list[Kind] = []
     for cell in cells:
@@ -107,21 +107,21 @@ Named = Mapping[str, Contestant]
 """The contestants of a run by name. Of clients, the generator is none."""
 
 
-def why_skip(
+def explain_skip(
     contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
 ) -> str:
     """Say why a contestant, or the cell's client, cannot have this cell; empty when they can. A server itself refuses a
     thread count that its model cannot have (docs/adr/limited-by-threads.md), so here it becomes a stated skip."""
     cell_settings = settings(scenario, levels)
-    reason = _why_silent(contestant, scenario.workload)
+    reason = _explain_silence(contestant, scenario.workload)
     if reason:
         return reason
     if cell_settings.client != GENERATOR:
         client = clients[cell_settings.client]
         reason = (
-            _why_silent(client, scenario.workload)
-            or _why_apart(client, contestant)
-            or _why_closed(client, cell_settings)
+            _explain_silence(client, scenario.workload)
+            or _explain_unreachable(client, contestant)
+            or _explain_external_load(client, cell_settings)
         )
         if reason:
             return f"client {client.name}: {reason}"
@@ -131,7 +131,11 @@ def why_skip(
             f"client-processes = {cell_settings.client_processes} is of clients"
         )
     reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
-    reason = reason or _why_not_own(contestant, cell_settings, levels) or _why_no_option(contestant, cell_settings)
+    reason = (
+        reason
+        or _explain_own_server(contestant, cell_settings, levels)
+        or _explain_missing_option(contestant, cell_settings)
+    )
     if reason:
         return reason
     manifest = contestant.manifest
@@ -141,11 +145,11 @@ def why_skip(
         model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
     if manifest.clients == "limited-by-threads":
-        return _why_clients_wait(contestant.name, cell_settings, int(threads))
+        return _explain_waiting_clients(contestant.name, cell_settings, int(threads))
     return ""
 
 
-def _why_clients_wait(name: str, settings: Settings, threads: int) -> str:
+def _explain_waiting_clients(name: str, settings: Settings, threads: int) -> str:
     """Say why a contestant that serves no more clients at a time than it has threads cannot have a cell: some clients
     would wait for others to leave, so for the end of the trial, or the cell would need too many threads."""
     model = f"{name} serves no more clients at a time than it has threads"
@@ -159,7 +163,7 @@ def _why_clients_wait(name: str, settings: Settings, threads: int) -> str:
     return ""
 
 
-def _why_not_own(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
+def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
     """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
     same cell several times, and requested work would not be done. One that runs already cannot be put behind a
     link."""
@@ -177,7 +181,7 @@ def _why_not_own(contestant: Contestant, settings: Settings, levels: Iterable[st
     return ""
 
 
-def _why_no_option(contestant: Contestant, settings: Settings) -> str:
+def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
     """Return why a cell cannot have an option of its server that its manifest does not name; empty if it can."""
     lacking = [name for name in MANIFEST_OPTIONS if name in settings.server and name not in contestant.manifest.options]
     if contestant.own is not None or not lacking:
@@ -185,7 +189,7 @@ def _why_no_option(contestant: Contestant, settings: Settings) -> str:
     return f"{contestant.name} does not have the option {quantities.listed(lacking)}"
 
 
-def _why_silent(contestant: Contestant, workload: str) -> str:
+def _explain_silence(contestant: Contestant, workload: str) -> str:
     """Say why a server or client cannot speak in a workload; empty when it can."""
     manifest = contestant.manifest
     if not contestant.available:
@@ -195,7 +199,7 @@ def _why_silent(contestant: Contestant, workload: str) -> str:
     return ""
 
 
-def _why_apart(client: Contestant, server: Contestant) -> str:
+def _explain_unreachable(client: Contestant, server: Contestant) -> str:
     """Say why a client contestant cannot reach a server; empty when it can."""
     needed = transports.of(server).name
     if needed in client.manifest.transports:
@@ -205,13 +209,13 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
     )
 
 
-def _why_closed(client: Contestant, settings: Settings) -> str:
+def _explain_external_load(client: Contestant, settings: Settings) -> str:
     """Say why an external load program cannot have a cell; empty when it can."""
     is_closed = bool(client.manifest.instrument) and settings.arrivals == "closed"
     return f"{client.name} is an open loop, and this one is closed" if is_closed else ""
 
 
-def trial_seconds(settings: Settings) -> float:
+def estimate_trial_seconds(settings: Settings) -> float:
     """The expected length of one trial, in seconds."""
     link_s = LAN_OVERHEAD_S if settings.is_apart else 0.0
     delay_s = WAN_TRIPS * settings.link_delay_s if settings.is_impaired else 0.0
@@ -219,20 +223,20 @@ def trial_seconds(settings: Settings) -> float:
     return connect_s + settings.warmup_s + settings.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 
 
-def seconds_of(trial: Trial) -> float:
+def sum_trial_seconds(trial: Trial) -> float:
     """The time that a trial took, with the canary after it."""
     after = trial.canary.after if trial.canary is not None else None
     return trial.seconds + (after.seconds if after is not None else 0.0)
 
 
-def spent_s(trials: Collection[Trial]) -> float:
+def sum_seconds(trials: Collection[Trial]) -> float:
     """The time that trials took, with the measurements of warm-ups before the first."""
     looks = {
         (trial.scenario, trial.contestant, level_key(trial.levels)): trial.warmup.measured_s
         for trial in trials
         if trial.warmup is not None
     }
-    return sum(map(seconds_of, trials)) + sum(looks.values())
+    return sum(map(sum_trial_seconds, trials)) + sum(looks.values())
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
@@ -241,7 +245,7 @@ def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = Ma
     return once + sum(seconds for _, seconds in _choose_twins(experiment, servers, clients))
 
 
-def twice(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
+def choose_twins(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
     """The kinds that the A/A control runs twice in every block: as many as fit into its share of the time."""
     return tuple(kind for kind, _ in _choose_twins(experiment, servers, clients))
 
@@ -250,10 +254,10 @@ def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[
     """List the kinds that will be run, each with its seconds in all blocks together."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     return [
-        (kind, scenario.blocks * trial_seconds(settings(scenario, kind.levels)))
+        (kind, scenario.blocks * estimate_trial_seconds(settings(scenario, kind.levels)))
         for scenario in scenarios.values()
         for kind in _list_kinds(scenario)
-        if not why_skip(servers[kind.contestant], scenario, kind.levels, clients)
+        if not explain_skip(servers[kind.contestant], scenario, kind.levels, clients)
     ]
 
 
@@ -278,7 +282,7 @@ def _choose_twins(experiment: Experiment, servers: Named, clients: Named) -> lis
     for kind, seconds in costs:
         scenario = scenarios[kind.scenario]
         if scenario.blocks >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart:
-            unit_key = kind.scenario, kind.contestant, level_key(coordinates(scenario, kind.levels))
+            unit_key = kind.scenario, kind.contestant, level_key(select_coordinates(scenario, kind.levels))
             units.setdefault(unit_key, _Unit([])).costs.append((kind, seconds))
     waiting = list(units.items())
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
@@ -296,7 +300,7 @@ def _choose_twins(experiment: Experiment, servers: Named, clients: Named) -> lis
     return chosen
 
 
-def most_descriptors(experiment: Experiment, servers: Named) -> int:
+def count_descriptors(experiment: Experiment, servers: Named) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
     return max(
         settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client

@@ -100,7 +100,7 @@ def _read_options(where: str, parent: Mapping[str, object], key: str, known: Ite
 
 def _read_factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
     factors: dict[str, tuple[type_level, ...]] = {}
-    for key, levels in flat(where, table).items():
+    for key, levels in flatten_factors(where, table).items():
         if not isinstance(levels, list) or not levels:
             raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
         factors[key] = tuple(read_level(where, key, level) for level in levels)
@@ -109,7 +109,7 @@ def _read_factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[ty
     return factors
 
 
-def flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
+def flatten_factors(where: str, table: Mapping[str, object]) -> dict[str, object]:
     """Return the factors by their full names (options.whose); an option that two of them would set is an error."""
     on_both_sides = [name for name in LOAD if name in SERVER]
     check_keys(where, table, (*MACHINE, *LOAD, *SERVER, *SIDES))

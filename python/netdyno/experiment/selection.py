@@ -46,7 +46,7 @@ class CellReader:
     def cells(self, where: str, table: Table, metric: Metric) -> Cells:
         """Read the cells that a table selects. A scenario need not be named where there is only one."""
         name = self.scenario(where, table.get("scenario"))
-        coordinates = flat(where, {key: value for key, value in table.items() if key != "scenario"})
+        coordinates = flatten_coordinates(where, {key: value for key, value in table.items() if key != "scenario"})
         check_keys(where, coordinates, self.coordinates(name))
         if metric.of_code is not None and (unknown := coordinates.keys() - set(PATTERNS)):
             fail(where, min(unknown), "code belongs to a contestant or a client, and is the same in every cell")
@@ -96,7 +96,7 @@ class CellReader:
             fail(where, key, f"{value!r} is not {kind} in this experiment{did_you_mean(str(value), map(str, known))}")
 
 
-def flat(where: str, table: Table) -> dict[str, object]:
+def flatten_coordinates(where: str, table: Table) -> dict[str, object]:
     """Return coordinates by their full names: `both.nodelay` is written like a factor."""
     coordinates = {key: value for key, value in table.items() if key not in SIDES}
     for side in SIDES:
@@ -107,14 +107,14 @@ def flat(where: str, table: Table) -> dict[str, object]:
 # --- single values -----------------------------------------------------------------------------------------------
 
 
-def text(where: str, table: Table, key: str) -> str:
+def read_text(where: str, table: Table, key: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.strip():
         fail(where, key, "must be a text")
     return value
 
 
-def word(where: str, table: Table, key: str, valid: Mapping[str, object] | Sequence[str]) -> str:
+def read_word(where: str, table: Table, key: str, valid: Mapping[str, object] | Sequence[str]) -> str:
     value = table.get(key)
     if value is None:
         raise UserError(f"{where}: the key {key!r} is missing{did_you_mean('', valid)}")
@@ -123,30 +123,30 @@ def word(where: str, table: Table, key: str, valid: Mapping[str, object] | Seque
     return value
 
 
-def flag(where: str, table: Table, key: str) -> bool:
+def read_flag(where: str, table: Table, key: str) -> bool:
     value = table.get(key, False)
     if not isinstance(value, bool):
         fail(where, key, f"{value!r} is neither true nor false")
     return value
 
 
-def finite(value: object) -> float | None:
+def parse_finite(value: object) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if is_number and isinstance(value, int | float) else None
 
 
-def above_0(where: str, key: str, value: object) -> float:
-    number = finite(value)
+def read_positive(where: str, key: str, value: object) -> float:
+    number = parse_finite(value)
     if number is None or number <= 0:
         fail(where, key, f"{value!r} is not a number above 0")
     return number
 
 
-def amount(where: str, key: str, value: object, metric: str) -> float:
+def read_amount(where: str, key: str, value: object, metric: str) -> float:
     """Read a figure in the metric's own unit; times are durations in the file and nanoseconds here."""
     if not METRICS[metric].is_time:
-        number = finite(value)
-        return above_0(where, key, value) if number != 0 or METRICS[metric].scale == "ratio" else 0.0
+        number = parse_finite(value)
+        return read_positive(where, key, value) if number != 0 or METRICS[metric].scale == "ratio" else 0.0
     if not isinstance(value, str):
         fail(where, key, f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
     try:

@@ -66,7 +66,7 @@ def divide(window_s: float) -> Slices:
     return Slices(max(FEWEST_TURNS, round(window_s / measured_s)), measured_s)
 
 
-def why_alone(scenario: Scenario, settings: Settings, contestants: Sequence[Contestant]) -> str:
+def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[Contestant]) -> str:
     """Say why the trials of one level of a scenario run one by one; empty where its contestants take turns."""
     slice_s = divide(settings.duration_s).measured_s
     longest_s = LARGEST_SHARE * slice_s
@@ -93,7 +93,7 @@ def why_alone(scenario: Scenario, settings: Settings, contestants: Sequence[Cont
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def why_apart(contestant: Contestant) -> str:
+def explain_apart(contestant: Contestant) -> str:
     """Say why a contestant takes no turns, whatever the scenario; empty where it can."""
     if transports.of(contestant).messages:
         return "what is lost on its transport would hold up the slices of others"
@@ -108,13 +108,13 @@ def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
         yield tuple(group)
 
 
-def busy_beside(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
+def find_busy(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     """Return scenario and contestant of each that was busy in the slice of another. It is measured alone from then
     on."""
     return frozenset((trial.scenario, trial.contestant) for trial in trials if _has_failed(trial, SIDE_BY_SIDE))
 
 
-def behind(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
+def find_lagging(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     """Return scenario and levels (`level_key`) at which a contestant did not keep up with the rate, where no other
     program can be the cause. All are measured alone there from then on, to be compared over windows of one length."""
     return frozenset(

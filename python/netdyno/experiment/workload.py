@@ -69,7 +69,7 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(NAMES.read(listed))
 
 
-def _option(name: str, takes: Kind, text: str, default: object = None) -> Option:
+def _make_option(name: str, takes: Kind, text: str, default: object = None) -> Option:
     return Option(takes, text, "search", name, name, default)
 
 
@@ -78,7 +78,7 @@ OPTIONS: Mapping[str, Option] = {
     option.name: option
     for option in (
         replace(SCENARIO["connections"], default=None),
-        _option(
+        _make_option(
             "rate",
             Kind(_read_rate, metavar="RATE"),
             "Messages per second of all connections; without it, as many as possible.",
@@ -86,19 +86,23 @@ OPTIONS: Mapping[str, Option] = {
         replace(SCENARIO["size"], default=None, help="Bytes of a message (default 64)."),
         replace(SERVER["service-time"], help="How long the server works for a request, such as 500us."),
         replace(SERVER["service-kind"], help="How it is spent: wait (for a database) or cpu."),
-        _option("fan-out", word("none", "room"), "Who receives a message: its sender (none), or all clients (room)."),
-        _option("speaks", word(*SPEAKS), "Without a room: rpc, http, echo or lines (default rpc)."),
-        _option(
+        _make_option(
+            "fan-out", word("none", "room"), "Who receives a message: its sender (none), or all clients (room)."
+        ),
+        _make_option("speaks", word(*SPEAKS), "Without a room: rpc, http, echo or lines (default rpc)."),
+        _make_option(
             "slow-readers",
             Kind(_read_share, metavar="SHARE"),
             "In a room: the share of clients that read slowly, such as 5%.",
         ),
-        _option("objective", Kind(_read_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."),
-        _option("cores", whole(1), "How many cores the server will have."),
-        _option("languages", NAMED, "Servers in these only, such as c++,go."),
-        _option("contestants", NAMED, "Only these servers: names or 'asio-*'."),
-        _option("transports", NAMED, "What carries the messages: tcp (default), udp, multicast, zmq+tcp."),
-        _option("time-budget", TIME, "The trials take no longer (default 5m)."),
+        _make_option(
+            "objective", Kind(_read_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."
+        ),
+        _make_option("cores", whole(1), "How many cores the server will have."),
+        _make_option("languages", NAMED, "Servers in these only, such as c++,go."),
+        _make_option("contestants", NAMED, "Only these servers: names or 'asio-*'."),
+        _make_option("transports", NAMED, "What carries the messages: tcp (default), udp, multicast, zmq+tcp."),
+        _make_option("time-budget", TIME, "The trials take no longer (default 5m)."),
         replace(declared(Experiment)["seed"], default=None),
     )
 }
@@ -119,10 +123,10 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     check_keys(str(path), table, OPTIONS)
-    return {name: value_of(name, value, f"{path}: key {name!r}") for name, value in table.items()}
+    return {name: read_value(name, value, f"{path}: key {name!r}") for name, value in table.items()}
 
 
-def value_of(name: str, given: object, where: str) -> Any:
+def read_value(name: str, given: object, where: str) -> Any:
     """Read the value of an option. Those of a server stay as they are written. Raises UserError."""
     try:
         value = OPTIONS[name].takes.read(given)
@@ -131,12 +135,12 @@ def value_of(name: str, given: object, where: str) -> Any:
     return given if OPTIONS[name].place == "server" else value
 
 
-def metric_of(workload: Workload) -> str:
+def choose_metric(workload: Workload) -> str:
     objective_text = str(workload.get("objective", THROUGHPUT if "rate" not in workload else "cpu"))
     return objective_text if objective_text in METRICS else "cpu"
 
 
-def slo_of(workload: Workload) -> str:
+def read_slo(workload: Workload) -> str:
     objective_text = str(workload.get("objective", ""))
     return "" if objective_text in METRICS else objective_text
 
@@ -157,7 +161,7 @@ def check(workload: Workload) -> None:
         raise UserError("--waits and --computes: for how long? (--service-time)")
     if workload.get("slow-readers") and not in_room:
         raise UserError("--slow-readers: only in a room (--fan-out room) do clients receive what others send")
-    if slo_of(workload) and rate is None:
+    if read_slo(workload) and rate is None:
         raise UserError("--objective: response times need a --rate; without it, a slow server gets fewer requests")
     if workload.get("objective") == THROUGHPUT and rate is not None:
         raise UserError("--objective throughput: leave --rate out; at a rate use cpu, or 'p99<5ms'")
@@ -165,31 +169,33 @@ def check(workload: Workload) -> None:
         raise UserError("--fan-out room: at which rate do clients send? (--rate)")
 
 
-def question(workload: Workload) -> str:
-    condition = f", and that keeps {slo_of(workload)}" if slo_of(workload) else ""
+def write_question(workload: Workload) -> str:
+    condition = f", and that keeps {read_slo(workload)}" if read_slo(workload) else ""
     return f"Which server for this workload{condition}?"
 
 
-def toml(workload: Workload, names: Sequence[str], time_budget_s: float) -> str:
+def write_toml(workload: Workload, names: Sequence[str], time_budget_s: float) -> str:
     """Write the experiment as a file of ./netdyno run: all contestants in every block."""
-    lines = _write_head(workload, question(workload), names, time_budget_s, MOST_BLOCKS, window_s(workload))
+    lines = _write_head(workload, write_question(workload), names, time_budget_s, MOST_BLOCKS, compute_window(workload))
     return "\n".join([*lines, *_write_scenario(workload)]) + "\n"
 
 
-def toml_along(workload: Workload, factors: Sequence[str], names: Sequence[str], time_budget_s: float) -> str:
+def write_neighbours_toml(
+    workload: Workload, factors: Sequence[str], names: Sequence[str], time_budget_s: float
+) -> str:
     """Write the experiment with half and double of each of these factors."""
     question_text = f"Near which values of the workload does the answer change? ({', '.join(factors)})"
     smallest_share = 0.5 if "rate" in factors or "connections" in factors else 1.0
     lines = _write_head(
-        workload, question_text, names, time_budget_s, MOST_BLOCKS_ALONG, window_s(workload, smallest_share)
+        workload, question_text, names, time_budget_s, MOST_BLOCKS_ALONG, compute_window(workload, smallest_share)
     )
     return "\n".join([*lines, *(line for factor in factors for line in _write_scenario(workload, factor))]) + "\n"
 
 
-def window_s(workload: Workload, share: float = 1.0) -> float:
+def compute_window(workload: Workload, share: float = 1.0) -> float:
     """The window of a trial, in seconds: with this share of its messages it has as many as its objective needs. A 99th
     percentile of forty is the worst of them, and half the time better than that of all."""
-    slo = slo_of(workload)
+    slo = read_slo(workload)
     if not slo:
         return WINDOW_S
     given = {**DEFAULTS, **workload}
@@ -206,25 +212,25 @@ def _write_head(
     most_blocks: int,
     duration_s: float,
 ) -> list[str]:
-    readers = slow_readers(workload)
+    readers = count_slow_readers(workload)
     return [
-        f"question = {_toml_text(question_text)}",
-        f"contestants = [{', '.join(map(_toml_text, names))}]",
+        f"question = {_write_value(question_text)}",
+        f"contestants = [{', '.join(map(_write_value, names))}]",
         f"blocks = {FIRST_BLOCKS}",
         f"seed = {workload.get('seed', 1)}",
         "aa-share = 0.0",
-        f"time-budget = {_toml_text(format_duration(time_budget_s))}",
-        f"time-limit = {_toml_text(format_duration(time_budget_s))}",
+        f"time-budget = {_write_value(format_duration(time_budget_s))}",
+        f"time-limit = {_write_value(format_duration(time_budget_s))}",
         f"most-blocks = {most_blocks}",
-        f"warmup = {_toml_text(format_duration(SLOW_WARMUP_S if readers else WARMUP_S))}",
-        f"duration = {_toml_text(format_duration(duration_s))}",
+        f"warmup = {_write_value(format_duration(SLOW_WARMUP_S if readers else WARMUP_S))}",
+        f"duration = {_write_value(format_duration(duration_s))}",
         'timeout = "5s"',
     ]
 
 
 def _write_scenario(workload: Workload, factor: str = "") -> list[str]:
     given = {**DEFAULTS, **workload}
-    in_room, readers = given["fan-out"] == "room", slow_readers(workload)
+    in_room, readers = given["fan-out"] == "room", count_slow_readers(workload)
     load: dict[str, object] = {"connections": given["connections"], "size": given["size"]}
     if "rate" in given:
         load |= {"arrivals": "poisson", "rate": given["rate"]}
@@ -236,41 +242,43 @@ def _write_scenario(workload: Workload, factor: str = "") -> list[str]:
     if "service-kind" in given:
         server |= {"service-time": given["service-time"], "service-kind": given["service-kind"]}
     of_factor = (
-        ["[scenario.factors]", f"{factor} = [{', '.join(map(_toml_text, around(workload, factor)))}]"] if factor else []
+        ["[scenario.factors]", f"{factor} = [{', '.join(map(_write_value, list_neighbours(workload, factor)))}]"]
+        if factor
+        else []
     )
     for values in (load, server):
         values.pop(factor.removeprefix("server."), None)
     return [
         "",
         "[[scenario]]",
-        f"name = {_toml_text(factor.removeprefix('server.') or NAME)}",
-        f"workload = {_toml_text('chat' if in_room else given.get('speaks', 'rpc'))}",
-        f"metric = {_toml_text(metric_of(workload))}",
-        *(f"{key} = {_toml_text(value)}" for key, value in load.items()),
+        f"name = {_write_value(factor.removeprefix('server.') or NAME)}",
+        f"workload = {_write_value('chat' if in_room else given.get('speaks', 'rpc'))}",
+        f"metric = {_write_value(choose_metric(workload))}",
+        *(f"{key} = {_write_value(value)}" for key, value in load.items()),
         *of_factor,
         "[scenario.server]",
-        *(f"{key} = {_toml_text(value)}" for key, value in server.items()),
+        *(f"{key} = {_write_value(value)}" for key, value in server.items()),
     ]
 
 
-def slow_readers(workload: Workload) -> int:
+def count_slow_readers(workload: Workload) -> int:
     """The number of slow readers: a share above 0 is one at least."""
     given = {**DEFAULTS, **workload}
     return math.ceil(float(given["slow-readers"]) * int(given["connections"]) - 1e-9)
 
 
-def factors(workload: Workload) -> list[str]:
+def list_factors(workload: Workload) -> list[str]:
     """List the values that can be halved and doubled, the likeliest to matter first."""
     given = {**DEFAULTS, **workload}
     names = ["rate"] if "rate" in given else []
-    if given["connections"] > 3 and not slow_readers(workload):
+    if given["connections"] > 3 and not count_slow_readers(workload):
         names.append("connections")
     if "service-kind" in given:
         names.append("server.service-time")
     return names
 
 
-def around(workload: Workload, factor: str) -> list[type_level]:
+def list_neighbours(workload: Workload, factor: str) -> list[type_level]:
     """Half of a value, the value, and double."""
     value = {**DEFAULTS, **workload}[factor.removeprefix("server.")]
     if factor == "connections":
@@ -287,7 +295,7 @@ MOST_BLOCKS = ADVICE_LOOKS[-1]
 MOST_BLOCKS_ALONG = 12
 
 
-def _toml_text(value: object) -> str:
+def _write_value(value: object) -> str:
     """Write a value for TOML, in which texts and numbers are as in JSON."""
     if isinstance(value, float) and value == int(value):
         value = int(value)
@@ -295,9 +303,9 @@ def _toml_text(value: object) -> str:
 
 
 def advise_of(workload: Workload) -> Advise:
-    return Advise(slo=slo_of(workload))
+    return Advise(slo=read_slo(workload))
 
 
-def to_advise(experiment: Experiment, workload: Workload) -> Experiment:
+def set_advise(experiment: Experiment, workload: Workload) -> Experiment:
     """The experiment as it is run: it goes on with the contestants that may still be the best."""
     return msgspec.structs.replace(experiment, advise=advise_of(workload))

@@ -16,7 +16,7 @@ from netdyno.analysis.server_faults import Fault
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check
-from netdyno.present.plain import plain
+from netdyno.present.plain import make_plain
 from netdyno.present.prose import claims, flips, set_aside, verdict
 from netdyno.present.prose import company as company_words
 from netdyno.statistics.flips import Crossing, Point
@@ -49,12 +49,12 @@ AS_FOUND = (
 """The fields of a question that keep the name and form of the analysis."""
 
 
-def document(analysis: Analysis) -> dict[str, object]:
+def make_document(analysis: Analysis) -> dict[str, object]:
     """Return the whole document. What was not measured is null, and never a number."""
-    return measured(_convert_analysis(analysis))
+    return clear_non_finite(_convert_analysis(analysis))
 
 
-def measured(values: Mapping[str, object]) -> dict[str, Any]:
+def clear_non_finite(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the same with null for each float that is not finite (such as the cost per message of a trial without
     replies), as JSON has no such numbers."""
     return {name: _replace_non_finite(value) for name, value in values.items()}
@@ -62,7 +62,7 @@ def measured(values: Mapping[str, object]) -> dict[str, Any]:
 
 def _replace_non_finite(value: object) -> object:
     if isinstance(value, Mapping):
-        return measured(value)
+        return clear_non_finite(value)
     if isinstance(value, list | tuple):
         return [_replace_non_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -89,7 +89,12 @@ def _convert_analysis(analysis: Analysis) -> dict[str, object]:
         "made_again": _convert_retries(analysis.made_again),
         "questions": [_convert_question(findings) for findings in analysis.scenarios],
         "claims": [
-            {"id": claim.claim.id, "text": claim.claim.text, "verdict": claim.verdict, "reason": claims.reason(claim)}
+            {
+                "id": claim.claim.id,
+                "text": claim.claim.text,
+                "verdict": claim.verdict,
+                "reason": claims.explain_no_verdict(claim),
+            }
             | {"checks": [_convert_check(check) for check in claim.checks]}
             for claim in analysis.claims
         ],
@@ -97,14 +102,14 @@ def _convert_analysis(analysis: Analysis) -> dict[str, object]:
             "comparisons": control.different.of,
             "different": control.different.count,
             "different_uncorrected": control.single.count,
-            "each": plain(control.comparisons),
+            "each": make_plain(control.comparisons),
         },
-        "charts": plain(analysis.charts),
-        "machine": plain(analysis.machine),
-        "canary": plain(analysis.canary.ranges) if analysis.canary else None,
-        "audits": plain(analysis.audits),
+        "charts": make_plain(analysis.charts),
+        "machine": make_plain(analysis.machine),
+        "canary": make_plain(analysis.canary.ranges) if analysis.canary else None,
+        "audits": make_plain(analysis.audits),
         "gate": _convert_gate(analysis.gate) if analysis.gate else None,
-        "flips": [flip(comparison) for comparison in analysis.flips],
+        "flips": [convert_flip(comparison) for comparison in analysis.flips],
         "set_aside": [
             {
                 "block": note.block,
@@ -112,22 +117,22 @@ def _convert_analysis(analysis: Analysis) -> dict[str, object]:
                 "contestant": note.contestant,
                 "level": note.level,
                 "status": note.status,
-                "cause": set_aside.cause(note.cause),
-                "reason": set_aside.reason(note),
+                "cause": set_aside.describe_cause(note.cause),
+                "reason": set_aside.describe_reason(note),
             }
             for note in analysis.set_aside
         ],
     }
 
 
-def gate(result: GateFound) -> dict[str, object]:
+def convert_gate(result: GateFound) -> dict[str, object]:
     """The part of the document that a gate prints."""
-    return measured(_convert_gate(result))
+    return clear_non_finite(_convert_gate(result))
 
 
-def flip(comparison: FlipFound) -> dict[str, object]:
+def convert_flip(comparison: FlipFound) -> dict[str, object]:
     """The part of the document that `netdyno flips` prints."""
-    return measured(
+    return clear_non_finite(
         {
             "question": comparison.question,
             "metric": comparison.metric,
@@ -137,7 +142,7 @@ def flip(comparison: FlipFound) -> dict[str, object]:
             "second": comparison.second,
             "fixed": comparison.fixed,
             "verdict": comparison.flips.verdict,
-            "sentence": flips.sentence(comparison),
+            "sentence": flips.describe_flip(comparison),
             "crossings": [_convert_crossing(comparison, crossing) for crossing in comparison.flips.crossings],
             "levels": [_convert_level(comparison, point) for point in comparison.flips.points],
             "asked_within": comparison.pursuit.within if comparison.pursuit else None,
@@ -154,7 +159,7 @@ def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> dict[str, ob
         "below": sides[0],
         "above": sides[1],
         "at": crossing.at,
-        "interval": _interval_ends(crossing.interval),
+        "interval": _convert_interval(crossing.interval),
         "told_at": [crossing.before, crossing.after],
     }
 
@@ -164,7 +169,7 @@ def _convert_level(comparison: FlipFound, point: Point) -> dict[str, object]:
     return {
         "at": point.at,
         "ratio": math.exp(point.mean),
-        "interval": _interval_ends(interval and Interval(math.exp(interval.low), math.exp(interval.high))),
+        "interval": _convert_interval(interval and Interval(math.exp(interval.low), math.exp(interval.high))),
         "better": {1: comparison.first, -1: comparison.second, 0: None}[point.side],
         "blocks": point.blocks,
         "needed": comparison.pursuit.needed.get(point.at) if comparison.pursuit else None,
@@ -184,7 +189,7 @@ def _convert_gate(result: GateFound) -> dict[str, object]:
                 "before": line.before,
                 "after": line.after,
                 "ratio": line.ratio,
-                "interval": _interval_ends(line.interval),
+                "interval": _convert_interval(line.interval),
                 "faults": _convert_faults(line.faults),
             }
             for line in result.lines
@@ -200,7 +205,7 @@ def _convert_faults(faults: Sequence[Fault]) -> list[dict[str, object]]:
     return [{"kind": fault.kind, "trials": fault.trials, "of": fault.of, "detail": fault.detail} for fault in faults]
 
 
-def company(neighbourhood: Company | None) -> dict[str, object] | None:
+def convert_company(neighbourhood: Company | None) -> dict[str, object] | None:
     """The programs that ran beside the measurement; None where the machine was the run's own."""
     if neighbourhood is None:
         return None
@@ -208,7 +213,7 @@ def company(neighbourhood: Company | None) -> dict[str, object] | None:
         "label": company_words.label(neighbourhood),
         "trials": neighbourhood.trials,
         "of": neighbourhood.of,
-        "neighbours": plain(neighbourhood.neighbours),
+        "neighbours": make_plain(neighbourhood.neighbours),
     }
 
 
@@ -241,7 +246,7 @@ def _convert_question(findings: ScenarioFindings) -> dict[str, object]:
         "verdict": findings.verdict,
         "headline": answer.headline,
         "sentence": answer.sentence,
-        "company": company(findings.company),
+        "company": convert_company(findings.company),
         "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in findings.levels],
         "figures_at": heaviest.key if heaviest else None,
         "contestants": [
@@ -285,8 +290,8 @@ def _convert_question(findings: ScenarioFindings) -> dict[str, object]:
             {"language": entry.language, "unbeaten": entry.unbeaten, "of": entry.of, "ground": entry.ground}
             for entry in findings.within
         ],
-        "caveats": list(verdict.caveats(findings)),
-        **{name: plain(getattr(findings, name)) for name in AS_FOUND},
+        "caveats": list(verdict.list_caveats(findings)),
+        **{name: make_plain(getattr(findings, name)) for name in AS_FOUND},
     }
 
 
@@ -297,7 +302,7 @@ def _convert_check(check: Check) -> dict[str, object]:
         "threshold": check.step.threshold,
         "needed": check.needed,
         "effect": check.effect,
-        "interval": _interval_ends(check.interval),
+        "interval": _convert_interval(check.interval),
         "figures": list(check.figures),
         "blocks": check.blocks,
         "outcome": check.outcome,
@@ -321,7 +326,7 @@ def _convert_axis(axis: Axis, findings: ScenarioFindings) -> dict[str, object]:
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
         "scores": [_convert_score(score, axis.bound, findings) for score in axis.scores],
-        "comparisons": [plain(findings) for findings in axis.comparisons],
+        "comparisons": [make_plain(findings) for findings in axis.comparisons],
     }
 
 
@@ -347,7 +352,7 @@ def _convert_capacity_axis(findings: ScenarioFindings) -> dict[str, object]:
             }
             for standing in findings.standings
         ],
-        "comparisons": [plain(comparison) for comparison in findings.comparisons],
+        "comparisons": [make_plain(comparison) for comparison in findings.comparisons],
     }
 
 
@@ -357,7 +362,7 @@ def _convert_score(score: Score, bound: Bound, findings: ScenarioFindings) -> di
         "contestant": score.contestant,
         "value": value.value if value else None,
         "bound": bound or None,
-        "interval": _interval_ends(value.interval if value else None),
+        "interval": _convert_interval(value.interval if value else None),
         "trials": score.trials,
         "rank": score.rank,
         "shared": score.shared,
@@ -365,6 +370,6 @@ def _convert_score(score: Score, bound: Bound, findings: ScenarioFindings) -> di
     }
 
 
-def _interval_ends(interval: Interval | None) -> list[float] | None:
+def _convert_interval(interval: Interval | None) -> list[float] | None:
     """The two ends; an end that is not finite becomes null in the document."""
     return None if interval is None else [interval.low, interval.high]

@@ -12,39 +12,47 @@ from netdyno.present.prose import gate as prose
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
 
 
-def text(result: Found, notes: Sequence[str] = ()) -> str:
+def format_text(result: Found, notes: Sequence[str] = ()) -> str:
     """Write the lines, what holds for all of them (`notes`), and the decision."""
-    lines = [*map(prose.sentence, result.lines), *map(prose.faults, result.faults), *notes, prose.decision(result)]
+    lines = [
+        *map(prose.describe_line, result.lines),
+        *map(prose.count_faults, result.faults),
+        *notes,
+        prose.describe_decision(result),
+    ]
     return "\n".join(lines)
 
 
-def markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+def format_markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
     """Write a table, one line a metric."""
-    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_row_of_line, result.lines)]
-    table = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
+    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
+    table = "\n".join(f"| {' | '.join(map(_escape_cell, row))} |" for row in rows)
     together = "All intervals hold together with 95%, however often the gate looks at them."
-    faults = "".join(f"* {_escaped(fault)}\n" for fault in [*map(prose.faults, result.faults), *notes])
-    return f"**{prose.decision(result)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}{together} Run `{run_id}`.\n"
-
-
-def _row_of_line(line: Line) -> tuple[str, ...]:
-    outcome = prose.OUTCOMES[line.outcome]
-    outcome = f"{outcome}: {prose.named_faults(line)}" if line.faults else outcome
+    faults = "".join(f"* {_escape_cell(fault)}\n" for fault in [*map(prose.count_faults, result.faults), *notes])
     return (
-        prose.title(line),
-        *prose.figures(line),
-        prose.change(line),
-        prose.interval(line),
-        prose.margin(line),
+        f"**{prose.describe_decision(result)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}"
+        f"{together} Run `{run_id}`.\n"
+    )
+
+
+def _make_row(line: Line) -> tuple[str, ...]:
+    outcome = prose.OUTCOMES[line.outcome]
+    outcome = f"{outcome}: {prose.list_faults(line)}" if line.faults else outcome
+    return (
+        prose.name_line(line),
+        *prose.format_figures(line),
+        prose.format_change(line),
+        prose.format_interval(line),
+        prose.format_margin(line),
         f"**{outcome}**" if line.outcome in FAILS else outcome,
     )
 
 
-def _escaped(cell: str) -> str:
+def _escape_cell(cell: str) -> str:
     return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
-def junit(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+def format_junit(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
     """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either."""
     suite = ElementTree.Element(
         "testsuite",
@@ -58,8 +66,8 @@ def junit(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname=f"{run_id}.{line.scenario}", name=line.metric)
         if line.outcome not in PASSES:
             kind = "failure" if line.outcome in FAILS else "skipped"
-            ElementTree.SubElement(case, kind, message=prose.sentence(line))
-        ElementTree.SubElement(case, "system-out").text = prose.sentence(line)
+            ElementTree.SubElement(case, kind, message=prose.describe_line(line))
+        ElementTree.SubElement(case, "system-out").text = prose.describe_line(line)
     if notes:
         ElementTree.SubElement(suite, "system-out").text = "\n".join(notes)
     ElementTree.indent(suite)

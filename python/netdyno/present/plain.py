@@ -25,23 +25,23 @@ LEFT_OUT: Mapping[type, tuple[str, ...]] = {
 }
 
 
-def plain(value: object) -> object:
+def make_plain(value: object) -> object:
     """Convert a value to JSON data: reasons and objectives become sentences; an interval its two ends."""
     match value:
         case Interval(low, high):
             return [low, high]
         case SetAside():
-            return set_aside.cause(value)
+            return set_aside.describe_cause(value)
         case Objective():
             return value.text
         case FailedAudits() | Incomplete() | Overload() | NoAnswer() | Missed():
-            return capacity.reason(value)
+            return capacity.explain_failure(value)
         case msgspec.Struct():
             return _convert_fields(value, value.__struct_fields__)
         case Mapping():
-            return {str(name): plain(item) for name, item in value.items()}
+            return {str(name): make_plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [make_plain(item) for item in value]
     if dataclasses.is_dataclass(value):
         return _convert_fields(value, [field.name for field in dataclasses.fields(value)])
     return value
@@ -49,4 +49,4 @@ def plain(value: object) -> object:
 
 def _convert_fields(value: object, names: tuple[str, ...] | list[str]) -> dict[str, object]:
     left_out = LEFT_OUT.get(type(value), ())
-    return {name: plain(getattr(value, name)) for name in names if name not in left_out}
+    return {name: make_plain(getattr(value, name)) for name in names if name not in left_out}

@@ -15,7 +15,7 @@ REPORT = Path(__file__).parent / "report"
 
 
 @functools.cache
-def of(folder: Path) -> Environment:
+def load_folder(folder: Path) -> Environment:
     """The templates of a folder, compiled once. A template that uses an undefined name is an error."""
     return Environment(
         loader=FileSystemLoader(folder),
@@ -23,21 +23,21 @@ def of(folder: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=seen,
+        finalize=escape_text,
     )
 
 
-def seen(value: object) -> object:
+def escape_text(value: object) -> object:
     """Make text from a run visible, on a page as on a terminal; Markup is our own."""
     return harmless_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def style(*more: Path) -> Markup:
+def read_style(*more: Path) -> Markup:
     """The style of the report, which all pages have, with that of these files."""
     return Markup("".join(path.read_text(encoding="utf-8") for path in (REPORT / "page.css", *more)))
 
 
-def json_of(value: object) -> Markup:
+def encode_json(value: object) -> Markup:
     """Write JSON for a script of the page; it cannot end its own script element."""
     text = json.dumps(_make_visible(value), separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
@@ -45,5 +45,5 @@ def json_of(value: object) -> Markup:
 
 def _make_visible(value: object) -> object:
     if isinstance(value, dict):
-        return {seen(key): _make_visible(item) for key, item in value.items()}
-    return [_make_visible(item) for item in value] if isinstance(value, list | tuple) else seen(value)
+        return {escape_text(key): _make_visible(item) for key, item in value.items()}
+    return [_make_visible(item) for item in value] if isinstance(value, list | tuple) else escape_text(value)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.capacity.judge import Reason, Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
-from netdyno.analysis.company import Company, company
+from netdyno.analysis.company import Company, find_neighbours
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
@@ -64,7 +64,7 @@ def execute(
     """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
     trial where something cannot work."""
     (scenario,) = experiment.scenarios
-    if reason := plan.why_skip(server, scenario, {RATE: level(scenario.factors[RATE][0])}):
+    if reason := plan.explain_skip(server, scenario, {RATE: level(scenario.factors[RATE][0])}):
         raise UserError(reason)
     check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
@@ -79,7 +79,7 @@ def execute(
         if answer is not None:
             stored.finish(utc_now())
     witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
-    return Found(run_id, folder, answer, why, interrupted, company(witnesses))
+    return Found(run_id, folder, answer, why, interrupted, find_neighbours(witnesses))
 
 
 def _search(
@@ -98,7 +98,7 @@ def _search(
     try:
         with signals_raise() as raise_again:
             warmup = _measure_warmup(experiment.scenarios[0], server, bench)
-            while (rate_hz := search.next_rate()) is not None:
+            while (rate_hz := search.choose_rate()) is not None:
                 raise_again()
                 cell = _plan_cell(experiment.scenarios[0], server, level(rate_hz), trials)
                 experiment = _add_cell(experiment, cell)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Protocol
 
 from netdyno.base.units import format_clock
-from netdyno.experiment.plan import Cell, seconds_of
+from netdyno.experiment.plan import Cell, sum_trial_seconds
 from netdyno.model.outcomes import by_itself
 from netdyno.model.trial import Trial
 
@@ -27,7 +27,7 @@ class Progress:
 
     def add(self, trial: Trial) -> None:
         self.counts[by_itself(trial)] += 1
-        self._spent_s += seconds_of(trial)
+        self._spent_s += sum_trial_seconds(trial)
 
     def again(self, disturbed: Trial) -> None:
         """Take back a trial that is retried."""

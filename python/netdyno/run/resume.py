@@ -76,7 +76,7 @@ def resume(
             foreign_load=_foreign_load(run),
             stage=stage,
         )
-        changed_words = [changes.said(change) for change in differences.decisive(run.environment, facts)]
+        changed_words = [changes.said(change) for change in differences.list_decisive(run.environment, facts)]
         if changed_words and not anyway:
             raise UserError(
                 f"the run {run.run_id} cannot be resumed, because something has changed: {'; '.join(changed_words)} "
@@ -123,7 +123,7 @@ def _make_ready(run: Run, build: Path) -> needed.Ready:
     return needed.make(
         planned,
         [contestants.by_name(servers, name) for name in names],
-        [contestants.by_name(clients, name, "client") for name in experiment.clients(planned)],
+        [contestants.by_name(clients, name, "client") for name in experiment.list_clients(planned)],
         build,
     )
 

@@ -95,7 +95,7 @@ def execute(
     if stage is not None:
         stage.check(experiment, servers_by_name, clients_by_name)
     run_id, folder = create_folder(results, experiment.name)
-    cells = plan.plan(experiment, plan.twice(experiment, servers_by_name, clients_by_name))
+    cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
     try:
         bench, facts = set_up(
             experiment,
@@ -131,7 +131,7 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
     check_workloads(experiment, servers)
     flips.check(experiment)
     named = {server.name: server for server in servers}
-    ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
+    ensure_descriptors(plan.count_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
 
 
 def set_up(
@@ -346,13 +346,13 @@ def _divide_group(
     stage: Stage | None,
 ) -> list[tuple[tuple[plan.Cell, ...], str]]:
     """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
-    busy = side_by_side.busy_beside(schedule.trials)
+    busy = side_by_side.find_busy(schedule.trials)
     why_apart = {
         cell.position: side_by_side.BUSY
         if (cell.scenario, cell.contestant) in busy
         else schedule.out_of_reach(cell)
-        or plan.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
-        or side_by_side.why_apart(servers[cell.contestant])
+        or plan.explain_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
+        or side_by_side.explain_apart(servers[cell.contestant])
         for cell in group
     }
     quiet = [cell for cell in group if not why_apart[cell.position]]
@@ -360,10 +360,10 @@ def _divide_group(
     contestants = [servers[cell.contestant] for cell in quiet]
     if stage:
         why = "trials run on a cluster"
-    elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.behind(schedule.trials):
+    elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.find_lagging(schedule.trials):
         why = side_by_side.BEHIND
     else:
-        why = side_by_side.why_alone(scenario, load_settings, contestants)
+        why = side_by_side.explain_alone(scenario, load_settings, contestants)
     together = [] if why else quiet
     reason = "" if why == side_by_side.ONLY else why
     alone = [((cell,), why_apart[cell.position] or reason) for cell in group if cell not in together]
@@ -427,14 +427,14 @@ def announcement(
     expected time of its end."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
-    shortest = blocks.at_least(experiment) if budget_s is None else experiment
-    longest = blocks.at_most(experiment)
+    shortest = blocks.set_fewest(experiment) if budget_s is None else experiment
+    longest = blocks.set_most(experiment)
     seconds, most_seconds = (
         plan.estimate_seconds(planned, servers, clients) + beside_s for planned in (shortest, longest)
     )
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
-    twins = len(plan.twice(experiment, servers, clients))
+    twins = len(plan.choose_twins(experiment, servers, clients))
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(shortest.blocks, "block"), f"about {format_clock(seconds)}"
@@ -582,5 +582,5 @@ def with_overrides(
     wishes = {"duration_s": duration_s, "precision": precision}
     changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
     if number is not None:
-        changed = blocks.with_fixed(changed, number)
+        changed = blocks.set_number(changed, number)
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)

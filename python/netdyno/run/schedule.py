@@ -13,7 +13,7 @@ import msgspec
 
 from netdyno.base import quantities
 from netdyno.experiment import flips, plan
-from netdyno.experiment.blocks import most
+from netdyno.experiment.blocks import find_most
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.experiment.side_by_side import divide_into_groups
 from netdyno.model import outcomes
@@ -124,7 +124,7 @@ class Schedule:
         """Record a try."""
         self._trials[*_locate(trial), trial.attempt] = self._last[_locate(trial)] = trial
         self._left[trial.block] -= 1
-        self._spent_s += plan.seconds_of(trial)
+        self._spent_s += plan.sum_trial_seconds(trial)
         self._progress.add(trial)
 
     def out_of_reach(self, cell: Cell) -> str:
@@ -179,7 +179,7 @@ class Schedule:
         number = 1 + max(self._cells, default=0)
         if self._run.experiment.flips:
             return self._further_of_flips(number)
-        twice = plan.with_twins(self._all_cells())
+        twice = plan.find_twins(self._all_cells())
         for still_open in self._open():
             further = next_block(self._run.experiment, still_open, number, twice)
             if further and self._is_in_time(further):
@@ -191,15 +191,15 @@ class Schedule:
 
     def _further_of_flips(self, number: int) -> tuple[Cell, ...]:
         """Return the levels that flips pursue, each with both sides."""
-        from netdyno.analysis.flips.judge import pursued
-        from netdyno.analysis.split import part_of
+        from netdyno.analysis.flips.judge import follow_flip
+        from netdyno.analysis.split import select_part
 
         judged = self._judged()
         scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
-        parts = {flip.scenario: part_of(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
-        pursuits = [(flip, pursued(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
+        parts = {flip.scenario: select_part(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
+        pursuits = [(flip, follow_flip(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
         levels = [
-            (flip, flips.level_at(flip, value))
+            (flip, flips.choose_level(flip, value))
             for flip, pursuit in pursuits
             if pursuit is not None
             for value in pursuit.wanted
@@ -208,7 +208,7 @@ class Schedule:
         if not cells or self._is_past_limit() or not self._is_in_time(cells):
             self._progress.expect(len(self._all_cells()), len(self._all_cells()), number - 1)
             return ()
-        self._run = msgspec.structs.replace(self._run, experiment=flips.with_levels(self._run.experiment, levels))
+        self._run = msgspec.structs.replace(self._run, experiment=flips.add_levels(self._run.experiment, levels))
         self._plan(cells)
         self._progress.expect(len(self._all_cells()), len(self._all_cells()), number, goes_on=True)
         return cells
@@ -227,20 +227,22 @@ class Schedule:
         from netdyno.analysis import (
             stopping,  # it needs the heavy libraries, and a fixed number of blocks does not
         )
-        from netdyno.analysis.split import part_of
+        from netdyno.analysis.split import select_part
 
         run = self._judged()
         if run.experiment.gate is not None:
             return [open_scenarios] if _gate_is_open(run.experiment.gate, run) else []
         if run.experiment.advise is not None:
             return [[scenario] for scenario in _find_contended(run.experiment.advise, run) if scenario.contestants]
-        parts = [part_of(run, scenario) for scenario in open_scenarios]
-        precise = [part.scenario for part in parts if part.scenario.precision is not None and stopping.wants_more(part)]
+        parts = [select_part(run, scenario) for scenario in open_scenarios]
+        precise = [
+            part.scenario for part in parts if part.scenario.precision is not None and stopping.needs_more_blocks(part)
+        ]
         timed = [part for part in parts if part.scenario.precision is None]
-        return ([precise] if precise else []) + [[part.scenario] for part in stopping.widest_first(timed)]
+        return ([precise] if precise else []) + [[part.scenario] for part in stopping.sort_by_gain(timed)]
 
     def _below_budget(self) -> list[Scenario]:
-        return [scenario for scenario in self._run.experiment.scenarios if self._blocks(scenario) < most(scenario)]
+        return [scenario for scenario in self._run.experiment.scenarios if self._blocks(scenario) < find_most(scenario)]
 
     def _blocks(self, scenario: Scenario) -> int:
         """Count the planned blocks of a scenario."""
@@ -263,8 +265,8 @@ class Schedule:
         for scenario in precise:
             blocks = self._blocks(scenario)
             planned_cells = sum(cell.scenario == scenario.name for cell in planned)
-            further += planned_cells // max(blocks, 1) * (most(scenario) - blocks)
-        more = max((most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
+            further += planned_cells // max(blocks, 1) * (find_most(scenario) - blocks)
+        more = max((find_most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
 
@@ -279,10 +281,10 @@ def _gate_is_open(gate: Gate, run: Run) -> bool:
 
 def _find_contended(advise: Advise, run: Run) -> list[Scenario]:
     """Return its scenario with the contestants that may still be recommended."""
-    from netdyno.analysis.advice.judge import going_on
+    from netdyno.analysis.advice.judge import select_remaining
     from netdyno.analysis.split import split
 
-    return [msgspec.structs.replace(part.scenario, contestants=going_on(advise, part)) for part in split(run)]
+    return [msgspec.structs.replace(part.scenario, contestants=select_remaining(advise, part)) for part in split(run)]
 
 
 def _locate(item: Cell | Trial) -> tuple[int, int]:

@@ -77,7 +77,12 @@ def tasks(
 def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[Task]:
     levels = middle(scenario)
     return [
-        Task(scenario, name, levels, _why_not(servers[name]) or plan.why_skip(servers[name], scenario, levels, clients))
+        Task(
+            scenario,
+            name,
+            levels,
+            _why_not(servers[name]) or plan.explain_skip(servers[name], scenario, levels, clients),
+        )
         for name in scenario.contestants
     ]
 
@@ -96,7 +101,7 @@ def missing(planned: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]
 def seconds(planned: Sequence[Task]) -> float:
     """Return the expected length of all tasks. Pure."""
     return sum(
-        plan.trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
+        plan.estimate_trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
         for task in planned
         if not task.reason
     )

@@ -16,7 +16,7 @@ import msgspec
 from netdyno.audits import of_trial as audits
 from netdyno.base import quantities, url
 from netdyno.base.utc_now import utc_now
-from netdyno.experiment.plan import Cell, why_skip
+from netdyno.experiment.plan import Cell, explain_skip
 from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.machine.pinning import apply_placement, generator_cores, server_cores
@@ -101,7 +101,7 @@ class Prepared(NamedTuple):
 
 def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Prepared | Trial:
     """Return what a cell needs, or its trial where it is skipped."""
-    base = skipped(cell, why_skip(contestant, scenario, cell.levels, bench.clients))
+    base = skipped(cell, explain_skip(contestant, scenario, cell.levels, bench.clients))
     if base.reason:
         return base
     path = log_path(cell)

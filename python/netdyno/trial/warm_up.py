@@ -68,12 +68,12 @@ def kinds(
         for cell in cells
         if servers[cell.contestant].manifest.kind not in AHEAD_OF_TIME
         and key(cell) not in done
-        and blocks.most(scenarios[cell.scenario]) >= FEWEST_BLOCKS
+        and blocks.find_most(scenarios[cell.scenario]) >= FEWEST_BLOCKS
     }
     return tuple(
         kind
         for kind in candidates.values()
-        if not plan.why_skip(servers[kind.contestant], scenarios[kind.scenario], kind.levels, clients)
+        if not plan.explain_skip(servers[kind.contestant], scenarios[kind.scenario], kind.levels, clients)
     )
 
 

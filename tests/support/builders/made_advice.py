@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from netdyno.analysis.advice.found import Advice
-from netdyno.analysis.advice.of_run import of_run
+from netdyno.analysis.advice.of_run import derive_advice
 from netdyno.experiment.plan import Cell
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment, Scenario
@@ -75,6 +75,6 @@ def made(
 
 
 def advice(run: Run) -> Advice:
-    computed = of_run(run)
+    computed = derive_advice(run)
     assert computed is not None
     return computed

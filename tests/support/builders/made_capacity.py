@@ -104,7 +104,7 @@ def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> R
 
     search, random = Search(plan), np.random.default_rng(1)
     trials: list[Trial] = []
-    while (rate := search.next_rate()) is not None:
+    while (rate := search.choose_rate()) is not None:
         block = 1 + sum(measured.levels["rate"] == rate for measured in trials)
         trials.append(trial(name, block, len(trials), load(name, rate, 1.0, random), *failed))
         search.tell(judge(trials[-1], parse(plan.slo, ""), SCENARIO).outcome)

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import convert
 from msgspec.structs import replace
 
-from netdyno.analysis.aa.control import control
+from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.aa.found import AA, Control
-from netdyno.analysis.samples import samples
+from netdyno.analysis.samples import collect_samples
 from netdyno.analysis.split import split
 from netdyno.experiment.plan import Cell, Kind, plan
 from netdyno.model.contestant import Contestant, Manifest
@@ -95,11 +95,11 @@ def judged(run: Run) -> Control:
     parts = split(run)
     families = {}
     for part in parts:
-        figures = samples(part)
+        figures = collect_samples(part)
         families[part.scenario.name] = [
             stats.compare(left, right, figures) for left, right in itertools.combinations(figures, 2)
         ]
-    return control(run.experiment, parts, families, finished=run.finished_at is not None)
+    return summarise_control(run.experiment, parts, families, finished=run.finished_at is not None)
 
 
 def contestant(name: str, **more: object) -> Contestant:

@@ -18,7 +18,7 @@ from rich.console import Console
 from netdyno.analysis.aa.found import ALARM, Control
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
-from netdyno.analysis.measured import valid
+from netdyno.analysis.measured import select_valid
 from netdyno.experiment.plan import Cell, plan
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -112,7 +112,7 @@ def test_a_trial_that_is_a_twin_is_no_trial_of_a_figure_wherever_it_stands() -> 
     first, *rest = run.trials
     astray = replace(run, trials=(replace(first, twin=True), *rest))
     scenario = run.experiment.scenarios[0]
-    assert len(list(valid(astray, scenario))) == len(list(valid(run, scenario))) - 1
+    assert len(list(select_valid(astray, scenario))) == len(list(select_valid(run, scenario))) - 1
 
 
 # --- how often does it differ from itself? -----------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_harness_that_makes_one_name_slower_is_caught() -> None:
     assert control.fails
     assert control.largest is not None
     assert control.largest.comparison.ratio > 1.1
-    assert "THAT IS TOO OFTEN" in aa.sentence(control)
+    assert "THAT IS TOO OFTEN" in aa.describe_control(control)
 
 
 def slower_with_time(cell: Cell) -> float:
@@ -221,12 +221,12 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 
 
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
-    text = aa.sentence(made_control(1, 40))
+    text = aa.describe_control(made_control(1, 40))
     assert "of 40 A/A comparisons, 1 came out different as a ranking decides it (2.5% of 40, 95% interval" in text
     assert " and 1 by a single test at 5%, uncorrected (2.5% of 40, 95% interval" in text
     assert "Largest difference: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
-    assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 different"
+    assert aa.summarise_control(made_control(1, 40)) == "A/A control: 1 of 40 different"
 
 
 @pytest.mark.parametrize(("different", "total", "fails"), [(1, 1, False), (2, 2, True), (5, 40, False), (7, 40, True)])
@@ -238,8 +238,8 @@ def test_the_alarm_is_for_what_chance_brings_in_a_hundredth_of_the_runs(
 
 def test_too_few_blocks_are_no_rate_of_zero() -> None:
     control = made_control(0, 3, pairs=4)
-    assert "none had enough blocks to be judged" in aa.sentence(control)
-    assert aa.short(control) == "No A/A comparison could be judged"
+    assert "none had enough blocks to be judged" in aa.describe_control(control)
+    assert aa.summarise_control(control) == "No A/A comparison could be judged"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_too_few_blocks_are_no_rate_of_zero() -> None:
 def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int, finished: bool, why: str) -> None:
     experiment = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
     run = replace(made_twins.measured(experiment, ()), finished_at="2026-01-01" if finished else None)
-    assert aa.sentence(made_twins.judged(run)) == f"No A/A control: {why}."
+    assert aa.describe_control(made_twins.judged(run)) == f"No A/A control: {why}."
 
 
 @pytest.mark.parametrize(("rates", "different"), [(1, 0), (1.25, 1)])

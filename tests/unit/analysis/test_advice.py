@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from netdyno.analysis.advice import judge
 from netdyno.analysis.advice.found import LeftOut
-from netdyno.analysis.advice.judge import going_on, level_of, margin_of
+from netdyno.analysis.advice.judge import choose_margin, divide_level, select_remaining
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.answers import behind
+from netdyno.analysis.answers import compute_deficit_bound
 from netdyno.analysis.findings import Censored, ScenarioFindings
 from netdyno.analysis.split import Part, split
 from netdyno.model import outcomes
@@ -24,7 +24,7 @@ from netdyno.model.levels import level_key
 from netdyno.model.observation import Pinning
 from netdyno.model.outcomes import Saturated
 from netdyno.model.run import Run
-from netdyno.present.prose.advice import sentences
+from netdyno.present.prose.advice import describe_advice
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.statistics.stats import Comparison
 from tests.support.builders.made_advice import SCENARIO, advice, made
@@ -35,7 +35,7 @@ FIRST = ADVICE_LOOKS[0]
 def goes_on(run: Run) -> tuple[str, ...]:
     (part,) = split(outcomes.judged(run))
     assert run.experiment.advise is not None
-    return going_on(run.experiment.advise, part)
+    return select_remaining(run.experiment.advise, part)
 
 
 def test_a_winner_is_taken_and_nobody_is_better() -> None:
@@ -43,7 +43,7 @@ def test_a_winner_is_taken_and_nobody_is_better() -> None:
     assert recommendation.take == ("a",)
     assert recommendation.behind == 1
     assert recommendation.settled
-    first, certainty, *_ = sentences(recommendation)
+    first, certainty, *_ = describe_advice(recommendation)
     assert first.startswith("Take a: it has the lowest server CPU per message (open loop at 5.00k/s offered")
     assert certainty.startswith("Every other server is shown to be worse in server CPU per message")
 
@@ -60,7 +60,7 @@ def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named()
     recommendation = advice(run)
     assert recommendation.take == ("a",)
     assert recommendation.settled
-    assert "Not ranked with these: loop, which could use one core." in sentences(recommendation)[0]
+    assert "Not ranked with these: loop, which could use one core." in describe_advice(recommendation)[0]
     assert "loop" not in goes_on(replace(run, trials=tuple(trial for trial in run.trials if trial.block <= FIRST)))
 
 
@@ -69,7 +69,7 @@ def test_a_close_tie_is_settled_and_the_bound_is_small() -> None:
     assert set(recommendation.take) == {"a", "b"}
     assert recommendation.settled
     assert recommendation.behind is not None
-    assert 1 < recommendation.behind <= margin_of(SCENARIO)
+    assert 1 < recommendation.behind <= choose_margin(SCENARIO)
 
 
 def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_other_axes_say() -> None:
@@ -85,7 +85,7 @@ def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_othe
     assert recommendation.findings.verdict == "undecided"
     assert recommendation.take == recommendation.findings.decision.front[:1] == ("a",)
     assert not recommendation.settled
-    text = sentences(recommendation)[0]
+    text = describe_advice(recommendation)[0]
     assert text.startswith("Take a, the best measured in server CPU per message")
     assert "; b is not proven worse" in text
     assert "Better than a: b in memory" in text
@@ -105,7 +105,7 @@ def test_of_a_tie_only_those_are_taken_that_are_shown_to_be_close() -> None:
     assert recommendation.findings.verdict == "undecided"
     assert recommendation.by_metric
     assert recommendation.take == recommendation.findings.decision.front[:1]
-    assert "decides" not in sentences(recommendation)[0]
+    assert "decides" not in describe_advice(recommendation)[0]
 
 
 @pytest.mark.parametrize("blocks", ADVICE_LOOKS[:2])
@@ -127,7 +127,7 @@ def test_who_was_left_out_stays_out_and_is_named() -> None:
     assert goes_on(run) == ("a", "b")
     recommendation = advice(run)
     assert recommendation.left_out == (LeftOut("c", FIRST),)
-    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in sentences(
+    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in describe_advice(
         recommendation
     )
 
@@ -156,8 +156,8 @@ def test_who_cannot_be_run_gets_no_further_block() -> None:
 
 
 def test_each_look_has_its_share_of_the_level() -> None:
-    assert level_of(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
-    assert level_of(Advise(slo="p99<5ms")) == level_of(Advise()) / 2
+    assert divide_level(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
+    assert divide_level(Advise(slo="p99<5ms")) == divide_level(Advise()) / 2
     run = made({"a": 10.0, "b": 10.1, "c": 10.2}, spread=0.1)
     wide, narrow = (analyse(variant).scenarios[0].comparisons[0].interval for variant in (run, _without_looks(run)))
     assert wide is not None
@@ -182,15 +182,15 @@ def compared(first: str, second: str, ratio: float, error: float) -> Comparison:
 def test_how_much_better_another_may_be_depends_on_the_direction() -> None:
     family = [compared("a", "b", 1.1, 0.1)]
     most, least = 1.1 * math.exp(0.16449), 1 / 1.1 * math.exp(0.16449)
-    assert behind("a", ["a", "b"], family, "higher", 0.05) == pytest.approx(least, rel=1e-4)
-    assert behind("a", ["a", "b"], family, "lower", 0.05) == pytest.approx(most, rel=1e-4)
-    assert behind("b", ["a", "b"], family, "lower", 0.05) == pytest.approx(least, rel=1e-4)
-    assert behind("b", ["a", "b"], [compared("a", "b", 0.5, 0.1)], "higher", 0.05) == 1
+    assert compute_deficit_bound("a", ["a", "b"], family, "higher", 0.05) == pytest.approx(least, rel=1e-4)
+    assert compute_deficit_bound("a", ["a", "b"], family, "lower", 0.05) == pytest.approx(most, rel=1e-4)
+    assert compute_deficit_bound("b", ["a", "b"], family, "lower", 0.05) == pytest.approx(least, rel=1e-4)
+    assert compute_deficit_bound("b", ["a", "b"], [compared("a", "b", 0.5, 0.1)], "higher", 0.05) == 1
 
 
 def test_the_bound_is_corrected_for_as_many_as_may_be_the_best() -> None:
     two, three = (
-        behind("a", names, [compared("a", rival, 1.0, 0.1) for rival in "bc"], "higher", 0.05)
+        compute_deficit_bound("a", names, [compared("a", rival, 1.0, 0.1) for rival in "bc"], "higher", 0.05)
         for names in ("ab", "abc")
     )
     assert math.log(two) == pytest.approx(0.1645, rel=1e-3)
@@ -198,8 +198,8 @@ def test_the_bound_is_corrected_for_as_many_as_may_be_the_best() -> None:
 
 
 def test_who_was_not_compared_leaves_it_unknown() -> None:
-    assert behind("a", ["a", "b"], [], "lower", 0.05) == math.inf
-    assert behind("a", ["a"], [], "lower", 0.05) == 1
+    assert compute_deficit_bound("a", ["a", "b"], [], "lower", 0.05) == math.inf
+    assert compute_deficit_bound("a", ["a"], [], "lower", 0.05) == 1
 
 
 # --- objectives ----------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() ->
     assert recommendation.take == ("b",)
     assert {name: recommendation.outcome(name) for name in "abc"} == {"a": "breaks", "b": "meets", "c": "meets"}
     assert recommendation.behind == 1  # the cheaper one is no rival
-    text = " ".join(sentences(recommendation))
+    text = " ".join(describe_advice(recommendation))
     assert text.startswith(
         "Of those that are shown to meet p99 < 5 ms: Take b: it has the lowest server CPU per message"
     )
@@ -231,11 +231,11 @@ def test_who_may_yet_meet_it_is_a_rival() -> None:
     assert recommendation.behind is not None
     assert recommendation.behind > 1.1
     assert not recommendation.settled
-    assert "Undecided: a." in " ".join(sentences(recommendation))
+    assert "Undecided: a." in " ".join(describe_advice(recommendation))
 
 
 def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
-    first, second, *_ = sentences(advice(with_objective({"a": 50.0, "b": 1.0})))
+    first, second, *_ = describe_advice(advice(with_objective({"a": 50.0, "b": 1.0})))
     assert first == "Take b: it is the only server that is shown to meet p99 < 5 ms."
     assert second == "No other server that may meet p99 < 5 ms is left after 8 blocks."
 
@@ -243,13 +243,13 @@ def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
 def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
     recommendation = advice(with_objective({"a": 5.0, "b": 5.0}))
     assert recommendation.among == "open"
-    assert "No server is shown to meet p99 < 5 ms." in " ".join(sentences(recommendation))
+    assert "No server is shown to meet p99 < 5 ms." in " ".join(describe_advice(recommendation))
 
 
 def test_where_nobody_meets_it_the_nearest_is_named() -> None:
     recommendation = advice(with_objective({"a": 60.0, "b": 20.0}))
     assert recommendation.among == "breaks"
-    text = " ".join(sentences(recommendation))
+    text = " ".join(describe_advice(recommendation))
     assert "No server meets p99 < 5 ms" in text
     assert "b: p99 20" in text
     assert recommendation.settled  # more blocks would not let any server meet it
@@ -287,7 +287,7 @@ def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
         recommendation = judge.judge(*at_limit(run, name, metric))
         assert (recommendation.take, recommendation.behind) == (("a",), bound)
         assert recommendation.settled  # the generator is not quicker in another block
-    text = " ".join(sentences(judge.judge(*at_limit(run, "b"))))
+    text = " ".join(describe_advice(judge.judge(*at_limit(run, "b"))))
     assert "How far a is from the best in server CPU per message is unknown, and more time would not show it: " in text
     assert "show it: the generator is at its limit with b. " in text
     assert "The generator was at its limit with b: figures are bounds" in text
@@ -299,18 +299,18 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     advise, findings, part = at_limit(run, "b")
     hidden = judge.judge(advise, findings, part)
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
-    assert "would narrow this" not in " ".join(sentences(hidden))
-    assert "A longer --time-budget would narrow this." in " ".join(sentences(advice(run)))
+    assert "would narrow this" not in " ".join(describe_advice(hidden))
+    assert "A longer --time-budget would narrow this." in " ".join(describe_advice(advice(run)))
     widest = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
     assert not widest.settled
-    assert "would narrow this" not in " ".join(sentences(widest))
+    assert "would narrow this" not in " ".join(describe_advice(widest))
 
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
     requested, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
-    assert [kept.outcome for kept in judge.keeps(requested, part)] == ["open", "meets"]
+    assert [kept.outcome for kept in judge.check_objective(requested, part)] == ["open", "meets"]
     elsewhere = dataclasses.replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
-    assert [kept.outcome for kept in judge.keeps(requested, elsewhere)] == ["breaks", "meets"]
+    assert [kept.outcome for kept in judge.check_objective(requested, elsewhere)] == ["breaks", "meets"]
 
 
 def test_the_objective_decides_who_gets_further_blocks() -> None:
@@ -323,4 +323,4 @@ def test_below_five_blocks_there_is_no_interval() -> None:
     recommendation = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
     assert recommendation.among == "open"
     assert recommendation.behind is None
-    assert "is unknown after 4 blocks" in " ".join(sentences(recommendation))
+    assert "is unknown after 4 blocks" in " ".join(describe_advice(recommendation))

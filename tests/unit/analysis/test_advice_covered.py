@@ -23,7 +23,7 @@ def stored(**fields: Any) -> Experiment:
 
 
 def places(cores: int = 1, **fields: Any) -> list[Place]:
-    return list(covered.exactly(stored(**fields), WANTED, cores))
+    return list(covered.find_exact_cells(stored(**fields), WANTED, cores))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_levels_count_as_the_cell_has_them() -> None:
 
 
 def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
-    (neighbours,) = covered.around(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
+    (neighbours,) = covered.find_nearest_cells(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
     assert (neighbours.option, neighbours.values) == ("rate", (1000, 20_000))
     assert (neighbours.below, neighbours.above) == (Place("there", {"rate": 1000}), Place("there", {"rate": 20_000}))
 
@@ -91,14 +91,17 @@ def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
     ],
 )
 def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
-    assert list(covered.around(stored(**fields), WANTED, 1)) == []
+    assert list(covered.find_nearest_cells(stored(**fields), WANTED, 1)) == []
 
 
 def test_messages_are_counted_where_they_are_heard() -> None:
     room = stored(workload="chat", rate=None, rate_per_connection=2, duration_s=0.5, server={})
-    assert covered.heard(room, Place("there", {})) == 50 * 2 * 0.5 * 50
+    assert covered.count_timed_messages(room, Place("there", {})) == 50 * 2 * 0.5 * 50
     levels = {"rate": (1000, 5000)}
-    assert covered.heard(stored(factors=levels, rate=None, duration_s=0.1), Place("there", {"rate": 1000})) == 100
+    assert (
+        covered.count_timed_messages(stored(factors=levels, rate=None, duration_s=0.1), Place("there", {"rate": 1000}))
+        == 100
+    )
 
 
 def test_a_cell_alone_is_ranked_as_is_asked() -> None:
@@ -107,8 +110,8 @@ def test_a_cell_alone_is_ranked_as_is_asked() -> None:
     more = made({"a": 99.0, "b": 12.0}, scenario=scenario, levels={"rate": 1000})
     run = replace(run, trials=(*run.trials, *more.trials))
     place = Place("there", {"rate": 5000})
-    assert covered.trials_of(run, place) == {"a", "b", "c"}
-    alone = covered.alone(run, place, WANTED, Advise(), ["a", "b"])
+    assert covered.list_contestants(run, place) == {"a", "b", "c"}
+    alone = covered.extract_cell(run, place, WANTED, Advise(), ["a", "b"])
     assert {trial.contestant for trial in alone.trials} == {"a", "b"}
     assert len(alone.trials) == 16
     (single,) = alone.experiment.scenarios

@@ -19,7 +19,7 @@ from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose.verdict import answer, caveats
+from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.statistics import hdr
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
@@ -106,7 +106,7 @@ def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
     echo = scenario(analysis, "echo")
     assert echo.verdict == "winner"
     assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
-    comparison = answers.against(EPOLL, CALLBACKS, echo.comparisons)
+    comparison = answers.find_comparison(EPOLL, CALLBACKS, echo.comparisons)
     assert comparison is not None
     assert comparison.interval is not None
     assert comparison.interval.low < 1.12 < comparison.interval.high
@@ -244,7 +244,7 @@ def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(a
 
 
 def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
-    return cells.curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
+    return cells.sample_curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
 
 
 def test_cost_is_sum_over_sum(analysis: Analysis) -> None:
@@ -327,7 +327,7 @@ def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None
     value = {standing.contestant: standing.value for standing in partial.standings}
     assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
     assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]
-    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in caveats(partial))
+    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in list_caveats(partial))
 
 
 def test_a_repeated_cell_counts_once_with_its_first_value() -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from netdyno.analysis import answers, associations, message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
-from netdyno.analysis.split import part_of
+from netdyno.analysis.split import select_part
 from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
@@ -41,12 +41,12 @@ def whys(run: Run) -> tuple[Why, ...]:
     again."""
     known = echo(made())
     names = [standing.contestant for standing in known.standings]
-    part = part_of(run, known.scenario)
-    behind = message_cost.rows(part, names)
+    part = select_part(run, known.scenario)
+    behind = message_cost.build_rows(part, names)
     families = {
         str(known.scenario.metric): known.comparisons
     }  # without the axes that are counters, which are tested here
-    return associations.whys(part.ranked, known.standings, families, known.scenario.metric, behind)
+    return associations.explain_differences(part.ranked, known.standings, families, known.scenario.metric, behind)
 
 
 def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
@@ -54,11 +54,11 @@ def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
 
 
 def text_of(paragraph: Why) -> str:
-    return words.paragraph(paragraph, echo(made()).scenario)
+    return words.explain_pair(paragraph, echo(made()).scenario)
 
 
 def short_of(paragraph: Why) -> str:
-    return words.short(paragraph, echo(made()).scenario)
+    return words.summarise_pair(paragraph, echo(made()).scenario)
 
 
 def ratios_by_counter(paragraph: Why) -> dict[str, float]:
@@ -133,7 +133,7 @@ def test_a_counter_that_is_ranked_differs_where_its_ranks_do() -> None:
     for findings in made().scenarios:
         cpu = next(axis for axis in findings.axes if axis.metric == "cpu")
         for paragraph in findings.whys:
-            proven = answers.against(paragraph.worse, paragraph.better, cpu.comparisons)
+            proven = answers.find_comparison(paragraph.worse, paragraph.better, cpu.comparisons)
             named = [difference.comparison for difference in paragraph.differences if difference.counter == "cpu"]
             assert named == ([proven] if proven is not None and proven.different else [])
             worse, better = (cpu.score(name) for name in (paragraph.worse, paragraph.better))
@@ -306,6 +306,6 @@ def test_what_was_traced_changes_no_figure_and_no_verdict() -> None:
     plain, beside = echo(made()), echo(analyse(replace(made_run(), traced=absurd)))
     for field in ("cells", "comparisons", "standings", "decision"):
         assert msgspec.to_builtins(getattr(plain, field)) == msgspec.to_builtins(getattr(beside, field))
-    for words_of in (verdict.answer, verdict.evidence, verdict.caveats):
+    for words_of in (verdict.answer, verdict.list_evidence, verdict.list_caveats):
         assert words_of(plain) == words_of(beside)
     assert [paragraph.differences for paragraph in plain.whys] == [paragraph.differences for paragraph in beside.whys]

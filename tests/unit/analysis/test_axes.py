@@ -150,7 +150,7 @@ def test_what_the_others_cost_is_against_the_winner() -> None:
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
     http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
     assert all(
-        answers.lead(axis, comparison.a, comparison.b, 1.05) is None
+        answers.judge_lead(axis, comparison.a, comparison.b, 1.05) is None
         for axis in http.axes
         for comparison in axis.comparisons
         if 1 / 1.05 < comparison.ratio < 1.05
@@ -158,12 +158,12 @@ def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None
 
 
 def test_a_capacity_stands_alone() -> None:
-    assert axes.names(replace(ECHO, metric="capacity", arrivals="poisson")) == ()
+    assert axes.list_names(replace(ECHO, metric="capacity", arrivals="poisson")) == ()
 
 
 @pytest.mark.parametrize(("axis", "bound"), [("p50", ""), ("p99", "at most"), ("mean", "at most"), ("throughput", "")])
 def test_a_mean_is_a_bound_where_a_percentile_is_and_other_percentiles_are_none(axis: str, bound: str) -> None:
-    assert axes._bound(axis, saturated=False, limited={"p99"}) == bound
+    assert axes._find_bound(axis, saturated=False, limited={"p99"}) == bound
 
 
 def test_in_an_open_loop_the_service_time_of_a_cell_is_not_its_response_time() -> None:

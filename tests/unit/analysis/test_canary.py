@@ -13,7 +13,7 @@ from netdyno.analysis import canary
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.canary import MachineOverTime
 from netdyno.model.run import Run
-from netdyno.present.prose.canary import drift_line, sentences
+from netdyno.present.prose.canary import describe_drift, summarise_drift
 from netdyno.present.report import machine
 from netdyno.present.terminal import table
 from tests.support.builders.analysed import analysed
@@ -26,7 +26,7 @@ LARGEST = 40_000
 
 
 def read_canary(run: Run) -> MachineOverTime:
-    over_time = canary.of_run(run)
+    over_time = canary.summarise_run(run)
     assert over_time is not None
     return over_time
 
@@ -41,7 +41,7 @@ def of_blocks(*speeds: list[float]) -> MachineOverTime:
 def test_a_run_without_a_canary_says_nothing() -> None:
     analysis = analysed(made_run())
     assert analysis.canary is None
-    assert drift_line(None) == ""
+    assert summarise_drift(None) == ""
     assert 'id="machine"' not in page_without_panels(analysed(made_run()))
 
 
@@ -66,7 +66,7 @@ def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
     cut_short = of_speeds([[1.0] * 2])
     over_time = read_canary(run_of([*judged, *(replace(attempt, block=2) for attempt in cut_short)]))
     assert (over_time.struck, over_time.unjudged, over_time.unread) == (2, 2, 0)
-    printed = " ".join(sentences(over_time))
+    printed = " ".join(describe_drift(over_time))
     assert (
         "2 trials were retried, because the machine was faster or slower there than in the rest of the block."
         in printed
@@ -81,20 +81,20 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
     over_time = read_canary(run_of(judge(trials)))
     assert (over_time.struck, over_time.unread) == (0, 1)
-    assert "The canary could not be read at 1 trial." in sentences(over_time)
+    assert "The canary could not be read at 1 trial." in describe_drift(over_time)
 
 
 # --- what is printed ---------------------------------------------------------------------------------------------
 
 
 def test_a_machine_that_drifted_is_said_in_one_line() -> None:
-    assert drift_line(of_blocks([1.0] * 6, [0.5] * 6)) == (
+    assert summarise_drift(of_blocks([1.0] * 6, [0.5] * 6)) == (
         "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast as the "
         "slowest, from 10.0k/s to 20.0k/s over the run. 1 trial was retried, because the machine was faster or "
         "slower there than in the rest of the block."
     )
-    assert drift_line(of_blocks([1.0] * 6, [0.9] * 6)) == ""
-    assert drift_line(of_blocks([1.0] * 6, [0.9] * 3 + [0.3] + [0.9] * 3)) == (
+    assert summarise_drift(of_blocks([1.0] * 6, [0.9] * 6)) == ""
+    assert summarise_drift(of_blocks([1.0] * 6, [0.9] * 3 + [0.3] + [0.9] * 3)) == (
         "2 trials were retried, because the machine was faster or slower there than in the rest of the block."
     )
 
@@ -108,7 +108,7 @@ def test_the_table_has_that_line() -> None:
 
 
 def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
-    printed = sentences(of_blocks([1.0] * 6, [0.8] * 6))
+    printed = describe_drift(of_blocks([1.0] * 6, [0.8] * 6))
     assert printed[0] == (
         "Over the run: round trips 16.0k/s to 20.0k/s, median 16.0k/s; server's core 720M/s to 900M/s, median 720M/s; "
         "generator's core 720M/s to 900M/s, median 720M/s."
@@ -120,7 +120,7 @@ def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
 def test_where_it_was_only_counted_the_report_says_so() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
     over_time = read_canary(replace(run_of(judged), environment={"foreign_load": "count"}))
-    printed = sentences(over_time)
+    printed = describe_drift(over_time)
     assert (
         "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
         in printed
@@ -151,7 +151,9 @@ def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None
 
 def test_every_trial_of_a_short_run_is_a_point() -> None:
     over_time = of_blocks([1.0, 0.9, 1.1, 1.0, 1.0, 0.95])
-    assert [point.median for point in machine.points(over_time, 0)] == [point.speeds[0] for point in over_time.trials]
+    assert [point.median for point in machine.list_points(over_time, 0)] == [
+        point.speeds[0] for point in over_time.trials
+    ]
 
 
 def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small() -> None:
@@ -162,12 +164,12 @@ def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small()
     assert len(over_time.trials) == 5000
     assert over_time.struck == 4
     for number in range(3):
-        drawn = machine.points(over_time, number)
+        drawn = machine.list_points(over_time, number)
         assert len(drawn) <= machine.MOST_POINTS
         assert min(point.least for point in drawn) == min(point.least[number] for point in over_time.trials)
         assert max(point.most for point in drawn) == max(point.most[number] for point in over_time.trials)
         assert 1 <= sum(point.struck for point in drawn) <= 4
-    view = machine.view(over_time)
+    view = machine.make_view(over_time)
     assert view is not None
     assert "A point is the median of 63 trials" in view.note
     assert "where one block in 25 begins" in view.note

@@ -12,12 +12,12 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.capacity import fill
 from netdyno.analysis.capacity.judge import Overload
 from netdyno.analysis.findings import ScenarioFindings
-from netdyno.analysis.split import part_of
+from netdyno.analysis.split import select_part
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
-from netdyno.present.prose.capacity import searched
-from netdyno.present.prose.verdict import answer, caveats
+from netdyno.present.prose.capacity import describe_search
+from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.present.terminal.table import render
 from netdyno.statistics.knee import knee
 from netdyno.statistics.threshold import Capacity, Measured, capacity
@@ -123,7 +123,7 @@ def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
     bounds = [(standing.contestant, standing.bound) for standing in findings.standings]
     assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]
     assert [findings.standings[0].value, findings.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
-    text = " ".join(caveats(findings))
+    text = " ".join(list_caveats(findings))
     assert "strong met it at every rate in 9 of 9 blocks: its capacity is the highest rate or more" in text
     assert "weak met it at no rate in 9 of 9 blocks: its capacity is below the lowest rate" in text
 
@@ -171,7 +171,7 @@ def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> N
 def test_a_stored_search_gives_its_answer_again() -> None:
     findings = scenario(search_run())
     assert findings.capacity is not None
-    assert answer(findings).sentence == searched(findings.capacity)
+    assert answer(findings).sentence == describe_search(findings.capacity)
     numbers = re.fullmatch(
         r"fast meets p99 < 5 ms up to ([\d,]+) messages/s \(held in 3 of 3 trials\); at ([\d,]+) it failed in 3 of 3 "
         r"trials\.",
@@ -231,7 +231,7 @@ def test_an_experiment_of_another_metric_has_no_capacity() -> None:
     throughput = replace(run.experiment.scenarios[0], metric="throughput", slo="")
     changed = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
     assert scenario(changed).capacity is None
-    assert fill.bound(part_of(changed, throughput), "fast") == ""
+    assert fill.find_bound(select_part(changed, throughput), "fast") == ""
     assert scenario(changed).ranked_levels == len(RATES)
 
 
@@ -239,7 +239,7 @@ def test_an_experiment_of_another_metric_has_no_capacity() -> None:
 
 
 def body(run: Run) -> str:
-    return report.html(analyse(run)).partition("<body>")[2].partition('<script id="data"')[0]
+    return report.render_html(analyse(run)).partition("<body>")[2].partition('<script id="data"')[0]
 
 
 def test_the_report_draws_the_curve_with_objective_capacity_and_knee() -> None:

@@ -42,7 +42,7 @@ def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> Server:
 def search(server: Server, seed: int = 1, plan: CapacityPlan = PLAN) -> tuple[Answer, list[tuple[float, Outcome]]]:
     """The answer, and every trial on the way."""
     random, progress, trials = np.random.default_rng(seed), Search(plan), []
-    while (rate := progress.next_rate()) is not None:
+    while (rate := progress.choose_rate()) is not None:
         assert plan.least_hz <= rate <= plan.most_hz
         trials.append((rate, server(rate, random)))
         progress.tell(trials[-1][1])

@@ -469,8 +469,10 @@ def test_what_the_generator_could_not_offer_refutes_nothing_and_is_told() -> Non
     assert judged(run).verdict == "refuted"
     claim = judged(behind(run, (LOCK,)))
     assert (claim.verdict, len(claim.checks)) == ("confirmed", 4)
-    assert words.left_out(claim).startswith("left out: the generator could not offer the rate at 1000 connections, ")
-    assert words.left_out(judged(run)) == ""
+    assert words.name_left_out(claim).startswith(
+        "left out: the generator could not offer the rate at 1000 connections, "
+    )
+    assert words.name_left_out(judged(run)) == ""
     assert judged(behind(made(EVERYWHERE, "throughput", but_at_1000(100, 100, 300)), (LOCK,))).verdict == "refuted"
 
 
@@ -478,7 +480,7 @@ def test_a_claim_of_which_the_generator_could_offer_nothing_is_not_testable() ->
     run = behind(made(EVERYWHERE, "throughput", FASTER_IS_TRUE), (LOCK,), (10, 100, 1000))
     claim = judged(run)
     assert claim.verdict == "not_testable"
-    assert words.reason(claim).startswith("the generator could not offer the rate at ")
+    assert words.explain_no_verdict(claim).startswith("the generator could not offer the rate at ")
 
 
 def test_an_overload_is_a_rate_not_achieved_and_one_of_the_generator_is_not_the_servers() -> None:
@@ -590,7 +592,7 @@ def test_one_bound_among_the_levels_makes_the_comparison_one() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
     claim = judged(limited(run, (COROUTINES,), (10,)))
     assert (claim.verdict, claim.checks[0].limit, claim.checks[0].pairs) == ("confirmed", "at_least", 48)
-    assert words.shown(claim.checks[0]).startswith("at least ×3.0")  # noqa: RUF001
+    assert words.format_effect(claim.checks[0]).startswith("at least ×3.0")  # noqa: RUF001
     claim = judged(limited(run, (LOCK,), (10,)))
     assert (claim.verdict, claim.checks[0].limit, claim.checks[0].why_open) == ("not_testable", "at_most", "bound")
     claim = judged(limited(run, NAMES, (10,)))
@@ -615,7 +617,7 @@ def test_what_overestimates_shows_only_that_something_is_small() -> None:
     assert judged(made(few, "switching", lambda *_: 0.05)).verdict == "confirmed"
     claim = judged(made(few, "switching", lambda *_: 0.4))
     assert (claim.verdict, claim.checks[0].why_open, claim.checks[0].limit) == ("undecided", "bound", "at_most")
-    assert "at most 40" in words.reason(claim)
+    assert "at most 40" in words.explain_no_verdict(claim)
     many = few.replace("below = 0.1", "above = 0.1")
     assert judged(made(many, "switching", lambda *_: 0.4)).verdict == "undecided"
     assert judged(made(many, "switching", lambda *_: 0.05)).verdict == "refuted"
@@ -733,7 +735,7 @@ def test_equality_refutes_a_gain_of_a_published_size(ratio: float, verdict: str)
     test = FASTER.replace("above = 2", "above = 1\nleast-published = 1.13")
     claim = judged(made(test, "throughput", by_name(coroutines=100 * ratio, lock=100)))
     assert (claim.verdict, claim.checks[0].is_short_of_published) == (verdict, ratio == 1.0)
-    assert ("short of the published ×1.13" in words.shown(claim.checks[0])) == (ratio == 1.0)  # noqa: RUF001
+    assert ("short of the published ×1.13" in words.format_effect(claim.checks[0])) == (ratio == 1.0)  # noqa: RUF001
     without = FASTER.replace("above = 2", "above = 1")
     assert judged(made(without, "throughput", by_name(coroutines=100, lock=100))).verdict == "undecided"
     below = test.replace("above = 1\nleast-published = 1.13", "below = 1\nleast-published = 0.8")
@@ -750,9 +752,9 @@ def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
 
     claim = judged(made(most, "mean", truth, noise=lambda *_: 0.0))
     assert claim.verdict == "confirmed"
-    assert words.what(claim.checks[0], {}).endswith(", each less that at 10 connections")
-    assert words.claimed(claim.checks[0].step) == "below 0 ns"
-    assert words.shown(claim.checks[0]).startswith("\N{MINUS SIGN}")
+    assert words.describe_comparison(claim.checks[0], {}).endswith(", each less that at 10 connections")
+    assert words.format_claimed_effect(claim.checks[0].step) == "below 0 ns"
+    assert words.format_effect(claim.checks[0]).startswith("\N{MINUS SIGN}")
     assert judged(made(GROWS_MOST.replace("p99", "mean"), "mean", truth)).verdict == "refuted"
     falling = by_connections(5e9, 5e9, 4e9)  # an answer sooner at the end is a negative gain, and has a figure
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis.claims.across import across
+from netdyno.analysis.claims.across import judge_across_runs
 from netdyno.commands.claims import render
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
@@ -30,22 +30,22 @@ def on(platform: str, ratio: float, *, needs: str = 'needs = ["second platform"]
     [((2, 0.5), "confirmed"), ((2, 3), "refuted"), ((0.5, 0.4), "refuted"), ((2, 1), "undecided")],
 )
 def test_opposite_signs_on_two_platforms_confirm_it(ratios: tuple[float, float], together: str) -> None:
-    (claim,) = across([on("Intel", ratios[0]), on("M4", ratios[1])])
+    (claim,) = judge_across_runs([on("Intel", ratios[0]), on("M4", ratios[1])])
     assert (claim.together, claim.platforms) == (together, 2)
     assert [run_id for run_id, _ in claim.each] == ["Intel", "M4"]
 
 
 def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
-    (claim,) = across([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
+    (claim,) = judge_across_runs([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
     assert (claim.together, claim.platforms) == ("not_testable", 1)
     assert "add a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
 
 
 def test_a_platform_whose_runs_contradict_each_other_decides_nothing() -> None:
     first, second, elsewhere = on("Intel", 2, name="first"), on("Intel", 0.5, name="second"), on("M4", 0.5)
-    (claim,) = across([first, second, elsewhere])
+    (claim,) = judge_across_runs([first, second, elsewhere])
     assert (claim.together, claim.platforms) == ("undecided", 2)
-    (claim,) = across([first, elsewhere])
+    (claim,) = judge_across_runs([first, elsewhere])
     assert claim.together == "confirmed"
 
 
@@ -56,7 +56,7 @@ def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
         for tested_claim in elsewhere.experiment.claims
     )
     changed = replace(elsewhere, experiment=replace(elsewhere.experiment, claims=claims))
-    (claim,) = across([on("Intel", 2), changed])
+    (claim,) = judge_across_runs([on("Intel", 2), changed])
     assert ([run_id for run_id, _ in claim.each], claim.together) == (["Intel"], "not_testable")
 
 
@@ -66,25 +66,25 @@ def test_a_run_is_judged_as_in_its_report() -> None:
         replace(trial, status="struck_out", audits=behind) if trial.contestant == COROUTINES else trial
         for trial in run.trials
     ]
-    (claim,) = across([replace(run, trials=tuple(trials))])
+    (claim,) = judge_across_runs([replace(run, trials=tuple(trials))])
     assert claim.each[0][1].lacking == GeneratorAtLimit(COROUTINES)
 
 
 def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:
-    (claim,) = across([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
+    (claim,) = judge_across_runs([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
     assert claim.together is None
     assert [judged.verdict for _, judged in claim.each] == ["confirmed", "refuted"]
 
 
 def test_what_is_missing_in_one_run_leaves_it_untestable() -> None:
     needs = 'needs = ["second platform", "cores >= 4"]'
-    (claim,) = across([on("Intel", 2, needs=needs), on("M4", 0.5, needs=needs)])
+    (claim,) = judge_across_runs([on("Intel", 2, needs=needs), on("M4", 0.5, needs=needs)])
     assert claim.together == "not_testable"
 
 
 def shown(*runs: Run) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(render(across(runs)))
+    Console(file=out, width=100).print(render(judge_across_runs(runs)))
     return " ".join(out.getvalue().split())
 
 

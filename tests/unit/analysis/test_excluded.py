@@ -19,7 +19,7 @@ from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused
 from netdyno.present.prose import excluded as words
-from netdyno.present.prose.verdict import answer, caveats
+from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import RATIO, judged, made
@@ -60,8 +60,8 @@ def test_every_answer_is_that_of_a_run_without_it(unsafe_analysis: Analysis) -> 
         assert findings.cells == expected.cells
         assert answer(findings).headline == answer(expected).headline
         assert answer(findings).sentence == f"{answer(expected).sentence} Left out as unsafe: {EPOLL}."
-        assert caveats(findings)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
-        assert caveats(findings)[1:] == caveats(expected)
+        assert list_caveats(findings)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
+        assert list_caveats(findings)[1:] == list_caveats(expected)
 
 
 def test_what_verification_found_stands_apart_level_by_level(unsafe_analysis: Analysis) -> None:
@@ -71,9 +71,9 @@ def test_what_verification_found_stands_apart_level_by_level(unsafe_analysis: An
     assert (right.trials, right.wrong, right.lost, right.corrupt) == (6, 0, 0, 0)
     assert (last.trials, last.wrong, last.expected, last.lost) == (6, 6, 12_000, 3000)
     assert (last.corrupt, last.streams) == (42, 18)
-    assert words.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
-    assert "12 trials without a fault prove no safety" in words.explained(echo.unsafe)
-    assert "without a fault" not in words.explained([last])
+    assert words.make_row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
+    assert "12 trials without a fault prove no safety" in words.explain_columns(echo.unsafe)
+    assert "without a fault" not in words.explain_columns([last])
 
 
 def test_its_trials_are_counted_and_listed_like_any_other(unsafe_analysis: Analysis) -> None:
@@ -172,7 +172,10 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
             answer(expected).sentence,
             (),
         )
-        assert caveats(findings) == (f"{EPOLL} is in no ranking or claim: it is an instrument.", *caveats(expected))
+        assert list_caveats(findings) == (
+            f"{EPOLL} is in no ranking or claim: it is an instrument.",
+            *list_caveats(expected),
+        )
 
 
 def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +185,7 @@ def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatc
         drawn.append({trial.contestant for part in parts for trial in part.drawn()})
         return ()
 
-    monkeypatch.setattr(analysis, "charts", charts)
+    monkeypatch.setattr(analysis, "build_charts", charts)
     analyse(unsafe_run())
     run = made_run()
     analyse(replace(run, about=(replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])))

@@ -53,7 +53,7 @@ filled = partial(made, truth=TRUTH, names=TAKING_PART)
 
 
 def charts(run: Run) -> tuple[Chart, ...]:
-    return fill.charts(run.experiment.figures, split(run))
+    return fill.build_charts(run.experiment.figures, split(run))
 
 
 def only(run: Run) -> Chart:
@@ -62,7 +62,7 @@ def only(run: Run) -> Chart:
 
 
 def panel(chart: Chart, title: str) -> ChartPanel:
-    (result,) = (candidate for candidate in chart.panels if figures.title(candidate) == title)
+    (result,) = (candidate for candidate in chart.panels if figures.name_panel(candidate) == title)
     return result
 
 
@@ -78,7 +78,7 @@ def spot(drawn: ChartPanel, **coordinates: type_level) -> Spot:
 
 def test_bars_have_the_geometric_mean_of_each_cell_with_its_interval_and_its_blocks() -> None:
     chart = only(filled(PAIRS + BARS))
-    assert [figures.title(drawn) for drawn in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert [figures.name_panel(drawn) for drawn in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
     assert (chart.along, chart.across) == (("netdyno-load", "asio-callbacks", "qt-signals"), ("off", "on"))
     stalled = spot(panel(chart, ASIO), client="asio-callbacks", nodelay="off").value
     whole = spot(panel(chart, QT), client="qt-signals", nodelay="on").value
@@ -114,7 +114,7 @@ def test_fewer_than_five_blocks_have_points_and_no_interval_and_the_figure_says_
     assert chart.blocks == blocks
     assert all(cell.value and len(cell.value.points) == blocks for cell in chart.spots)
     assert all((cell.value is not None and cell.value.interval is not None) is interval for cell in chart.spots)
-    note = views.view(chart, theme.looks(NAMES), "f1").note
+    note = views.make_view(chart, theme.assign_looks(NAMES), "f1").note
     assert ("no interval" in note) is not interval
     assert ("One block: no interval." in note) is (blocks == 1)
 
@@ -125,20 +125,22 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
         assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 5, 100)
     lost = spot(panel(speed, SNAPSHOT), connections=400, backlog=10)
     assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, STRUCK_OUT, 0, 6)
-    assert figures.missing(lost) == "invalid (connections)"
+    assert figures.explain_missing(lost) == "invalid (connections)"
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
     assert counted.value.value == pytest.approx(0.16 + 0.84 * 60 / 400)
     assert (counted.missing, counted.set_aside, counted.trials) == (None, 6, 6)
-    assert figures.gaps(speed) == tuple(f"{name}: 10 of 50 cells invalid (connections)" for name in (ASIO, SNAPSHOT))
-    assert figures.gaps(connected) == ()
+    assert figures.list_gaps(speed) == tuple(
+        f"{name}: 10 of 50 cells invalid (connections)" for name in (ASIO, SNAPSHOT)
+    )
+    assert figures.list_gaps(connected) == ()
 
 
 def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> None:
     chart, _ = charts(filled(ROOM + SURFACES))
     scale = heat.Scale(chart)
     assert scale.legend()[::2] == ("8.00k/s", "64.0k/s")
-    left, right = (heat.surface(chart, drawn, scale) for drawn in chart.panels)
+    left, right = (heat.tabulate_surface(chart, drawn, scale) for drawn in chart.panels)
     assert [row.label for row in left.rows] == ["300", "202", "106", "42", "10"]
     assert (left.rows[0].cells[0].step, left.rows[0].cells[-1].step) == (0, theme.HEAT_STEPS - 1)
     assert right.rows[0].cells[-1].step == round(23 * (24_000 - 7500) / (60_000 - 7500))  # beyond the cliff
@@ -164,7 +166,7 @@ def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
             run, trials=tuple(struck_out(trial, "connections") if trial is first else trial for trial in run.trials)
         )
     )
-    surface = heat.surface(chart, panel(chart, ASIO), heat.Scale(chart))
+    surface = heat.tabulate_surface(chart, panel(chart, ASIO), heat.Scale(chart))
     assert surface.rows[0].label == "300"
     assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
 
@@ -176,15 +178,15 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
         trials=tuple(skipped(trial, "no such library") if trial.contestant == FOLLY else trial for trial in run.trials),
     )
     chart = only(run)
-    assert [figures.title(drawn) for drawn in chart.panels] == ["100 clients", "1000 clients"]
+    assert [figures.name_panel(drawn) for drawn in chart.panels] == ["100 clients", "1000 clients"]
     many = panel(chart, "1000 clients")
     lossy = spot(many, contestant=REUSEPORT)
     assert lossy.lost == pytest.approx(0.125)
     assert lossy.above
     assert spot(panel(chart, "100 clients"), contestant=REUSEPORT).above is False
     assert spot(many, contestant=ASIO).lost is None
-    assert figures.gaps(chart) == (f"{FOLLY}: skipped (no such library)",)
-    view = views.view(chart, theme.looks(NAMES), "f1")
+    assert figures.list_gaps(chart) == (f"{FOLLY}: skipped (no such library)",)
+    view = views.make_view(chart, theme.assign_looks(NAMES), "f1")
     assert "Only messages that arrived have a response time" in view.note
     first, second = view.panels
     rungs = [name for name in first.svg.split(">") if name.partition("</text")[0] in NAMES]
@@ -196,7 +198,7 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
 
 def test_curves_have_each_line_and_what_stands_below() -> None:
     chart = only(filled(GRID + CURVES))
-    assert [figures.title(drawn) for drawn in chart.panels][:2] == ["threads 1", "threads 2"]
+    assert [figures.name_panel(drawn) for drawn in chart.panels][:2] == ["threads 1", "threads 2"]
     assert (len(chart.panels), chart.across) == (7, (ASIO, FOLLY))
     cell = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
     truth = grid_truth("", ASIO, cell.at)
@@ -213,10 +215,10 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     )
     chart, _ = charts(replace(run, trials=kept))
     assert (chart.along, chart.across, len(chart.spots)) == ((50, 300), (10, 300), 8)
-    surface = heat.surface(chart, chart.panels[1], heat.Scale(chart))
+    surface = heat.tabulate_surface(chart, chart.panels[1], heat.Scale(chart))
     assert [cell.published for row in surface.rows for cell in row.cells] == ["", "", "", ""]
     assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
-    table = views.view(chart, theme.looks(NAMES), "f1").table
+    table = views.make_view(chart, theme.assign_looks(NAMES), "f1").table
     assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
 
 
@@ -226,14 +228,14 @@ def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
     unsafe = About(kind="server", name=FOLLY, unsafe="frames mix")
     chart = only(replace(run, about=(unsafe, *run.about)))
     assert (chart.unsafe, only(run).unsafe) == ((FOLLY,), ())
-    looks = theme.looks(NAMES)
-    dashes = {cell.contestant: marks.look_of(chart, cell, looks)[1] for cell in chart.spots}
+    looks = theme.assign_looks(NAMES)
+    dashes = {cell.contestant: marks.choose_look(chart, cell, looks)[1] for cell in chart.spots}
     assert dashes == {ASIO: 0, FOLLY: 1}
-    view = views.view(chart, looks, "f1")
+    view = views.make_view(chart, looks, "f1")
     assert [key.text for key in view.keys] == [ASIO, f"{FOLLY}, UNSAFE"]
     assert f"{FOLLY} is UNSAFE, and in no ranking and no claim." in view.note
     assert {cell for row in view.table.rows for cell in row if cell.startswith(FOLLY)} == {f"{FOLLY}, UNSAFE"}
-    assert "UNSAFE" not in str(views.view(only(run), looks, "f1"))
+    assert "UNSAFE" not in str(views.make_view(only(run), looks, "f1"))
 
 
 @pytest.mark.parametrize("tables", [PAIRS + BARS, ROOM + SURFACES, REALTIME + LADDER, GRID + CURVES])
@@ -243,18 +245,18 @@ def test_a_run_without_any_trial_of_a_figure_draws_nothing_and_does_not_fail(tab
     failed = replace(run, trials=tuple(skipped(trial, "no cores") for trial in run.trials))
     for chart in (*charts(nothing), *charts(failed)):
         assert all(cell.value is None for cell in chart.spots)
-        assert views.view(chart, theme.looks(NAMES), "f1").table.headings[-1] == "trials"
+        assert views.make_view(chart, theme.assign_looks(NAMES), "f1").table.headings[-1] == "trials"
 
 
 def test_published_figures_of_panels_that_were_not_run_are_counted() -> None:
     run = filled(PAIRS + BARS)
     without = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != ASIO))
-    view = views.view(only(without), theme.looks(NAMES), "f1")
+    view = views.make_view(only(without), theme.assign_looks(NAMES), "f1")
     assert "2 published figures for what was not run here: not drawn." in view.note
 
 
 def test_the_table_has_every_value_with_interval_published_figure_and_trials() -> None:
-    view = views.view(only(filled(PAIRS + BARS)), theme.looks(NAMES), "f1")
+    view = views.make_view(only(filled(PAIRS + BARS)), theme.assign_looks(NAMES), "f1")
     assert view.table.headings == (
         *("contestant", "client", "both.nodelay", "throughput", "published (their machine)", "trials"),
     )
@@ -268,7 +270,7 @@ def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
     run = filled(PAIRS + BARS.replace('"throughput"', '"achieved"').replace("9128.15", "1").replace("7455.03", "1"))
     chart = only(run)
     assert {cell.missing for cell in chart.spots} == {Missing(None, None)}
-    assert {figures.missing(cell) for cell in chart.spots} == {"no such figure"}
+    assert {figures.explain_missing(cell) for cell in chart.spots} == {"no such figure"}
 
 
 def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:

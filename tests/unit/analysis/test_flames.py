@@ -13,7 +13,7 @@ def profile(stacks: dict[Stack, float]) -> Profile:
 
 
 def test_a_frame_has_all_that_it_called_and_what_it_did_itself() -> None:
-    root = flames.tree({("main", "b"): 30.0, ("main", "a", "c"): 50.0, ("main",): 20.0})
+    root = flames.build_tree({("main", "b"): 30.0, ("main", "a", "c"): 50.0, ("main",): 20.0})
     main = root.called["main"]
     assert root.share == main.share == pytest.approx(1)
     assert main.own == pytest.approx(0.2)
@@ -24,8 +24,8 @@ def test_a_frame_has_all_that_it_called_and_what_it_did_itself() -> None:
 
 
 def test_of_nothing_there_is_a_root() -> None:
-    assert flames.tree({}).called == {}
+    assert flames.build_tree({}).called == {}
 
 
 def test_a_function_that_calls_itself_counts_once() -> None:
-    assert flames.functions(profile({("f", "g", "f"): 1.0, ("g",): 3.0})) == {"f": 0.25, "g": 1.0}
+    assert flames.sum_by_function(profile({("f", "g", "f"): 1.0, ("g",): 3.0})) == {"f": 0.25, "g": 1.0}

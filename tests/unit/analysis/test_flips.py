@@ -23,7 +23,7 @@ from netdyno.model.contestant import About
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
-from netdyno.present.prose.flips import headline, rows, sentence
+from netdyno.present.prose.flips import describe_flip, list_rows, summarise_flip
 from netdyno.store import read
 from tests.support.builders.made_run import EPOLL, LOCK, load_result, made_run
 
@@ -50,7 +50,7 @@ def crossing_run(root: float, factor: str = "connections", levels: tuple[type_le
 
 
 def answer(run: Run, factor: str = "connections", metric: str | None = None) -> FlipFound:
-    (result,) = judge.found(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
+    (result,) = judge.find_flips(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
     return result
 
 
@@ -60,13 +60,13 @@ def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
     assert result.log
     assert (crossing.before, crossing.after, crossing.rising) == (10, 100, True)
     assert crossing.interval.low < 40 < crossing.interval.high
-    text = sentence(result)
+    text = describe_flip(result)
     low, high = (f"{end:.3g}" for end in (crossing.interval.low, crossing.interval.high))
     assert text == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between {low} and {high} connections (95% interval), "
         f"at about {crossing.at:.3g}"
     )
-    assert [row[3] for row in rows(result)] == [LOCK, EPOLL, EPOLL]
+    assert [row[3] for row in list_rows(result)] == [LOCK, EPOLL, EPOLL]
 
 
 def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> None:
@@ -77,22 +77,23 @@ def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> No
     )
     four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
     on_four = tuple(replace(trial, pinning=four) for trial in run.trials)
-    assert not judge.found(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
+    assert not judge.find_flips(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
     (level,) = split(outcomes.judged(replace(run, about=about)))  # with one core they are alike
-    assert judge.found(level, *BOTH)[0].uneven == ()
+    assert judge.find_flips(level, *BOTH)[0].uneven == ()
 
 
 def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:
     result = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
-    assert "; at 100 they could use different numbers of cores, so they are not compared (server-cores" in sentence(
-        result
+    assert (
+        "; at 100 they could use different numbers of cores, so they are not compared (server-cores"
+        in describe_flip(result)
     )
 
 
 def test_of_a_time_less_is_better() -> None:
     result = answer(crossing_run(40.0), metric="p50")
     assert {point.side for point in result.flips.points} == {0}  # all have the same latency
-    assert sentence(result).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
+    assert describe_flip(result).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
 
 
 def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
@@ -101,18 +102,18 @@ def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
     assert undecided.interval
     most = max(-undecided.interval.low, undecided.interval.high)
     place = f"undecided at {undecided.at:g}"
-    assert sentence(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
+    assert describe_flip(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
 
 
 def test_of_bounds_nobody_knows_by_how_much_one_may_be_better() -> None:
     at_limit = dataclasses.replace(answer(crossing_run(10.0)), bounded=(10.0,))
-    assert sentence(at_limit).endswith(
+    assert describe_flip(at_limit).endswith(
         "undecided at 10; at 10 the generator was at its limit, which shrinks or hides a difference"
     )
 
 
 def test_without_a_flip_the_better_one_is_named() -> None:
-    text = sentence(answer(crossing_run(2.0)))
+    text = describe_flip(answer(crossing_run(2.0)))
     assert text == (
         f"Throughput: no flip between 10 and 1,000 connections: {EPOLL} is better than {LOCK} at each of 3 levels"
     )
@@ -121,8 +122,8 @@ def test_without_a_flip_the_better_one_is_named() -> None:
 def test_one_level_has_no_flip() -> None:
     run = crossing_run(2.0)
     result = answer(replace(run, trials=tuple(trial for trial in run.trials if trial.levels["connections"] == 1000)))
-    assert (result.flips.verdict, headline(result)) == ("open", "Only one level: no flip")
-    assert sentence(result) == (
+    assert (result.flips.verdict, summarise_flip(result)) == ("open", "Only one level: no flip")
+    assert describe_flip(result) == (
         "Throughput: both were measured at one level only (1,000 connections), where no flip can be seen: "
         f"{EPOLL} is better at 1,000"
     )
@@ -132,7 +133,7 @@ def test_levels_may_be_durations() -> None:
     result = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
     assert not result.log
     assert [point.at for point in result.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
-    assert "µs" in sentence(result)
+    assert "µs" in describe_flip(result)
 
 
 def test_a_block_without_one_of_the_two_says_nothing_there() -> None:

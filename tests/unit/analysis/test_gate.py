@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.gate.found import Found, Line, Outcome
-from netdyno.analysis.gate.judge import decision, metrics_of, outcome
+from netdyno.analysis.gate.judge import decide_gate, decide_outcome, select_metrics
 from netdyno.base.errors import UserError
 from netdyno.commands.gate import AFTER, BEFORE, as_gate, margins_of
 from netdyno.model.experiment import Experiment, Gate, Scenario
@@ -128,15 +128,15 @@ def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
     ],
 )
 def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, expected: Outcome) -> None:
-    assert outcome(Interval(math.log(low), math.log(high)), 0.05, better) == expected
+    assert decide_outcome(Interval(math.log(low), math.log(high)), 0.05, better) == expected
 
 
 def test_all_have_to_pass_and_one_is_enough_to_fail() -> None:
-    assert decision(["within", "better"]) == "passes"
-    assert decision(["within", "open"]) == "open"
-    assert decision(["within", "bound"]) == "open"
-    assert decision(["open", "worse"]) == "fails"
-    assert decision([]) == "open"
+    assert decide_gate(["within", "better"]) == "passes"
+    assert decide_gate(["within", "open"]) == "open"
+    assert decide_gate(["within", "bound"]) == "open"
+    assert decide_gate(["open", "worse"]) == "fails"
+    assert decide_gate([]) == "open"
 
 
 def with_faults(run: Run, name: str, blocks: range, *, audit: str, corrupt: int = 0) -> Run:
@@ -201,9 +201,9 @@ def test_who_could_not_be_measured_is_not_waited_for(status: Status) -> None:
 
 def test_a_closed_loop_is_asked_for_no_latency_and_an_open_one_for_no_throughput() -> None:
     gate = Gate(before=BEFORE, after=AFTER, margins={"throughput": 0.05, "cpu": 0.05, "p99": 0.25})
-    assert metrics_of(gate, CLOSED) == ("throughput", "cpu")
-    assert metrics_of(gate, OPEN) == ("p99", "cpu")
-    assert metrics_of(gate, replace(CLOSED, metric="p99")) == ("throughput", "p99", "cpu")
+    assert select_metrics(gate, CLOSED) == ("throughput", "cpu")
+    assert select_metrics(gate, OPEN) == ("p99", "cpu")
+    assert select_metrics(gate, replace(CLOSED, metric="p99")) == ("throughput", "p99", "cpu")
 
 
 def test_an_experiment_keeps_what_has_a_margin() -> None:

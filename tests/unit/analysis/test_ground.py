@@ -6,13 +6,13 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from netdyno.analysis.cells import figures
-from netdyno.analysis.ground import Ground, ground_of
+from netdyno.analysis.cells import compute_figures
+from netdyno.analysis.ground import Ground, describe_ground
 from netdyno.model.contestant import About, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
-from netdyno.present.prose.ground import load_shares, sentences
+from netdyno.present.prose.ground import describe_load_shares, list_caveats
 from tests.support.builders.made_load import changed, load, observed
 
 SCENARIO = Scenario(name="s", workload="echo")
@@ -39,7 +39,7 @@ def trial(contestant: str, cores: int, **more: object) -> Trial:
 
 
 def ground(*trials: Trial, scenario: Scenario = SCENARIO) -> Ground:
-    return ground_of(scenario, trials, ABOUT)
+    return describe_ground(scenario, trials, ABOUT)
 
 
 def together(level_ground: Ground) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
@@ -50,7 +50,7 @@ def test_one_core_shows_no_contention_whatever_threads_run() -> None:
     result = ground(*(trial(name, 1) for name in MODELS))
     assert (result.server_cores, result.parallel) == ((1,), False)
     assert together(result) == [((1,), tuple(sorted(MODELS)))]
-    (sentence,) = sentences(result)
+    (sentence,) = list_caveats(result)
     assert sentence == (
         "The server had one core: lock contention and parallel work cannot show here; asio and folly ran one "
         "thread, the default on any machine; epoll ran one thread, by design; locks ran a thread for each "
@@ -62,7 +62,7 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
     result = ground(trial("asio", 4), trial("epoll", 4), trial("folly", 4, added={"threads": 4}), trial("locks", 4))
     assert result.parallel
     assert together(result) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
-    first, second = sentences(result)
+    first, second = list_caveats(result)
     assert first.startswith("The server had 4 cores; asio ran one thread, the default on any machine; epoll ")
     assert "; folly ran 4 threads; " in first
     assert second == (
@@ -73,8 +73,8 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
 
 
 def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> None:
-    result = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
-    (sentence,) = sentences(result)
+    result = describe_ground(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
+    (sentence,) = list_caveats(result)
     assert sentence.startswith(
         "Server and generator shared one core: every figure of the server includes the generator's work, and "
         "lock contention and parallel work cannot show here; asio ran one thread"
@@ -83,22 +83,22 @@ def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> No
 
 def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_told() -> None:
     both = Pinning(server=(0, 1), generator=(0, 1), note="")
-    result = ground_of(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
+    result = describe_ground(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
     assert (result.server_cores, result.parallel, result.shared) == ((2,), True, True)
     assert together(result) == [((2,), ("locks",))]
-    (sentence,) = sentences(result)
+    (sentence,) = list_caveats(result)
     assert sentence == (
         "Server and generator shared 2 cores: every figure of the server includes the generator's work; locks ran "
         "a thread for each connection."
     )
     cells = [
-        figures(name, level, [(trial(name, 1), changed(load(), "generator.cores_used", used))], 1)
+        compute_figures(name, level, [(trial(name, 1), changed(load(), "generator.cores_used", used))], 1)
         for name, level, used in (("locks", "few", 0.31), ("locks", "many", 0.62), ("asio", "few", 0.4))
     ]
-    assert load_shares(result, cells) == (
+    assert describe_load_shares(result, cells) == (
         "Of the shared cores, the load itself used 0.31 to 0.62 with locks and 0.40 with asio.",
     )
-    assert load_shares(ground(trial("locks", 1)), cells) == ()
+    assert describe_load_shares(ground(trial("locks", 1)), cells) == ()
 
 
 def test_a_connection_is_served_by_one_thread_at_a_time() -> None:
@@ -129,7 +129,7 @@ def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() ->
 
     def cores(threads: int) -> tuple[int, ...]:
         seen = trial("own", 4, server=replace(observed(), threads=threads))
-        (group,) = ground_of(SCENARIO, [seen], [own]).together
+        (group,) = describe_ground(SCENARIO, [seen], [own]).together
         return group.cores
 
     assert (cores(1), cores(9)) == ((1,), (4,))
@@ -137,8 +137,8 @@ def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() ->
 
 def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
     there = About(kind="server", name="there", own=Own(command="", workload="echo", address="tcp://192.0.2.1:80"))
-    result = ground_of(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
-    assert sentences(result) == ()
+    result = describe_ground(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
+    assert list_caveats(result) == ()
 
 
 def test_where_all_are_alike_they_are_ranked_together() -> None:
@@ -163,7 +163,7 @@ def test_a_number_is_the_cells_or_what_the_harness_added() -> None:
         trial("asio", 4, levels={"threads": "cores"}, added={"threads": 4}),
         scenario=varied,
     )
-    assert sentences(several) == ("The server had 4 cores; asio ran 2 or 4 threads.",)
+    assert list_caveats(several) == ("The server had 4 cores; asio ran 2 or 4 threads.",)
 
 
 def test_who_was_skipped_ran_nothing() -> None:
@@ -173,8 +173,8 @@ def test_who_was_skipped_ran_nothing() -> None:
 
 def test_what_a_run_does_not_tell_is_not_said() -> None:
     unpinned = trial("asio", 0)
-    assert ground_of(SCENARIO, [unpinned], ABOUT, cores_allowed=8).server_cores == (8,)
-    assert ground_of(SCENARIO, [unpinned], ABOUT).server_cores == ()
-    assert sentences(ground_of(SCENARIO, [unpinned], ABOUT)) == ()
-    before = ground_of(SCENARIO, [trial("asio", 1)], [About(kind="server", name="asio")])
-    assert sentences(before) == ("The server had one core: lock contention and parallel work cannot show here.",)
+    assert describe_ground(SCENARIO, [unpinned], ABOUT, cores_allowed=8).server_cores == (8,)
+    assert describe_ground(SCENARIO, [unpinned], ABOUT).server_cores == ()
+    assert list_caveats(describe_ground(SCENARIO, [unpinned], ABOUT)) == ()
+    before = describe_ground(SCENARIO, [trial("asio", 1)], [About(kind="server", name="asio")])
+    assert list_caveats(before) == ("The server had one core: lock contention and parallel work cannot show here.",)

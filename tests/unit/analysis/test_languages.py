@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import ScenarioFindings, Within
 from netdyno.model.contestant import About
-from netdyno.present.prose.languages import sentence
+from netdyno.present.prose.languages import describe_choices
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
@@ -28,7 +28,7 @@ def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
     (family,) = [comparison for comparison in result.comparisons if {comparison.a, comparison.b} == {second, third}]
     unbeaten = (second,) if family.different else (second, third)
     assert result.within == (Within("C++", unbeaten, 2),)
-    assert sentence(result.within, result.ground) == (
+    assert describe_choices(result.within, result.ground) == (
         "Across languages, runtimes are compared as well as models. Unbeaten within one language: in C++ "
         f"{' and '.join(unbeaten)} (of 2)."
     )
@@ -38,7 +38,7 @@ def test_in_one_language_there_is_nothing_to_say() -> None:
     for languages in (("C++", "C++", "C++"), ("", "", ""), ("Rust", "", "")):
         result = findings(*languages)
         assert result.within == ()
-        assert sentence(result.within, result.ground) == ""
+        assert describe_choices(result.within, result.ground) == ""
 
 
 def test_of_too_few_blocks_there_is_nothing_to_say_either() -> None:

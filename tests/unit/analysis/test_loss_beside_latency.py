@@ -83,7 +83,7 @@ def lines_of_the_table(analysis: Analysis) -> list[str]:
 def pieces_of_the_report(analysis: Analysis) -> list[str]:
     """Rows, items and paragraphs as text, and what figures say in words, contestant by contestant."""
     with undrawn():
-        page = report.html(analysis).partition("<body>")[2].partition('<script id="data"')[0]
+        page = report.render_html(analysis).partition("<body>")[2].partition('<script id="data"')[0]
     page = re.sub(r'<section class="work">.*?</section>', "", page, flags=re.DOTALL)  # costs of the server alone
     spoken = [text for text in re.findall(r'aria-label="([^"]*)"', page) if not text.startswith("Server CPU")]
     rows = [re.sub(r"<[^>]*>", " ", piece) for piece in re.split(r"</(?:tr|li|p|dd|dt)>", page)]
@@ -106,11 +106,11 @@ def test_no_response_time_stands_in_the_report_without_its_loss(name: str) -> No
 
 def test_a_claim_on_latencies_tells_the_loss_of_each_that_may_lose_messages() -> None:
     order, bound = analyse(with_claims()).claims
-    assert claims.losses(order) == (
+    assert claims.describe_losses(order) == (
         f"{UDP} lost up to 0.02% of its messages in a trial, and latencies leave those out",
         f"{REUSEPORT} lost up to 12% of its messages in a trial, and latencies leave those out",
     )
-    assert claims.losses(bound) == (f"{ZMQ} lost none of its messages",)
+    assert claims.describe_losses(bound) == (f"{ZMQ} lost none of its messages",)
 
 
 def test_a_pair_of_server_and_client_tells_its_loss() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from netdyno.analysis import message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import ScenarioFindings
-from netdyno.analysis.split import part_of
+from netdyno.analysis.split import select_part
 from netdyno.model.metrics import METRICS
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
@@ -52,7 +52,9 @@ def echo() -> ScenarioFindings:
 def view(run: Run) -> report.WorkView:
     """The view of scenario echo; nothing else of the run is analysed again."""
     names = [standing.contestant for standing in echo().standings]
-    work = report.view(dataclasses.replace(echo(), work=message_cost.rows(part_of(run, echo().scenario), names)))
+    work = report.make_view(
+        dataclasses.replace(echo(), work=message_cost.build_rows(select_part(run, echo().scenario), names))
+    )
     assert work is not None
     return work
 

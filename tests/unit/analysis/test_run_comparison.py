@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis.run_comparison import AskedApart, Both, side_by_side, unpaired
+from netdyno.analysis.run_comparison import AskedApart, Both, compare_runs, estimate_interval
 from netdyno.base import quantities
 from netdyno.commands import cli, compare
 from netdyno.experiment.plan import Cell
@@ -40,7 +40,7 @@ def changed(run: Run, change: Callable[[Trial], Trial], **fields: object) -> Run
 
 
 def cell(run: Run, other_run: Run, contestant: str, level: str) -> Both:
-    cells = side_by_side(run, other_run).cells
+    cells = compare_runs(run, other_run).cells
     (result,) = [
         compared
         for compared in cells
@@ -74,7 +74,7 @@ def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_diff
     held, runs = 0, 400
     for _ in range(runs):
         first, second = random.normal(0, 0.05, 6), random.normal(0.1, 0.2, 9)
-        interval = unpaired([float(value) for value in first], [float(value) for value in second])
+        interval = estimate_interval([float(value) for value in first], [float(value) for value in second])
         assert interval is not None
         held += interval.low <= math.exp(0.1) <= interval.high
     error = math.sqrt(0.95 * 0.05 / runs)
@@ -83,20 +83,20 @@ def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_diff
 
 def test_below_five_blocks_on_a_side_there_is_no_interval() -> None:
     enough = [0.1] * FEWEST_BLOCKS
-    assert unpaired(enough, enough[1:]) is None
-    assert unpaired(enough, enough) is not None
+    assert estimate_interval(enough, enough[1:]) is None
+    assert estimate_interval(enough, enough) is not None
 
 
 def test_cells_of_one_run_only_are_counted_and_not_compared() -> None:
     run = made_run()
     fewer = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK))
-    comparison = side_by_side(run, fewer)
+    comparison = compare_runs(run, fewer)
     assert LOCK not in {compared.contestant for compared in comparison.cells}
     assert comparison.alone == len({(compared.scenario, compared.level) for compared in comparison.cells})
 
 
 def test_who_is_unsafe_is_in_no_comparison() -> None:
-    assert EPOLL not in {compared.contestant for compared in side_by_side(unsafe_run(), unsafe_run()).cells}
+    assert EPOLL not in {compared.contestant for compared in compare_runs(unsafe_run(), unsafe_run()).cells}
 
 
 def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
@@ -111,7 +111,7 @@ def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
     for fields, words in expected:
         scenarios = (replace(first, **fields), *rest)
         altered = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
-        comparison = side_by_side(run, altered)
+        comparison = compare_runs(run, altered)
         assert f"asked: echo: {words}" in text(run, altered)
         apart = [difference for difference in comparison.asked if isinstance(difference, AskedApart)]
         assert ("echo", next(iter(fields))) in {(difference.scenario, difference.change.key) for difference in apart}
@@ -148,7 +148,7 @@ def test_another_question_contestant_or_level_is_never_the_same() -> None:
 
 def text(first: Run, second: Run) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(compare.render(side_by_side(first, second)))
+    Console(file=out, width=100).print(compare.render(compare_runs(first, second)))
     return re.sub(r"\s+", " ", out.getvalue())
 
 

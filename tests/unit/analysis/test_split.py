@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.peers import Peers, peers
-from netdyno.analysis.split import Part, part_of, split
-from netdyno.analysis.stopping import ending
+from netdyno.analysis.peers import Peers, group_peers
+from netdyno.analysis.split import Part, select_part, split
+from netdyno.analysis.stopping import find_ending
 from netdyno.model import outcomes
 from netdyno.model.run import Run
 from tests.support.builders import made_capacity, made_twins
@@ -67,7 +67,7 @@ def test_a_twin_is_no_trial_and_can_be_read_as_one() -> None:
     part = split(made_twins.measured(experiment, made_twins.everything_twice(experiment)))[0]
     assert part.twins
     assert not any(trial.twin for trial in part.trials)
-    again = part.of_twins()
+    again = part.select_twins()
     assert (len(again.trials), again.twins) == (len(part.twins), ())
     assert {(trial.contestant, trial.block) for trial, _ in again.ranked} == {
         (trial.contestant, trial.block) for trial in part.twins
@@ -79,10 +79,10 @@ def test_a_twin_is_no_trial_and_can_be_read_as_one() -> None:
 
 def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
     (lossy,) = parts(messages_run()).values()
-    (of_lossy,) = peers(lossy)
+    (of_lossy,) = group_peers(lossy)
     assert of_lossy.lossy == (REUSEPORT,)
     echo = parts(troubled_run())["echo"]
-    (of_echo,) = peers(echo)
+    (of_echo,) = group_peers(echo)
     assert LOCK in of_echo.faulty
     assert sorted(sum(of_echo, ())) == list(echo.contestants)
 
@@ -90,20 +90,20 @@ def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
 def test_who_lost_and_failed_is_faulty() -> None:
     (part,) = parts(messages_run()).values()
     failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
-    (group,) = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
+    (group,) = group_peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
     assert (group.lossy, group.faulty) == ((), (REUSEPORT,))
 
 
 def test_of_a_capacity_all_are_peers() -> None:
     (part,) = parts(made_capacity.experiment_run()).values()
     failed = replace(part.trials[0], status="faulty")
-    assert peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
+    assert group_peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
 
 
 @pytest.mark.parametrize("make", [made_run, troubled_run, messages_run], ids=["made", "troubled", "messages"])
 def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> None:
     run = make()
-    groups = {name: only for name, part in parts(run).items() for (only,) in [peers(part)]}
+    groups = {name: only for name, part in parts(run).items() for (only,) in [group_peers(part)]}
     group_of = {
         (name, contestant): kind for name in groups for kind, group in enumerate(groups[name]) for contestant in group
     }
@@ -118,10 +118,10 @@ def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> 
 def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
     """A faulty contestant is not ranked with the others, and nothing waits for an interval to it."""
     run = outcomes.judged(made_run())
-    part = part_of(run, replace(run.experiment.scenarios[0], precision=0.05))
-    faulty = peers(part)[0].faulty
+    part = select_part(run, replace(run.experiment.scenarios[0], precision=0.05))
+    faulty = group_peers(part)[0].faulty
     assert len(faulty) == 1
-    result = ending(part, finished=True, time_budget_s=None)
+    result = find_ending(part, finished=True, time_budget_s=None)
     assert result is not None
     assert result.widest is not None
     assert result.widest < 0.05

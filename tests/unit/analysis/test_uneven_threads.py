@@ -13,7 +13,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import uneven_threads
-from netdyno.present.prose.verdict import caveats
+from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, made_run
 from tests.support.undrawn import page_without_panels
@@ -40,8 +40,8 @@ def run_with(*shares: tuple[int, ...]) -> Run:
 
 def sentences(run: Run) -> tuple[str, ...]:
     (findings,) = analyse(run).scenarios
-    printed = uneven_threads.sentences(findings)
-    assert set(printed) <= set(caveats(findings))
+    printed = uneven_threads.describe_contestants(findings)
+    assert set(printed) <= set(list_caveats(findings))
     return printed
 
 

@@ -14,7 +14,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Warmup
 from netdyno.present.prose import repeat, warmups
-from netdyno.present.prose.verdict import caveats
+from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, made_run
@@ -56,8 +56,8 @@ def run_with(*by_level: Warmup | None) -> Run:
 )
 def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
     analysis = analyse(run_with(*by_level))
-    assert [warmups.sentences(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
-    assert text in caveats(analysis.scenarios[0])
+    assert [warmups.describe_contestants(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
+    assert text in list_caveats(analysis.scenarios[0])
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
     assert text in re.sub(r"\s+", " ", out.getvalue())
@@ -67,4 +67,4 @@ def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...],
 def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
     trial = next(trial for trial in run_with(SHORT).trials if trial.warmup is not None)
     analysis = dataclasses.replace(analysed(made_run()), example=trial)
-    assert any("--warmup 3s" in command.line for command in repeat.commands(analysis))
+    assert any("--warmup 3s" in command.line for command in repeat.list_commands(analysis))

@@ -12,7 +12,7 @@ from netdyno.base.paths import ROOT
 from netdyno.commands import aa, run
 from netdyno.commands.cli import main
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.plan import estimate_seconds, plan, twice
+from netdyno.experiment.plan import choose_twins, estimate_seconds, plan
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -29,7 +29,7 @@ def long_form(comparisons: int, names: str = "abcde") -> Experiment:
 @pytest.mark.parametrize("names", ["a", "abcde"])
 def test_the_long_form_has_just_so_many_comparisons(comparisons: int, names: str) -> None:
     experiment = long_form(comparisons, names)
-    chosen = twice(experiment, servers(names))
+    chosen = choose_twins(experiment, servers(names))
     assert len(chosen) == comparisons
     assert sum(len(scenario.contestants) for scenario in experiment.scenarios) == comparisons
     assert all(len(list(combinations(scenario))) == 1 for scenario in experiment.scenarios)
@@ -56,7 +56,7 @@ def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> No
     experiment = experiments.load(ROOT / "experiments" / "aa.toml")
     speaks = ("rpc", "echo", "lines", "http")
     contestants = {name: contestant(name, workloads=speaks) for name in experiment.scenarios[0].contestants}
-    assert len(twice(experiment, contestants)) == 45
+    assert len(choose_twins(experiment, contestants)) == 45
     assert experiment.blocks >= FEWEST_BLOCKS
     assert estimate_seconds(experiment, contestants) <= 9 * 60
 

@@ -14,7 +14,7 @@ import pytest
 from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.contestants import codesize, own, stand_in
-from netdyno.experiment.plan import why_skip
+from netdyno.experiment.plan import explain_skip
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
@@ -78,8 +78,8 @@ def test_a_listen_of_its_own_stays_its_own() -> None:
 
 def test_levels_of_a_server_option_are_skipped() -> None:
     scenario = Scenario(name="web", workload="http", factors={"backlog": (1, 2), "connections": (1, 2)})
-    assert why_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("does not get the options backlog")
-    assert why_skip(mine(), scenario, {"connections": 2}) == ""
+    assert explain_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("does not get the options backlog")
+    assert explain_skip(mine(), scenario, {"connections": 2}) == ""
 
 
 def test_a_stored_run_knows_how_to_start_it_again() -> None:
@@ -132,13 +132,13 @@ def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
     there = own.contestant("there", Own(command="", workload="http", address="tcp://127.0.0.1:1"))
     there = msgspec.structs.replace(there, available=True)
     lan = Scenario(name="web", workload="http", link="lan")
-    assert "cannot be put behind the link" in why_skip(there, lan, {})
-    assert why_skip(mine(), lan, {}) == ""
+    assert "cannot be put behind the link" in explain_skip(there, lan, {})
+    assert explain_skip(mine(), lan, {}) == ""
 
 
 def test_work_that_it_is_not_told_of_is_skipped() -> None:
     work = Scenario(name="web", workload="http", server={"service-time": "10us"})
-    assert why_skip(mine(), work, {}).endswith("does not get the options service-time")
+    assert explain_skip(mine(), work, {}).endswith("does not get the options service-time")
 
 
 IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

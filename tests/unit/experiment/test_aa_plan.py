@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.plan import Kind, estimate_seconds, plan, twice
+from netdyno.experiment.plan import Kind, choose_twins, estimate_seconds, plan
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -19,7 +19,7 @@ from tests.support.builders.made_twins import asked, contestant, servers
 
 
 def test_every_block_holds_each_twin_once_beside_its_first() -> None:
-    chosen = twice(asked(), servers())
+    chosen = choose_twins(asked(), servers())
     cells = plan(asked(), chosen)
     for block in range(1, 9):
         twins = [
@@ -37,7 +37,7 @@ def test_every_block_holds_each_twin_once_beside_its_first() -> None:
 
 def test_a_twin_is_as_often_before_its_first_as_after_it() -> None:
     many = asked(share=0.5, blocks=60, names="a")
-    cells = plan(many, twice(many, servers("a")))
+    cells = plan(many, choose_twins(many, servers("a")))
     first, again = (
         {(cell.block, cell.scenario, str(cell.levels)): cell.position for cell in cells if cell.twin == twin}
         for twin in (False, True)
@@ -48,13 +48,13 @@ def test_a_twin_is_as_often_before_its_first_as_after_it() -> None:
 
 
 def test_without_a_share_the_plan_is_what_it_was() -> None:
-    assert twice(asked(share=0), servers()) == ()
+    assert choose_twins(asked(share=0), servers()) == ()
     assert not any(cell.twin for cell in plan(asked(share=0)))
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.02, 0), (0.05, 2), (0.2, 10), (0.5, 40)])
 def test_twins_take_their_share_of_the_time_and_no_more(share: float, count: int) -> None:
-    assert len(twice(asked(share), servers())) == count
+    assert len(choose_twins(asked(share), servers())) == count
     once_s, with_twins_s = (estimate_seconds(asked(aa_share), servers()) for aa_share in (0, share))
     assert (with_twins_s - once_s) / with_twins_s <= share + 1e-9
     assert math.isclose(with_twins_s - once_s, once_s * count / 40)
@@ -62,7 +62,7 @@ def test_twins_take_their_share_of_the_time_and_no_more(share: float, count: int
 
 def test_what_is_run_twice_is_drawn_from_the_seed_and_spread() -> None:
     def of_seed(seed: int) -> tuple[Kind, ...]:
-        return twice(replace(asked(0.12), seed=seed), servers())
+        return choose_twins(replace(asked(0.12), seed=seed), servers())
 
     assert of_seed(1) == of_seed(1)
     assert len({str(of_seed(seed)) for seed in range(20)}) > 15
@@ -72,10 +72,10 @@ def test_what_is_run_twice_is_drawn_from_the_seed_and_spread() -> None:
 
 
 def test_nothing_is_run_twice_that_nothing_could_be_told_of() -> None:
-    assert twice(asked(0.5, blocks=FEWEST_BLOCKS - 1), servers()) == ()
+    assert choose_twins(asked(0.5, blocks=FEWEST_BLOCKS - 1), servers()) == ()
     wrong = servers("ab") | {"c": contestant("c", unsafe="it races"), "d": contestant("d", unranked="a tool")}
     absent = {"e": replace(contestant("e"), available=False, why_not="not found")}
-    assert {kind.contestant for kind in twice(asked(0.5), wrong | absent)} == {"a", "b"}
+    assert {kind.contestant for kind in choose_twins(asked(0.5), wrong | absent)} == {"a", "b"}
 
 
 def test_of_a_capacity_all_rates_are_run_twice_or_none() -> None:
@@ -86,7 +86,7 @@ def test_of_a_capacity_all_rates_are_run_twice_or_none() -> None:
     )
     experiment = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("ab"), blocks=8)
     for share, units in ((0.19, 0), (0.21, 1), (0.35, 2), (0.5, 4)):  # of four, a fifth of the time for the first
-        chosen = twice(replace(experiment, aa_share=share), servers("ab"))
+        chosen = choose_twins(replace(experiment, aa_share=share), servers("ab"))
         units_of_kinds = Counter((kind.contestant, kind.levels["connections"]) for kind in chosen)
         assert len(units_of_kinds) == units
         assert set(units_of_kinds.values()) <= {len(rates)}
@@ -98,7 +98,7 @@ def test_a_scenario_of_fewer_blocks_has_its_twins_in_those() -> None:
         Scenario(name=name, workload="echo", contestants=("a",), blocks=blocks) for name, blocks in (("f", 6), ("m", 9))
     )
     experiment = Experiment(name="e", question="?", scenarios=(few, many), aa_share=0.5)
-    twins = Counter(cell.scenario for cell in plan(experiment, twice(experiment, servers("a"))) if cell.twin)
+    twins = Counter(cell.scenario for cell in plan(experiment, choose_twins(experiment, servers("a"))) if cell.twin)
     assert twins == {"f": 6, "m": 9}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.experiment.blocks import least
+from netdyno.experiment.blocks import find_fewest
 from netdyno.model.experiment import Scenario
 from netdyno.statistics.block_counts import EARLIEST_END
 
@@ -16,5 +16,5 @@ def test_the_first_possible_end_is_waited_for_as_far_as_there_may_be_blocks(
     scenario = Scenario(
         name="s", workload="echo", contestants=("a", "b"), precision=0.05, blocks=blocks, most_blocks=most_blocks
     )
-    assert least(scenario) == fewest
-    assert least(Scenario(name="s", workload="echo", contestants=("a",), precision=0.05, blocks=blocks)) == blocks
+    assert find_fewest(scenario) == fewest
+    assert find_fewest(Scenario(name="s", workload="echo", contestants=("a",), precision=0.05, blocks=blocks)) == blocks

@@ -314,7 +314,7 @@ def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
     assert all(metrics.METRICS[name].amount is not None for name in (*metrics.WHYS.values(), *metrics.COUNTERS))
 
 
-@pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
+@pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(name: str) -> None:
     loaded = experiment.load(ROOT / "experiments" / f"{name}.toml")
     servers, clients = (discover(kind=kind) for kind in ("server", "client"))

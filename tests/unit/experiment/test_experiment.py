@@ -293,14 +293,14 @@ def test_the_loads_own_options_and_factors_of_either_side_and_of_both() -> None:
 
 def test_clients_are_expanded_by_name_the_generator_among_them() -> None:
     def levels(text: str) -> tuple[object, ...]:
-        return experiment.with_clients(parse(text), CLIENTS, "good.toml").scenarios[0].factors["client"]
+        return experiment.choose_clients(parse(text), CLIENTS, "good.toml").scenarios[0].factors["client"]
 
     assert levels(CLOSED) == ("asio-callbacks", "asio-coroutines", "netdyno-load")
     everyone = CLOSED.replace('["asio-*", "netdyno-load"]', '["*"]')
     assert levels(everyone) == ("netdyno-load", *CLIENTS)
-    named = experiment.with_clients(parse(everyone), CLIENTS, "good.toml")
-    assert experiment.clients(named) == CLIENTS
-    assert experiment.clients(parse(GOOD)) == ()
+    named = experiment.choose_clients(parse(everyone), CLIENTS, "good.toml")
+    assert experiment.list_clients(named) == CLIENTS
+    assert experiment.list_clients(parse(GOOD)) == ()
 
 
 INSTRUMENT = """
@@ -322,7 +322,7 @@ client = ["*"]
 
 def test_the_load_program_of_others_is_in_no_pattern_of_clients() -> None:
     def levels(text: str) -> tuple[object, ...]:
-        loaded = experiment.with_clients(parse(text), (*CLIENTS, "tcpkali"), "good.toml", ("tcpkali",))
+        loaded = experiment.choose_clients(parse(text), (*CLIENTS, "tcpkali"), "good.toml", ("tcpkali",))
         return loaded.scenarios[0].factors["client"]
 
     assert levels(INSTRUMENT) == ("netdyno-load", *CLIENTS)
@@ -366,7 +366,7 @@ def test_what_the_load_program_of_others_cannot_do_is_one_clear_line(old: str, n
 )
 def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -> None:
     with pytest.raises(UserError) as error:
-        experiment.with_clients(parse(CLOSED.replace(old, new, 1)), CLIENTS, "good.toml")
+        experiment.choose_clients(parse(CLOSED.replace(old, new, 1)), CLIENTS, "good.toml")
     assert str(error.value) == f"good.toml: {message}"
 
 
@@ -472,17 +472,17 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
         experiment.load(tmp_path / "binary.toml")
 
 
-@pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
+@pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_every_experiment_of_this_repository_parses(name: str) -> None:
     path = ROOT / "experiments" / f"{name}.toml"
     clients = [client.name for client in discover(kind="client")]
-    assert experiment.with_clients(experiment.load(path), clients, str(path)).name == name
+    assert experiment.choose_clients(experiment.load(path), clients, str(path)).name == name
 
 
 @pytest.mark.parametrize("included", ["1", "[1]", "[[]]", '"quick"'])
 def test_what_is_included_has_names(included: str, tmp_path: Path) -> None:
     path = tmp_path / "whole.toml"
     path.write_text(f'question = "All?"\ninclude = {included}\n')
-    experiment.sizes(path)
+    experiment.list_sizes(path)
     with pytest.raises(UserError, match="key 'include': must be a list"):
         experiment.load(path)

@@ -280,7 +280,7 @@ def test_every_metric_of_trials_can_be_drawn_and_none_of_code() -> None:
     assert set(parse.OF_TRIALS) == {name for name in CLAIMED if METRICS[name].of_code is None}
 
 
-@pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
+@pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_figures_of_this_repository_name_contestants_that_exist(name: str) -> None:
     servers, clients = ({contestant.name for contestant in discover(kind=kind)} for kind in ("server", "client"))
     for figure in experiment.load(ROOT / "experiments" / f"{name}.toml").figures:

@@ -37,7 +37,10 @@ def test_its_ends_are_the_levels_of_its_scenario() -> None:
     (flip,) = parsed.flips
     assert parsed.scenarios[0].factors == {"connections": (1, 1000)}
     assert (flip.scenario, flip.metric, flip.within) == ("one", "throughput", flips.WITHIN)
-    assert flips.side(flip, "threads", parsed.scenarios[0].contestants) == ("threads-global-lock", "threads-snapshot")
+    assert flips.select_side(flip, "threads", parsed.scenarios[0].contestants) == (
+        "threads-global-lock",
+        "threads-snapshot",
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,14 +90,14 @@ def test_the_level_between_two_is_one_that_a_person_would_write(
 ) -> None:
     text = FLIP.replace('"connections"', f'"{along}"').replace("from = 1\n", f"from = {low}\n")
     (flip,) = parse(text.replace("to = 1000", f"to = {high}")).flips
-    middle = flips.middle(flip, *ends)
-    assert (None if middle is None else flips.level_at(flip, middle)) == level
+    middle = flips.find_middle(flip, *ends)
+    assert (None if middle is None else flips.choose_level(flip, middle)) == level
 
 
 def test_a_share_may_be_gone_along() -> None:
     text = FLIP.replace('"connections"', '"link-loss"').replace("from = 1\nto = 1000", "from = 0.001\nto = 0.1")
     wan = TOML.replace('duration = "1s"', 'duration = "1s"\nlink = "wan"')
     (flip,) = parse(text, wan).flips
-    middle = flips.middle(flip, 0.001, 0.1)
+    middle = flips.find_middle(flip, 0.001, 0.1)
     assert middle is not None
-    assert flips.level_at(flip, middle) == 0.01
+    assert flips.choose_level(flip, middle) == 0.01

@@ -20,10 +20,10 @@ from netdyno.experiment.plan import (
     TRIAL_OVERHEAD_S,
     Cell,
     Kind,
+    count_descriptors,
     estimate_seconds,
-    most_descriptors,
+    explain_skip,
     plan,
-    why_skip,
 )
 from netdyno.model import transports
 from netdyno.model.base import type_level
@@ -115,26 +115,31 @@ def test_factors_are_crossed() -> None:
 
 def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
     scenario = Scenario(name="s", workload="echo")
-    assert why_skip(contestant("a"), scenario, {"threads": 8}) == ""
-    assert why_skip(contestant("a", "one"), scenario, {"threads": 1}) == ""
-    assert "runs on exactly one thread" in why_skip(contestant("a", "one"), scenario, {"threads": 8})
-    assert "starts a thread per connection" in why_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
-    assert "workload 'chat'" in why_skip(contestant("a"), Scenario(name="s", workload="chat"), {})
+    assert explain_skip(contestant("a"), scenario, {"threads": 8}) == ""
+    assert explain_skip(contestant("a", "one"), scenario, {"threads": 1}) == ""
+    assert "runs on exactly one thread" in explain_skip(contestant("a", "one"), scenario, {"threads": 8})
+    assert "starts a thread per connection" in explain_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
+    assert "workload 'chat'" in explain_skip(contestant("a"), Scenario(name="s", workload="chat"), {})
     unbuilt = msgspec.structs.replace(contestant("a"), available=False, why_not="Folly not found")
-    assert why_skip(unbuilt, scenario, {}) == "Folly not found"
+    assert explain_skip(unbuilt, scenario, {}) == "Folly not found"
 
 
 def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     scenario = Scenario(name="s", workload="echo", client="qt")
     speaks, qt_rpc = contestant("qt"), contestant("qt", workloads=("rpc",))
-    assert why_skip(contestant("a"), scenario, {}, {"qt": speaks}) == ""
-    assert why_skip(contestant("a"), scenario, {}, {"qt": qt_rpc}) == "client qt: qt does not speak the workload 'echo'"
-    assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": qt_rpc}) == ""
+    assert explain_skip(contestant("a"), scenario, {}, {"qt": speaks}) == ""
+    assert (
+        explain_skip(contestant("a"), scenario, {}, {"qt": qt_rpc})
+        == "client qt: qt does not speak the workload 'echo'"
+    )
+    assert explain_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": qt_rpc}) == ""
     unbuilt = msgspec.structs.replace(speaks, available=False, why_not="Qt not found")
-    assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
+    assert explain_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
     processes: dict[str, type_level] = {"client-processes": 2}
-    assert why_skip(contestant("a"), scenario, processes, {"qt": speaks}) == ""
-    assert "netdyno-load is one process" in why_skip(contestant("a"), Scenario(name="s", workload="echo"), processes)
+    assert explain_skip(contestant("a"), scenario, processes, {"qt": speaks}) == ""
+    assert "netdyno-load is one process" in explain_skip(
+        contestant("a"), Scenario(name="s", workload="echo"), processes
+    )
 
 
 UDP = ("udp",)
@@ -144,68 +149,69 @@ def test_an_option_that_means_nothing_to_a_transport_is_a_stated_skip() -> None:
     udp, tcp = contestant("u", transports=UDP), contestant("t")
     plain = Scenario(name="s", workload="echo", server={"socket-buffer": 65536})
     stream = Scenario(name="s", workload="echo", server={"read-buffer": 4096, "backlog": 10})
-    assert why_skip(udp, plain, {}) == ""
-    assert why_skip(tcp, plain, {}) == "t speaks tcp, where socket-buffer means nothing"
-    assert why_skip(tcp, stream, {}) == ""
-    assert why_skip(udp, stream, {}) == "u speaks udp, where backlog and read-buffer mean nothing"
+    assert explain_skip(udp, plain, {}) == ""
+    assert explain_skip(tcp, plain, {}) == "t speaks tcp, where socket-buffer means nothing"
+    assert explain_skip(tcp, stream, {}) == ""
+    assert explain_skip(udp, stream, {}) == "u speaks udp, where backlog and read-buffer mean nothing"
     reconnecting = msgspec.structs.replace(plain, requests_per_connection=1)
-    assert why_skip(udp, reconnecting, {}) == "u speaks udp, where requests-per-connection means nothing"
-    assert why_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
+    assert explain_skip(udp, reconnecting, {}) == "u speaks udp, where requests-per-connection means nothing"
+    assert explain_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
 
 
 def test_what_only_zeromq_has_is_a_stated_skip_over_every_other_transport() -> None:
     scenario = Scenario(name="s", workload="echo", server={"io-threads": 2, "hwm": 10})
-    assert why_skip(contestant("z", transports=("zmq+tcp",)), scenario, {}) == ""
+    assert explain_skip(contestant("z", transports=("zmq+tcp",)), scenario, {}) == ""
     for transport in ("tcp", "udp"):
         speaker = contestant("a", transports=(transport,))
-        assert why_skip(speaker, scenario, {}) == f"a speaks {transport}, where hwm and io-threads mean nothing"
-    assert "io-threads" in why_skip(contestant("a"), Scenario(name="s", workload="echo"), {"io-threads": 1})
+        assert explain_skip(speaker, scenario, {}) == f"a speaks {transport}, where hwm and io-threads mean nothing"
+    assert "io-threads" in explain_skip(contestant("a"), Scenario(name="s", workload="echo"), {"io-threads": 1})
 
 
 def test_a_load_option_of_streams_is_a_skip_where_it_varies_or_is_not_its_default() -> None:
     udp, scenario = contestant("u", transports=UDP), Scenario(name="s", workload="echo")
-    assert why_skip(udp, scenario, {"connections": 7}) == ""
-    assert "nodelay means nothing" in why_skip(udp, scenario, {"nodelay": "on"})
-    assert "nodelay means nothing" in why_skip(udp, scenario, {"both.nodelay": "off"})
-    assert "write-mode means nothing" in why_skip(udp, msgspec.structs.replace(scenario, write_mode="split"), {})
+    assert explain_skip(udp, scenario, {"connections": 7}) == ""
+    assert "nodelay means nothing" in explain_skip(udp, scenario, {"nodelay": "on"})
+    assert "nodelay means nothing" in explain_skip(udp, scenario, {"both.nodelay": "off"})
+    assert "write-mode means nothing" in explain_skip(udp, msgspec.structs.replace(scenario, write_mode="split"), {})
 
 
 def test_what_no_datagram_holds_and_an_audience_that_no_group_has_are_no_cells() -> None:
     udp = contestant("u", workloads=("echo", "rpc"), transports=UDP)
     zmq = contestant("z", transports=("zmq+tcp",))
     echo, rpc = (Scenario(name="s", workload=workload, size=65_507) for workload in ("echo", "rpc"))
-    assert why_skip(udp, echo, {}) == ""
-    assert "65507 bytes do not fit into a datagram" in why_skip(udp, rpc, {})
-    assert why_skip(udp, rpc, {"size": 65_439}) == ""  # 4 bytes of length, 64 for the other fields of a request
-    assert "65440 bytes do not fit" in why_skip(udp, rpc, {"size": 65_440})
-    assert "65508 bytes do not fit" in why_skip(udp, echo, {"size": 65_508})
-    assert why_skip(zmq, echo, {"size": 65_508}) == ""
+    assert explain_skip(udp, echo, {}) == ""
+    assert "65507 bytes do not fit into a datagram" in explain_skip(udp, rpc, {})
+    assert explain_skip(udp, rpc, {"size": 65_439}) == ""  # 4 bytes of length, 64 for the other fields of a request
+    assert "65440 bytes do not fit" in explain_skip(udp, rpc, {"size": 65_440})
+    assert "65508 bytes do not fit" in explain_skip(udp, echo, {"size": 65_508})
+    assert explain_skip(zmq, echo, {"size": 65_508}) == ""
     group = contestant("m", workloads=("chat",), transports=("multicast",))
     chat = Scenario(name="s", workload="chat")
-    assert "the audience of a chat is all" in why_skip(group, chat, {})
-    assert why_skip(group, chat, {"audience": "all"}) == ""
+    assert "the audience of a chat is all" in explain_skip(group, chat, {})
+    assert explain_skip(group, chat, {"audience": "all"}) == ""
 
 
 def test_a_client_contestant_reaches_only_servers_of_its_transports() -> None:
     scenario = Scenario(name="s", workload="echo", client="qt")
     qt = {"qt": contestant("qt")}
-    assert why_skip(contestant("t"), scenario, {}, qt) == ""
+    assert explain_skip(contestant("t"), scenario, {}, qt) == ""
     assert (
-        why_skip(contestant("u", transports=UDP), scenario, {}, qt) == "client qt: qt speaks tcp and not udp, as u does"
+        explain_skip(contestant("u", transports=UDP), scenario, {}, qt)
+        == "client qt: qt speaks tcp and not udp, as u does"
     )
 
 
 def test_the_first_transport_is_the_one_that_is_measured() -> None:
     dual = contestant("b", transports=("zmq+tcp", "tcp"))
     assert transports.of(dual).name == "zmq+tcp"
-    assert "backlog means nothing" in why_skip(dual, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
+    assert "backlog means nothing" in explain_skip(dual, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
 
 
 def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
     scenario = Scenario(name="s", workload="echo", where_possible={"threads": 2, "socket-buffer": 4096})
 
     def added(server: Contestant) -> dict[str, type_level]:
-        assert why_skip(server, scenario, {}) == ""
+        assert explain_skip(server, scenario, {}) == ""
         return added_options(server, settings(scenario, {}), cores=3)
 
     assert added(contestant("pool")) == {"threads": 2}
@@ -219,13 +225,13 @@ def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
 def test_zeromq_has_no_choice_of_deliveries_and_runs_beside_those_that_have() -> None:
     zeromq = contestant("z", "one", workloads=("chat",), transports=("zmq+tcp",))
     wished = Scenario(name="s", workload="chat", where_possible={"deliveries": "single"})
-    assert why_skip(zeromq, wished, {}) == ""
+    assert explain_skip(zeromq, wished, {}) == ""
     assert added_options(zeromq, settings(wished, {}), cores=1) == {}
     for transport in ("tcp", "udp", "multicast"):
         server = contestant("x", "one", workloads=("chat",), transports=(transport,))
         assert added_options(server, settings(wished, {}), cores=1) == {"deliveries": "single"}
     varied = Scenario(name="s", workload="chat", factors={"deliveries": ("joined", "single")})
-    assert "deliveries means nothing" in why_skip(zeromq, varied, {"deliveries": "single"})
+    assert "deliveries means nothing" in explain_skip(zeromq, varied, {"deliveries": "single"})
 
 
 def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
@@ -235,32 +241,36 @@ def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
     assert added_options(without_ticks, settings(wished, {}), cores=1) == {"threads": 1}
     with_option = Scenario(name="s", workload="echo", server={"application-tick": "on"})
     plain = Scenario(name="s", workload="echo")
-    assert why_skip(with_ticks, with_option, {}) == why_skip(with_ticks, plain, {"application-tick": "on"}) == ""
-    assert why_skip(without_ticks, with_option, {}) == "b does not have the option application-tick"
-    assert why_skip(without_ticks, plain, {"application-tick": "on"}) == "b does not have the option application-tick"
+    assert (
+        explain_skip(with_ticks, with_option, {}) == explain_skip(with_ticks, plain, {"application-tick": "on"}) == ""
+    )
+    assert explain_skip(without_ticks, with_option, {}) == "b does not have the option application-tick"
+    assert (
+        explain_skip(without_ticks, plain, {"application-tick": "on"}) == "b does not have the option application-tick"
+    )
 
 
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
 def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
     scenario = Scenario(name="s", workload="echo", connections=10)
-    assert why_skip(contestant("x", threads), scenario, {"threads": "cores"}) == ""
+    assert explain_skip(contestant("x", threads), scenario, {"threads": "cores"}) == ""
     pool = contestant("pool", clients="limited-by-threads")
-    assert why_skip(pool, scenario, {"threads": "cores"}) == ""
-    assert "are too many for it" in why_skip(pool, scenario, {"threads": "cores", "connections": 2000})
+    assert explain_skip(pool, scenario, {"threads": "cores"}) == ""
+    assert "are too many for it" in explain_skip(pool, scenario, {"threads": "cores", "connections": 2000})
 
 
 def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
     pool = contestant("pool", workloads=("echo", "chat"), clients="limited-by-threads")
     echo, chat = (Scenario(name="s", workload=workload, connections=10) for workload in ("echo", "chat"))
-    assert why_skip(pool, echo, {}) == ""
-    assert why_skip(pool, echo, {"threads": 10}) == ""
-    assert "with threads = 8, 2 of 10 connections would wait" in why_skip(pool, echo, {"threads": 8})
-    assert why_skip(contestant("a"), echo, {"threads": 8}) == ""
-    assert why_skip(pool, echo, {"threads": 8, "requests-per-connection": 1}) == "", "nobody stays"
-    assert why_skip(pool, echo, {"connections": 1024}) == ""
-    assert "1025 connections are too many" in why_skip(pool, echo, {"connections": 1025})
-    assert why_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client
-    assert "1 of 2 connections" in why_skip(pool, chat, {"connections": 1, "threads": 1})
+    assert explain_skip(pool, echo, {}) == ""
+    assert explain_skip(pool, echo, {"threads": 10}) == ""
+    assert "with threads = 8, 2 of 10 connections would wait" in explain_skip(pool, echo, {"threads": 8})
+    assert explain_skip(contestant("a"), echo, {"threads": 8}) == ""
+    assert explain_skip(pool, echo, {"threads": 8, "requests-per-connection": 1}) == "", "nobody stays"
+    assert explain_skip(pool, echo, {"connections": 1024}) == ""
+    assert "1025 connections are too many" in explain_skip(pool, echo, {"connections": 1025})
+    assert explain_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client
+    assert "1 of 2 connections" in explain_skip(pool, chat, {"connections": 1, "threads": 1})
 
 
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
@@ -295,8 +305,8 @@ def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experimen
     mixed = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))
     mixed = msgspec.structs.replace(mixed, scenarios=(*mixed.scenarios, many))
     servers = {"a": contestant("a"), "b": contestant("b", descriptors_per_client=3)}
-    assert most_descriptors(mixed, servers) == 12
-    assert most_descriptors(mixed, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
+    assert count_descriptors(mixed, servers) == 12
+    assert count_descriptors(mixed, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
 
 
 def test_quick_fits_its_time_and_its_test() -> None:

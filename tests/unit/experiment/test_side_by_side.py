@@ -19,11 +19,11 @@ from netdyno.experiment.side_by_side import (
     SKIPPED_S,
     STEP_S,
     TURNS,
-    behind,
-    busy_beside,
     divide,
     divide_into_groups,
-    why_alone,
+    explain_alone,
+    find_busy,
+    find_lagging,
 )
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
@@ -37,7 +37,7 @@ PLAIN = Scenario(name="s", workload="echo", duration_s=0.4)
 
 
 def why(contestants: int, contestant: Contestant, scenario: Scenario) -> str:
-    return why_alone(scenario, settings(scenario, {}), (contestant,) * contestants)
+    return explain_alone(scenario, settings(scenario, {}), (contestant,) * contestants)
 
 
 def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contestant) -> None:
@@ -131,7 +131,7 @@ def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> Non
     assert (calm.passed, busy.passed) == (True, False)
     few = turns(1, 8, 17)
     trials = [judged("a", "s", calm), judged("a", "t", calm, busy), judged("b", "s", few), judged("b", "t")]
-    assert busy_beside(trials) == {("t", "a")}
+    assert find_busy(trials) == {("t", "a")}
 
 
 def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
@@ -142,4 +142,4 @@ def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
     assert (kept_up.passed, late.passed) == (True, False)
     trials = [judged("s", 1, kept_up), judged("s", 2, late), judged("t", 1, kept_up)]
     trials.append(judged("t", 2, late, turns(1, 8, 17)))  # what others took may be why
-    assert behind(trials) == {("s", level_key({"connections": 2}))}
+    assert find_lagging(trials) == {("s", level_key({"connections": 2}))}

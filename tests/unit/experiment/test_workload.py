@@ -15,13 +15,13 @@ from netdyno.statistics.block_counts import ADVICE_LOOKS
 
 def read_values(**options: Any) -> dict[str, Any]:
     texts = {name.replace("_", "-"): value for name, value in options.items()}
-    values = {name: workload.value_of(name, value, name) for name, value in texts.items()}
+    values = {name: workload.read_value(name, value, name) for name, value in texts.items()}
     workload.check(values)
     return values
 
 
 def parse_experiment(**options: Any) -> Experiment:
-    return experiment.parse(workload.toml(read_values(**options), ("a", "b"), 90), "advise", "advise")
+    return experiment.parse(workload.write_toml(read_values(**options), ("a", "b"), 90), "advise", "advise")
 
 
 def scenario(**options: Any) -> Scenario:
@@ -46,7 +46,7 @@ def scenario(**options: Any) -> Scenario:
     ],
 )
 def test_what_is_written_is_understood(name: str, written: object, value: object) -> None:
-    assert workload.value_of(name, written, name) == value
+    assert workload.read_value(name, written, name) == value
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_is_written_is_understood(name: str, written: object, value: object
 )
 def test_what_is_not_is_refused(name: str, written: object, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        workload.value_of(name, written, name)
+        workload.read_value(name, written, name)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_window_has_the_messages_that_its_objective_needs(options: dict[str, A
 def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
     values = read_values(rate="100", objective="p99<5ms", service_time="1ms", service_kind="wait")
     for factors, window_s in ((("rate",), 2.0), (("server.service-time",), 1.0)):
-        parsed = experiment.parse(workload.toml_along(values, factors, ("a", "b"), 90), "beside", "beside")
+        parsed = experiment.parse(workload.write_neighbours_toml(values, factors, ("a", "b"), 90), "beside", "beside")
         assert {case.duration_s for case in parsed.scenarios} == {window_s}
 
 
@@ -151,8 +151,8 @@ def test_the_experiment_is_within_its_time_and_has_no_control() -> None:
 
 def test_along_a_factor_are_half_and_double() -> None:
     values = read_values(connections=5, rate="1.5k", service_time="1ms", service_kind="cpu")
-    factors = workload.factors(values)
-    parsed = experiment.parse(workload.toml_along(values, factors, ["a", "b"], 60), "beside", "beside")
+    factors = workload.list_factors(values)
+    parsed = experiment.parse(workload.write_neighbours_toml(values, factors, ["a", "b"], 60), "beside", "beside")
     assert [varied.factors for varied in parsed.scenarios] == [
         {"rate": (750, 1500, 3000)},
         {"connections": (2, 5, 10)},

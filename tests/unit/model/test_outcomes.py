@@ -14,7 +14,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-from netdyno.present.prose.verdict import answer, caveats
+from netdyno.present.prose.verdict import answer, list_caveats
 from tests.support import audit_names
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import EPOLL, LOCK, paired_run
@@ -155,7 +155,7 @@ def test_one_saturated_trial_of_many_counts_and_a_cell_of_them_is_a_bound_for_al
         "memory": "",
     }
     assert "at least" in answer(scenario).sentence
-    assert any("the generator was at its limit" in text for text in caveats(scenario))
+    assert any("the generator was at its limit" in text for text in list_caveats(scenario))
 
 
 def test_a_cell_of_which_half_saturates_the_generator_is_no_bound() -> None:

@@ -34,14 +34,14 @@ P99, LOST = ASKED.terms
     ],
 )
 def test_a_reason_is_one_line_with_its_figures(why: Reason | None, words: str) -> None:
-    assert capacity.reason(why) == words
+    assert capacity.explain_failure(why) == words
 
 
 def test_of_several_reasons_the_most_frequent_line_is_told() -> None:
     """Figures with the same text are one line."""
     reasons: list[Reason] = [NoAnswer(), Overload(9_001, 10_000), Overload(9_002, 10_000), Overload(8_000, 10_000)]
-    assert capacity.most_frequent(reasons) == "overload: 9.00k/s answered of 10.0k/s offered"
-    assert capacity.most_frequent(()) == ""
+    assert capacity.find_main_reason(reasons) == "overload: 9.00k/s answered of 10.0k/s offered"
+    assert capacity.find_main_reason(()) == ""
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_of_several_reasons_the_most_frequent_line_is_told() -> None:
     ],
 )
 def test_an_answer_names_the_trials_that_it_stands_on(answer: Answer, start: str) -> None:
-    assert capacity.sentence("a", ASKED, answer, Incomplete("it died")).startswith(start)
+    assert capacity.describe_answer("a", ASKED, answer, Incomplete("it died")).startswith(start)

@@ -20,7 +20,7 @@ from netdyno.model.verdicts import (
     TooFewCores,
 )
 from netdyno.present.prose import claims
-from netdyno.present.prose.verdicts import here, word
+from netdyno.present.prose.verdicts import describe_outcome, name_verdict
 from tests.support.builders.made_claims import RATIO, Truth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 
@@ -78,7 +78,7 @@ def at_connections(figure: float) -> Truth:
     ],
 )
 def test_what_a_run_did_not_have_is_named(lacking: Lacking, words: str) -> None:
-    assert claims.lacking(lacking) == words
+    assert claims.describe_lack(lacking) == words
 
 
 def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -> None:
@@ -86,12 +86,12 @@ def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -
     claim = judged(made(in_one_cell, "throughput", faster_by(3)))
     (check,) = claim.checks
     what = f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
-    assert claims.what(check, claim.scenarios) == what
-    assert claims.claimed(check.step) == "above ×2"  # noqa: RUF001
-    assert claims.shown(check).startswith("×3.00 [×2.")  # noqa: RUF001
-    assert claims.figures(check) == ("324/s", "108/s")
-    assert claims.reason(claim) == ""
-    assert here(claim) == f"{what}: {claims.shown(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
+    assert claims.describe_comparison(check, claim.scenarios) == what
+    assert claims.format_claimed_effect(check.step) == "above ×2"  # noqa: RUF001
+    assert claims.format_effect(check).startswith("×3.00 [×2.")  # noqa: RUF001
+    assert claims.list_figures(check) == ("324/s", "108/s")
+    assert claims.explain_no_verdict(claim) == ""
+    assert describe_outcome(claim) == f"{what}: {claims.format_effect(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
 
 
 def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -> None:
@@ -100,37 +100,37 @@ def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -
         f'along = "contestant"\nrising = ["{LOCK}", "{COROUTINES}"]\n'
     )
     (check,) = judged(made(grows, "p99", at_connections(1e6))).checks
-    assert claims.what(check, {}).endswith(f" against {LOCK}, each divided by that at 10 connections")
-    assert all(figure.startswith("×") for figure in claims.figures(check))  # noqa: RUF001
+    assert claims.describe_comparison(check, {}).endswith(f" against {LOCK}, each divided by that at 10 connections")
+    assert all(figure.startswith("×") for figure in claims.list_figures(check))  # noqa: RUF001
 
 
 def test_among_several_scenarios_a_side_says_which_is_its_own() -> None:
     side = Cells(scenario="study: echo", at={"contestant": (LOCK,)})
-    assert claims.cells(side, {}) == LOCK
-    assert claims.cells(side, {"study: echo": "echo"}) == f"{LOCK}, in echo"
-    assert claims.cells(side, {"study: echo": "echo"}, {claims.SCENARIO}) == LOCK
+    assert claims.describe_cells(side, {}) == LOCK
+    assert claims.describe_cells(side, {"study: echo": "echo"}) == f"{LOCK}, in echo"
+    assert claims.describe_cells(side, {"study: echo": "echo"}, {claims.SCENARIO}) == LOCK
     (check,) = judged(made(f"[claim.test]{RATIO}above = 2\n", "throughput", faster_by(3))).checks
     assert check.paired_by == ()
     of_both = f"throughput of {COROUTINES}, in echo against {LOCK}"
-    assert claims.what(check, {check.step.a.scenario: "echo"}) == of_both
+    assert claims.describe_comparison(check, {check.step.a.scenario: "echo"}) == of_both
 
 
 def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_more_are() -> None:
     few = judged(made(FASTER, "throughput", faster_by(3), blocks=4))
-    assert claims.reason(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
+    assert claims.explain_no_verdict(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
     near = judged(made(FASTER, "throughput", faster_by(2)))
-    assert " is not proven different from the threshold (p = " in claims.reason(near)
-    assert claims.reason(near).endswith("; as it stands, 1000 blocks would not decide it")
+    assert " is not proven different from the threshold (p = " in claims.explain_no_verdict(near)
+    assert claims.explain_no_verdict(near).endswith("; as it stands, 1000 blocks would not decide it")
     almost = judged(made(FASTER, "throughput", faster_by(2.002)))
-    assert re.search(r"; as it stands, \d+ blocks would decide it$", claims.reason(almost))
+    assert re.search(r"; as it stands, \d+ blocks would decide it$", claims.explain_no_verdict(almost))
     in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
-    assert claims.reason(in_each).endswith("; and 5 more are open")
+    assert claims.explain_no_verdict(in_each).endswith("; and 5 more are open")
     zero = judged(made(TREND, "switches", at_connections(0)))
-    assert "a server context switches per message of 0 has no ratio" in claims.reason(zero)
+    assert "a server context switches per message of 0 has no ratio" in claims.explain_no_verdict(zero)
     run = made(FASTER, "throughput", faster_by(3))
     failed = judged(replace(run, trials=tuple(replace(trial, load=None, status="failed") for trial in run.trials)))
-    assert claims.reason(failed).endswith("no block has a figure for everything it compares")
-    assert claims.shown(failed.checks[0]) == "–"  # noqa: RUF001
+    assert claims.explain_no_verdict(failed).endswith("no block has a figure for everything it compares")
+    assert claims.format_effect(failed.checks[0]) == "–"  # noqa: RUF001
 
 
 def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
@@ -146,52 +146,52 @@ def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
         blocks=6,
         noise=lambda block, number: 0.5 * (-1) ** block if number % 3 == 0 else 0.0,
     )
-    assert "it fails, but this is not proven among 6 comparisons (p = 0." in claims.reason(judged(run))
+    assert "it fails, but this is not proven among 6 comparisons (p = 0." in claims.explain_no_verdict(judged(run))
 
 
 def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None:
     keys = 'needs-to-refute = ["cores >= 4"]'
     claim = judged(made(SLOWER, "p99", lambda *_: 1e6, keys=keys))
     assert claim.verdict == "not_testable"
-    assert here(claim).startswith(
+    assert describe_outcome(claim).startswith(
         "to be refuted it needs 4 cores, and there were 2. Found: 99th-percentile response time"
     )
-    assert here(claim).endswith("; claimed below ×0.8")  # noqa: RUF001
+    assert describe_outcome(claim).endswith("; claimed below ×0.8")  # noqa: RUF001
     skipped = judged(made(SLOWER, "p99", lambda *_: 1e6, keys='needs = ["cores >= 4"]'))
-    assert here(skipped) == "it needs 4 cores, and there were 2"
+    assert describe_outcome(skipped) == "it needs 4 cores, and there were 2"
 
 
 def test_a_sentence_about_other_systems_has_a_verdict_on_this_one() -> None:
     keys = 'published-on = "Windows and macOS"'
     run = made(FASTER, "throughput", faster_by(3), keys=keys)
     claim = judged(replace(run, environment={**run.environment, "system": "Debian GNU/Linux 12"}))
-    assert word(claim) == "confirmed on Linux"
-    assert claims.measured_on(claim) == (
+    assert name_verdict(claim) == "confirmed on Linux"
+    assert claims.name_systems(claim) == (
         "published for Windows and macOS; this verdict is about Linux (Debian GNU/Linux 12)"
     )
-    assert word(judged(made(FASTER, "throughput", faster_by(2), keys=keys))) == "undecided"
+    assert name_verdict(judged(made(FASTER, "throughput", faster_by(2), keys=keys))) == "undecided"
     plain = judged(made(FASTER, "throughput", faster_by(3)))
-    assert (word(plain), claims.measured_on(plain)) == ("confirmed", "")
+    assert (name_verdict(plain), claims.name_systems(plain)) == ("confirmed", "")
 
 
 def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() -> None:
     claim = judged(made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"'))
-    assert claims.beside(claim) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
+    assert claims.describe_counts(claim) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
     queue = judged(made(EVERYWHERE, "throughput", faster_by(3), keys='why = "listen-overflows"'))
-    assert claims.beside(queue) == (
+    assert claims.describe_counts(queue) == (
         f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
     )
-    ends = claims.beside(judged(made(TREND, "switches", at_connections(1), keys='why = "switches"')))
+    ends = claims.describe_counts(judged(made(TREND, "switches", at_connections(1), keys='why = "switches"')))
     assert ends.startswith("Server context switches per message: ")
     assert ends.index("(1000 connections)") < ends.index("(10 connections)"), "what both share is not repeated"
     assert "100 connections" not in ends.replace("1000 connections", "")
-    assert claims.beside(judged(made(FASTER, "throughput", faster_by(3)))) == ""
+    assert claims.describe_counts(judged(made(FASTER, "throughput", faster_by(3)))) == ""
 
 
 def test_a_counter_that_was_not_read_is_not_zero() -> None:
     run = made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"')
     claim = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
-    assert claims.beside(claim) == (
+    assert claims.describe_counts(claim) == (
         f"Delayed ACKs per 1,000 messages: not recorded ({COROUTINES}), not recorded ({LOCK})."
     )
 
@@ -199,7 +199,7 @@ def test_a_counter_that_was_not_read_is_not_zero() -> None:
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
     claim = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy_coroutines))
     assert claim.verdict == "confirmed"
-    assert claims.losses(claim) == (
+    assert claims.describe_losses(claim) == (
         f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",
     )
-    assert [figure.endswith(" (12% lost)") for figure in claims.figures(claim.checks[0])] == [True, False]
+    assert [figure.endswith(" (12% lost)") for figure in claims.list_figures(claim.checks[0])] == [True, False]

@@ -57,42 +57,44 @@ def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
     (echo,) = (findings for findings in analyse_beside(from_block=4).scenarios if findings.scenario.name == "echo")
     assert echo.company is not None
     assert 0 < echo.company.trials < echo.company.of
-    (sentence,) = company.sentences(echo.company)
+    (sentence,) = company.list_caveats(echo.company)
     assert f"({echo.company.trials} of {echo.company.of} trials)" in sentence
 
 
 def test_cards_and_rankings_of_the_report_have_it() -> None:
-    board = scoreboard.view(analyse_beside().scenarios[0])
+    board = scoreboard.make_view(analyse_beside().scenarios[0])
     assert board is not None
     assert LABEL in board.note
     figures = [cell.figure for group in board.groups for row in group.rows for cell in row.cells]
     assert figures
     assert all(figure.endswith(company.MARK) for figure in figures)
-    assert company.sentences(analyse_beside().scenarios[0].company)[0] in verdict.caveats(analyse_beside().scenarios[0])
+    assert company.list_caveats(analyse_beside().scenarios[0].company)[0] in verdict.list_caveats(
+        analyse_beside().scenarios[0]
+    )
 
 
 def test_programs_read_it() -> None:
-    document = findings_json.document(analyse_beside())
+    document = findings_json.make_document(analyse_beside())
     questions = document["questions"]
     assert isinstance(questions, list)
     assert {question["company"]["label"] for question in questions} == {LABEL}
     assert questions[0]["company"]["neighbours"][0]["programs"] == [{"name": "<b>clang++", "cores": 1.8}]
-    alone = findings_json.document(analysed(made_run()))["questions"]
+    alone = findings_json.make_document(analysed(made_run()))["questions"]
     assert isinstance(alone, list)
     assert {question["company"] for question in alone} == {None}
-    assert f"k/s{company.MARK}" in tables.as_markdown(collect(analyse_beside()))
+    assert f"k/s{company.MARK}" in tables.format_markdown(collect(analyse_beside()))
 
 
 @pytest.mark.parametrize(
     "written",
     [
-        lambda notes: gate.text(FOUND, notes),
-        lambda notes: gate.markdown(FOUND, "1", notes),
-        lambda notes: gate.junit(FOUND, "1", notes),
+        lambda notes: gate.format_text(FOUND, notes),
+        lambda notes: gate.format_markdown(FOUND, "1", notes),
+        lambda notes: gate.format_junit(FOUND, "1", notes),
     ],
 )
 def test_a_gate_has_it(written: object) -> None:
     assert callable(written)
-    notes = company.sentences(analyse_beside().scenarios[0].company)
+    notes = company.list_caveats(analyse_beside().scenarios[0].company)
     assert "beside 1.8 cores of" in written(notes)
     assert "beside" not in written(())

@@ -114,7 +114,7 @@ PAGE = (ROOT / "protocol" / "export.md").read_text()
 
 
 def rows(run: Run) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(tables.as_csv(exported(run)), newline="")))
+    return list(csv.DictReader(io.StringIO(tables.format_csv(exported(run)), newline="")))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -128,7 +128,7 @@ def test_it_is_read_back_as_it_was(name: str) -> None:
 def test_it_has_the_findings_and_every_trial() -> None:
     run = made_run()
     analysis, export = analysed(run), exported(run)
-    assert export.findings == findings_json.document(analysis)
+    assert export.findings == findings_json.make_document(analysis)
     judged = outcomes.judged(run).all_trials
     assert [
         (exported_trial.block, exported_trial.position, exported_trial.attempt, exported_trial.status)
@@ -221,7 +221,7 @@ def test_a_capacity_beyond_the_rates_is_a_bound_for_programs_too() -> None:
     assert [(row["contestant"], row["status"]) for row in ranking] == bounds
     (axis,) = exported(run).findings["questions"][0]["axes"]
     assert [(score["contestant"], score["bound"] or "") for score in axis["scores"]] == bounds
-    page = tables.as_markdown(exported(run))
+    page = tables.format_markdown(exported(run))
     assert "| strong | ≥24.4k/s, rank 1 |" in page
     assert "| weak | ≤8.00k/s, rank 3 |" in page
 
@@ -275,14 +275,14 @@ def test_the_table_holds_every_figure_once(name: str) -> None:
 def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
     evil = '=1+1,"\n|<b>'
     run = hostile(made_run(), evil)
-    csv_rows = list(csv.reader(io.StringIO(tables.as_csv(exported(run)), newline="")))
+    csv_rows = list(csv.reader(io.StringIO(tables.format_csv(exported(run)), newline="")))
     assert {len(row) for row in csv_rows} == {len(tables.COLUMNS)}
     formulas = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1+1")
     notes = tuple(Note(kind="caveat", question=None, text=text) for text in formulas)
     with_notes = msgspec.structs.replace(exported(run), notes=notes)
-    ends = [line.rpartition(",")[2] for line in tables.as_csv(with_notes).splitlines()[-len(formulas) :]]
+    ends = [line.rpartition(",")[2] for line in tables.format_csv(with_notes).splitlines()[-len(formulas) :]]
     assert ends == [f" {text}" for text in formulas]
-    page = tables.as_markdown(exported(run))
+    page = tables.format_markdown(exported(run))
     assert "<b>" not in page
     for block in page.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
@@ -291,7 +291,7 @@ def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
 
 def test_the_page_of_markdown_says_what_the_table_says() -> None:
     run = made_run()
-    page = tables.as_markdown(exported(run))
+    page = tables.format_markdown(exported(run))
     for findings in analysed(run).scenarios:
         assert answer(findings).sentence in page
         for standing in findings.standings:

@@ -10,7 +10,7 @@ import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.model.run import Run
-from netdyno.present.findings_json import document
+from netdyno.present.findings_json import make_document
 from netdyno.present.prose.verdict import answer
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_capacity import experiment_run
@@ -44,14 +44,14 @@ def keys(value: object) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_it_is_json_and_every_key_is_documented(name: str) -> None:
-    text = json.dumps(document(analysed(RUNS[name]())), allow_nan=False)
+    text = json.dumps(make_document(analysed(RUNS[name]())), allow_nan=False)
     documented = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text()))
     assert set(keys(json.loads(text))) - documented - {"version"} == set()
 
 
 def test_it_says_what_the_table_says() -> None:
     analysis = analysed(made_run())
-    written = json.loads(json.dumps(document(analysis)))
+    written = json.loads(json.dumps(make_document(analysis)))
     for findings, question in zip(analysis.scenarios, written["questions"], strict=True):
         assert question["sentence"] == answer(findings).sentence
         assert [standing["name"] for standing in question["contestants"]] == [

@@ -17,7 +17,7 @@ from netdyno.analysis.findings import Analysis
 from netdyno.model.experiment import Flip
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
-from netdyno.present.findings_json import document
+from netdyno.present.findings_json import make_document
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import flips
 from netdyno.present.terminal.table import render
@@ -53,8 +53,8 @@ def crossing_analysis() -> Analysis:
 
 def test_the_interval_is_the_bracket_of_the_levels_that_tell(crossing_analysis: Analysis) -> None:
     (flip,) = crossing_analysis.flips
-    place = prose.number(flip, flip.flips.crossings[0].at)
-    assert prose.sentence(flip) == (
+    place = prose.format_place(flip, flip.flips.crossings[0].at)
+    assert prose.describe_flip(flip) == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between 10 and 100 connections (95% interval), "
         f"at about {place}; the interval is wider than the requested ratio of 1.5, because the run ended before"
     )
@@ -65,7 +65,7 @@ def test_the_terminal_says_it_and_ranks_nobody(crossing_analysis: Analysis) -> N
     Console(file=out, width=200).print(render(crossing_analysis))
     text = out.getvalue()
     assert "echo  The winner changes" in text
-    assert f"{prose.sentence(crossing_analysis.flips[0])}." in " ".join(text.split())
+    assert f"{prose.describe_flip(crossing_analysis.flips[0])}." in " ".join(text.split())
     assert "ranks over all loads" not in text
     assert {standing.rank for standing in crossing_analysis.scenarios[0].standings} == {None}
 
@@ -73,7 +73,7 @@ def test_the_terminal_says_it_and_ranks_nobody(crossing_analysis: Analysis) -> N
 def test_the_report_draws_it_with_its_interval_as_a_band(crossing_analysis: Analysis) -> None:
     page = page_without_panels(crossing_analysis)
     (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
-    assert f"{prose.sentence(crossing_analysis.flips[0])}." in section
+    assert f"{prose.describe_flip(crossing_analysis.flips[0])}." in section
     assert f"↑ {LOCK} is better" in section
     assert "opacity: 0.2" in section  # the band
     assert section.count("<tr>") == 1 + len(crossing_analysis.flips[0].flips.points)
@@ -92,17 +92,17 @@ def test_a_level_without_a_valid_trial_is_told() -> None:
     run = crossing_run(40.0)
     trials = tuple(trial for trial in run.trials if trial.levels["connections"] != 1000 or trial.contestant != LOCK)
     partial = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
-    assert prose.sentence(partial.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
+    assert prose.describe_flip(partial.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
     assert 'id="flip1"' in page_without_panels(partial)
 
 
 @pytest.mark.parametrize(("reach", "ticks"), [(0.07, 4), (0.6, 4), (1.5, 4), (6.0, 2), (30.0, 4), (300.0, 3)])
 def test_however_much_better_one_is_ticks_are_few(reach: float, ticks: int) -> None:
-    assert len(flips._ticks(reach)) == ticks
+    assert len(flips._list_ticks(reach)) == ticks
 
 
 def test_programs_are_told_the_same(crossing_analysis: Analysis) -> None:
-    written = json.loads(json.dumps(document(crossing_analysis), allow_nan=False))
+    written = json.loads(json.dumps(make_document(crossing_analysis), allow_nan=False))
     (flip,) = written["flips"]
     assert (flip["verdict"], flip["first"], flip["asked_within"], flip["narrow"]) == ("flip", LOCK, 1.5, False)
     (crossing,) = flip["crossings"]
@@ -113,7 +113,7 @@ def test_programs_are_told_the_same(crossing_analysis: Analysis) -> None:
 
 
 def test_a_table_has_a_row_for_the_crossing_and_one_for_each_level(crossing_analysis: Analysis) -> None:
-    rows = [row for row in tables.rows(collect(crossing_analysis)) if str(row["table"]).startswith("flip")]
+    rows = [row for row in tables.list_rows(collect(crossing_analysis)) if str(row["table"]).startswith("flip")]
     assert [row["table"] for row in rows] == ["flip", "flip level", "flip level", "flip level"]
     assert (rows[0]["low"], rows[0]["high"], rows[0]["status"]) == (10, 100, "flip")
     assert rows[1]["level"] == "connections=10"

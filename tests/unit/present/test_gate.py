@@ -20,7 +20,7 @@ FOUND = Found(GATE, LINES, (Faults("most", 1, 2, 20),), "fails", may_go_on=False
 
 
 def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None:
-    lines = gate.text(FOUND).splitlines()
+    lines = gate.format_text(FOUND).splitlines()
     assert lines[0] == (
         "most, throughput: worse. 1.00k/s before, 800/s after: −20% (−22% to −18%), margin −5%, 20 blocks"  # noqa: RUF001
     )
@@ -33,7 +33,7 @@ def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None
 
 
 def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
-    page = gate.markdown(FOUND, "run-1")
+    page = gate.format_markdown(FOUND, "run-1")
     assert page.startswith("**The server after is worse by more than the margin.**\n")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(LINES)
@@ -45,7 +45,7 @@ def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
 
 
 def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
-    suite = ElementTree.fromstring(gate.junit(FOUND, "run-1"))
+    suite = ElementTree.fromstring(gate.format_junit(FOUND, "run-1"))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "3",
         "failures": "1",
@@ -60,20 +60,20 @@ def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
 
 def test_more_time_is_advised_only_where_it_helps() -> None:
     undecided = Found(GATE, LINES[2:], (), "open", may_go_on=False)
-    assert gate.text(undecided).endswith("Not decided. More time, or a wider margin, would decide.")
+    assert gate.format_text(undecided).endswith("Not decided. More time, or a wider margin, would decide.")
     bound = Line("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
-    assert gate.text(Found(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
+    assert gate.format_text(Found(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
 
 
 def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
     nothing = Line("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
     verdict = Found(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
-    assert gate.text(verdict).endswith("Not decided. In every block both servers had a fault: most.")
+    assert gate.format_text(verdict).endswith("Not decided. In every block both servers had a fault: most.")
 
 
 def test_a_new_fault_is_not_called_worse() -> None:
     faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
     verdict = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
-    assert gate.text(verdict).endswith("\nThe server after has a fault that the server before does not have.")
-    suite = ElementTree.fromstring(gate.junit(verdict, "run-1"))
+    assert gate.format_text(verdict).endswith("\nThe server after has a fault that the server before does not have.")
+    suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

@@ -17,13 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import side_by_side
+from netdyno.analysis.run_comparison import compare_runs
 from netdyno.base.escape import harmless, harmless_lines
 from netdyno.commands import cli, compare, listing
 from netdyno.experiment.plan import Cell
 from netdyno.model.run import Run
 from netdyno.present import report
-from netdyno.present.report.drawing import inline
+from netdyno.present.report.drawing import embed_svg
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.present.terminal.table import render
@@ -116,7 +116,7 @@ def test_a_complaint_is_one_line(text: str) -> None:
 @settings(deadline=None, max_examples=60)
 @given(TEXTS)
 def test_a_drawing_says_it_for_those_who_cannot_see_it(text: str) -> None:
-    drawn = inline('<?xml version="1.0"?>\n<svg width="1" viewBox="0 0 1 1" xmlns="x">\n<g/>\n</svg>', text, "one")
+    drawn = embed_svg('<?xml version="1.0"?>\n<svg width="1" viewBox="0 0 1 1" xmlns="x">\n<g/>\n</svg>', text, "one")
     assert is_seen(drawn)
     assert drawn.count("<") == 3
     assert tags(drawn) == Counter(["svg", "g"])
@@ -143,7 +143,7 @@ def test_a_whole_run_of_it_does_nothing_to_a_page(evil_run: Run, tmp_path: Path)
     secret = tmp_path / "secret"
     secret.write_text("not yours to read")
     failed = replace(evil_run.trials[0], status="failed", reason=EVIL, log=str(secret), load=None)
-    page = report.html(analyse(replace(evil_run, trials=(failed, *evil_run.trials[1:]))))
+    page = report.render_html(analyse(replace(evil_run, trials=(failed, *evil_run.trials[1:]))))
     assert is_seen(page)
     assert "alert(1)" in page
     assert "<script>alert" not in page
@@ -155,6 +155,6 @@ def test_a_whole_run_of_it_does_nothing_to_a_terminal(evil_run: Run) -> None:
     out = io.StringIO()
     console = Console(file=out, width=100)
     console.print(render(analyse(evil_run)))
-    console.print(compare.render(side_by_side(evil_run, evil_run)))
+    console.print(compare.render(compare_runs(evil_run, evil_run)))
     assert is_seen(out.getvalue())
     assert "\\x1b" in out.getvalue()

@@ -11,7 +11,7 @@ import pytest
 from netdyno.model.profile import Profile, Profiled, Sort, Stack
 from netdyno.present import profile
 from netdyno.present.profile import packing
-from netdyno.present.prose.profile import notes
+from netdyno.present.prose.profile import list_notes
 
 EVIL = "</script><script>alert(1)</script>\x1b[2J\u202e\" onload='x'"
 MUCH = 10**9
@@ -27,14 +27,14 @@ def profiled(*profiles: Profile) -> Profiled:
 
 def drawn(*profiles: Profile, most: int = MUCH) -> Any:
     """Return the script's data, and the frames of the first profile as rows: name, depth, share, own."""
-    page_data: Any = packing.document([profiled(*profiles)], most)
+    page_data: Any = packing.pack_loads([profiled(*profiles)], most)
     numbers = page_data["questions"][0]["parts"][0]["profiles"][0]["frames"]
     rows = zip(*(iter(numbers),) * 4, strict=True)
     return page_data, [(page_data["names"][name], depth, share, own) for name, depth, share, own in rows]
 
 
 def test_what_a_stack_says_is_text() -> None:
-    page = profile.page(profiled(make_profile(EVIL, "on-cpu", {("main", EVIL): 1.0})))
+    page = profile.render_page(profiled(make_profile(EVIL, "on-cpu", {("main", EVIL): 1.0})))
     assert "alert(1)" in page
     assert page.count("<script>") == 1
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", page)
@@ -98,7 +98,7 @@ def test_which_frames_are_missing_is_said_with_why() -> None:
         with_kernel=False,
         runtime="python",
     )
-    text = "; ".join(notes(incomplete))
+    text = "; ".join(list_notes(incomplete))
     for words in (
         "50% of the time is in frames without a name, in libz.so",
         "30% of the time is in stacks",
@@ -107,9 +107,9 @@ def test_which_frames_are_missing_is_said_with_why() -> None:
         assert words in text
     assert "kernel.perf_event_paranoid=1" in text
     assert "CPython 3.12" in text
-    assert notes(make_profile("s", "on-cpu", {("main",): 100.0}, unnamed_us=1.0, cut_us=1.0)) == [
+    assert list_notes(make_profile("s", "on-cpu", {("main",): 100.0}, unnamed_us=1.0, cut_us=1.0)) == [
         "100 µs of CPU time in 1 sample over 2 s",
         "few samples: a longer --duration, or more load, gives more",
     ]
     waits = make_profile("s", "off-cpu", {("main",): 100.0}, every=7)
-    assert "one switch in 7" in notes(waits)[0]
+    assert "one switch in 7" in list_notes(waits)[0]

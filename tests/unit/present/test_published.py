@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from netdyno.model.run import Run
 from netdyno.present.published import site
-from netdyno.present.published.private import Private, without
+from netdyno.present.published.private import Private, clean_run
 from tests.support.builders.made_canary import beside
 from tests.support.builders.made_run import made_run
 
@@ -17,7 +17,7 @@ HERE = Private(("/srv/lab/netdyno", "/srv/lab", "/home/ada"), ("ada", "enigma"))
 def publish_note(text: str) -> str:
     run = made_run()
     run = replace(run, environment={"note": text}, trials=run.trials[:1])
-    return str(without(run, HERE).environment["note"])
+    return str(clean_run(run, HERE).environment["note"])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_places_and_people_are_left_out_and_nothing_else(text: str, left: str) -
 def test_a_name_that_a_contestant_has_too_stays_the_contestants() -> None:
     run = made_run()
     called = Private((), (run.trials[0].contestant,))
-    assert without(run, called).trials[0].contestant == run.trials[0].contestant
+    assert clean_run(run, called).trials[0].contestant == run.trials[0].contestant
 
 
 def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
@@ -64,7 +64,7 @@ def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
     }
     run = made_run()
     first = replace(run.trials[0], canaries=(beside("tls://10.1.2.4:8787", 1.0),))
-    published = without(replace(run, environment=hosts, trials=(first,)), Private())
+    published = clean_run(replace(run, environment=hosts, trials=(first,)), Private())
     assert published.environment == {
         "cluster.server": "… at tls://…:8787, kernel 6.1.0",
         "cluster.client": "… at …:8787, kernel 6.1.0",
@@ -75,7 +75,7 @@ def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
 
 def test_a_run_without_anything_private_stays_as_it_is() -> None:
     run: Run = made_run()
-    assert without(run, HERE) == run
+    assert clean_run(run, HERE) == run
 
 
 def test_what_has_numbers_for_names_stays_as_it_is() -> None:
@@ -83,12 +83,12 @@ def test_what_has_numbers_for_names_stays_as_it_is() -> None:
     trial = next(trial for trial in run.trials if trial.machine is not None)
     assert trial.machine is not None
     trial = replace(trial, machine=replace(trial.machine, softirq_s={3: 0.25}))
-    assert without(replace(run, trials=(trial,)), HERE).trials == (trial,)
+    assert clean_run(replace(run, trials=(trial,)), HERE).trials == (trial,)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "", "a b\n", "x" * 400])
 def test_whatever_a_run_is_called_its_folder_is_in_the_site(name: str) -> None:
-    first, folder, version = site.folder_of(name, 3).split("/")
+    first, folder, version = site.name_folder(name, 3).split("/")
     assert (first, version) == ("runs", "3")
     assert folder not in ("", ".", "..")
     assert not folder.startswith(".")
@@ -98,10 +98,10 @@ def test_whatever_a_run_is_called_its_folder_is_in_the_site(name: str) -> None:
 def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
     findings = {"question": "?", "experiment": "x", "trials": {"valid": 1}, "questions": (), "claims": ()}
     entries = [
-        site.entry(findings | {"run_id": name, "started_at": started_at}, {}, 1, "")
+        site.make_entry(findings | {"run_id": name, "started_at": started_at}, {}, 1, "")
         for name, started_at in (("a-oldest", "2026-01-01"), ("b-newest", "2026-03-01"), ("c-middle", "2026-02-01"))
     ]
-    page = site.index(site.Site(runs=tuple(entries)))
+    page = site.render_index(site.Site(runs=tuple(entries)))
     places = [page.index(f"runs/{name}/1") for name in ("b-newest", "c-middle", "a-oldest")]
     assert places == sorted(places)
 
@@ -118,9 +118,9 @@ def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None
     claims = [
         {"id": name, "verdict": verdict, "text": ""} for name, verdict in (("A1", "confirmed"), ("A2", "not_testable"))
     ]
-    entry = site.entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
+    entry = site.make_entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
     newer = replace(entry, version=2, claims=(*entry.claims, replace(entry.claims[0], name="A3")))
-    text = site.summary(site.Site(runs=(entry, newer)))
+    text = site.render_summary(site.Site(runs=(entry, newer)))
     assert text.count("## Who?") == 1
     assert "* **echo**: Take \\[this\\] and that" in text
     assert "* 2 confirmed: A1, A3\n* 1 not testable: A2\n" in text

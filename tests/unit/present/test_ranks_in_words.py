@@ -25,7 +25,7 @@ from netdyno.base.paths import ROOT
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
-from netdyno.present.findings_json import document
+from netdyno.present.findings_json import make_document
 from netdyno.present.prose import associations, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.table import render
@@ -184,7 +184,7 @@ def assert_equals_are_of_one_rank(findings: ScenarioFindings) -> int:
 
 def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> None:
     for why in findings.whys:
-        text = associations.short(why, findings.scenario)
+        text = associations.summarise_pair(why, findings.scenario)
         worse, better = re.match(r"(\S+) against (\S+) \(", text).groups()  # type: ignore[union-attr]
         assert rank(findings.axes[0], worse) != rank(findings.axes[0], better)
         if "of server CPU a message against" in text:
@@ -195,7 +195,7 @@ def assert_all_say_the_same(analysis: Analysis) -> None:
     """Table, report and JSON have the ranks that the axes have."""
     out = io.StringIO()
     Console(file=out, width=300).print(render(analysis))
-    questions = document(analysis)["questions"]
+    questions = make_document(analysis)["questions"]
     assert isinstance(questions, list)
     for findings, question in zip(analysis.scenarios, questions, strict=True):
         decidable = any(comparison.decidable for comparison in findings.comparisons)
@@ -211,7 +211,7 @@ def assert_all_say_the_same(analysis: Analysis) -> None:
             if decidable and standing.rank is not None:
                 shown = f"{standing.rank}{'=' if standing.shared else ''}"
                 assert re.search(rf"^ *{shown} +{standing.contestant} ", out.getvalue(), re.MULTILINE)
-        board = scoreboard.view(findings)
+        board = scoreboard.make_view(findings)
         if board is None or findings.may_lose:  # there a column of losses stands between the axes
             continue
         for row in itertools.chain.from_iterable(group.rows for group in board.groups):
@@ -284,8 +284,8 @@ def test_a_small_bound_is_an_answer() -> None:
     findings = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
     assert findings.verdict == "equal"
     assert findings.decision.within is not None
-    assert re.fullmatch(r"Any within \d\.\d%", verdict.badge(findings))
-    assert verdict.answer(findings).headline == verdict.badge(findings)
+    assert re.fullmatch(r"Any within \d\.\d%", verdict.make_badge(findings))
+    assert verdict.answer(findings).headline == verdict.make_badge(findings)
     assert re.match(
         r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(findings).sentence
     )
@@ -295,7 +295,7 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     findings = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
     assert findings.verdict == "undecided"
     assert findings.decision.taken == (), "memory says nothing of a throughput that nobody knows"
-    assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.badge(findings))
+    assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
         r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would decide it\.",
@@ -351,5 +351,5 @@ def test_no_badge_says_tie() -> None:
     for name in MADE:
         for findings in analyse_made(name).scenarios:
             assert "tie" not in re.split(
-                r"\W", f"{verdict.badge(findings)} {verdict.answer(findings).headline}".lower()
+                r"\W", f"{verdict.make_badge(findings)} {verdict.answer(findings).headline}".lower()
             )

@@ -77,14 +77,14 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
     drawn = re.search(r'<script id="profiles".*?</script>', page, re.DOTALL)
     assert drawn is not None
     assert 100_000 < len(drawn[0].encode()) < 1.1 * MOST_OF_PROFILES
-    assert len(profile.data(profiled.asked, 10 * MOST_OF_PROFILES)) > 1.2 * MOST_OF_PROFILES
+    assert len(profile.encode_data(profiled.asked, 10 * MOST_OF_PROFILES)) > 1.2 * MOST_OF_PROFILES
     script = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert script is not None
     assert len(json.loads(script[1])["sheets"]["trials"]["rows"]) == len(large.trials)
 
 
 def test_the_figures_of_many_blocks_stay_small(long: Analysis) -> None:
-    assert len(report.html(long)) - len(page_without_panels(long)) < MOST_OF_PANELS
+    assert len(report.render_html(long)) - len(page_without_panels(long)) < MOST_OF_PANELS
 
 
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
@@ -97,13 +97,13 @@ def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
 
 def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_are_several() -> None:
     export = exported(made_run())
-    single = everything.sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
+    single = everything.make_sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
     assert single["trials"].columns[:4] == ("question", "workload", "contestant", "level")
     assert single["trials"].rows[0][:2] == (export.trials[0].question, "echo")
     failed = next(number for number, trial in enumerate(export.trials) if not trial.figures)
     assert set(single["trials"].rows[failed][8:]) == {None}
     assert any(row[3] == "ten" for row in single["blocks"].rows)
-    both = everything.sheets([Source("a", export, {}, {}), Source("b", export, {}, {})])
+    both = everything.make_sheets([Source("a", export, {}, {}), Source("b", export, {}, {})])
     assert both["trials"].columns[0] == "run"
     assert [row[0] for row in both["blocks"].rows] == ["a"] * len(export.cells) + ["b"] * len(export.cells)
 

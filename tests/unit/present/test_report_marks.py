@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from netdyno.model.metrics import METRICS
-from netdyno.present.report.drawing import panel
-from netdyno.present.report.marks import SHADES, metric_axis, shade, title_of
+from netdyno.present.report.drawing import open_panel
+from netdyno.present.report.marks import SHADES, name_metric, set_metric_ticks, shade
 
 
 @pytest.mark.parametrize(
@@ -21,16 +21,16 @@ from netdyno.present.report.marks import SHADES, metric_axis, shade, title_of
     ],
 )
 def test_ticks_are_in_the_metrics_unit(metric: str, most: float, ticks: set[str]) -> None:
-    with panel() as axes:
+    with open_panel() as axes:
         axes.set_xlim(0, most)
-        metric_axis(axes.xaxis, METRICS[metric], (0, most), log=False)
+        set_metric_ticks(axes.xaxis, METRICS[metric], (0, most), log=False)
         axes.figure.canvas.draw()
         assert ticks <= {label.get_text() for label in axes.get_xticklabels()}
 
 
 def test_an_axis_of_a_rate_names_its_unit() -> None:
-    assert title_of(METRICS["throughput"]) == "throughput, messages per second"
-    assert title_of(METRICS["p99"], log=True) == "99th-percentile response time (log scale)"
+    assert name_metric(METRICS["throughput"]) == "throughput, messages per second"
+    assert name_metric(METRICS["p99"], log=True) == "99th-percentile response time (log scale)"
 
 
 def test_shades_fall_evenly_from_the_first_to_the_last() -> None:

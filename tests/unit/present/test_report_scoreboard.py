@@ -46,7 +46,7 @@ def findings_of(analysis: Analysis, name: str) -> ScenarioFindings:
 
 
 def board(findings: ScenarioFindings) -> Scoreboard:
-    view = scoreboard.view(findings)
+    view = scoreboard.make_view(findings)
     assert view is not None
     return view
 
@@ -143,7 +143,7 @@ def test_a_capacity_stands_alone() -> None:
 
 def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_as_its_logarithm() -> None:
     findings = findings_of(analyse_made(), "echo")
-    view = along.view(findings)
+    view = along.make_view(findings)
     assert view is not None
     assert [(pair.worse, pair.better) for pair in view.pairs] == [(why.worse, why.better) for why in findings.whys]
     scales = []
@@ -170,7 +170,7 @@ def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
     wide = replace(
         difference.comparison, interval=Interval(difference.comparison.ratio / 50, difference.comparison.ratio * 50)
     )
-    view = along.view(replace(findings, whys=(replace(why, differences=(replace(difference, comparison=wide),)),)))
+    view = along.make_view(replace(findings, whys=(replace(why, differences=(replace(difference, comparison=wide),)),)))
     assert view is not None
     bar = view.pairs[0].lines[0].bar
     assert bar is not None
@@ -189,7 +189,7 @@ def test_a_scale_of_ratios_ends_where_an_interval_is_open() -> None:
 
 def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
     findings = findings_of(analyse_made(), "echo")
-    table = views.view(findings, theme.looks(analyse_made().contestants), 1).comparisons
+    table = views.present_scenario(findings, theme.assign_looks(analyse_made().contestants), 1).comparisons
     assert len(table.rows) == sum(len(axis.comparisons) for axis in findings.axes)
     assert [row[0] for row in table.rows][:: len(table.rows) // 5] == ["throughput", "p50", "p99", "CPU", "memory"]
     apart = [comparison.different for axis in findings.axes for comparison in axis.comparisons]
@@ -197,7 +197,7 @@ def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
 
 
 def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
-    retried = machine.again(troubled().made_again)
+    retried = machine.make_retries_view(troubled().made_again)
     assert retried is not None
     assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
         EPOLL: "3",
@@ -206,11 +206,11 @@ def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
     assert retried.by_cause is not None
     assert retried.by_cause.rows == (("steal", "16"),)
     assert retried.slices_by_program is None
-    assert machine.again(analyse_made().made_again) is None
+    assert machine.make_retries_view(analyse_made().made_again) is None
 
 
 def test_each_audit_is_told_with_what_follows_from_it() -> None:
-    rows = {row[0]: row[1:] for row in views.audits(troubled().audits).rows}
+    rows = {row[0]: row[1:] for row in views.tabulate_audits(troubled().audits).rows}
     assert rows["died"] == ("server", "a fault: ranked separately", "0", "74")
     assert rows["steal"][:2] == ("machine", "retried")
     assert rows["generator"][:2] == ("instrument", "figures are bounds, for every contestant")

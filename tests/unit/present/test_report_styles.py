@@ -6,7 +6,7 @@ import re
 
 from netdyno.analysis.analysis import analyse
 from netdyno.present import report
-from netdyno.present.report.styles import OFTEN, shared
+from netdyno.present.report.styles import OFTEN, share_styles
 from tests.support.builders.made_run import made_run, with_only
 
 TICK = '<use href="#t" style="fill: red; stroke: blue" x="1"/>'
@@ -18,7 +18,7 @@ PAGE = f"""<head><style>p {{ margin: 0 }}</style></head><p style="color: red">
 
 
 def test_what_is_said_often_becomes_a_class_and_nothing_else_changes() -> None:
-    page = shared(PAGE)
+    page = share_styles(PAGE)
     assert ".st0.st0{fill: red; stroke: blue}" in page
     assert page.count('<use href="#t" class="st0" x="1"/>') == OFTEN
     assert '<text class="own" style="fill: red; stroke: blue">' in page
@@ -29,7 +29,7 @@ def test_what_is_said_often_becomes_a_class_and_nothing_else_changes() -> None:
 
 
 def test_each_element_of_a_report_keeps_its_style() -> None:
-    page = report.html(analyse(with_only(made_run(), "echo")))
+    page = report.render_html(analyse(with_only(made_run(), "echo")))
     rules = dict(re.findall(r"^\.(st\d+)\.st\d+\{([^}]*)\}$", page, re.MULTILINE))
     assert len(rules) > 5
     used = re.findall(r' class="(st\d+)"', page)
@@ -41,4 +41,4 @@ def test_each_element_of_a_report_keeps_its_style() -> None:
 
 
 def test_a_page_without_figures_has_no_rules_of_them() -> None:
-    assert shared("<style>p{}</style><p>x</p>") == "<style>p{}\n</style><p>x</p>"
+    assert share_styles("<style>p{}</style><p>x</p>") == "<style>p{}\n</style><p>x</p>"

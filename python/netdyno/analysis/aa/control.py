@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from netdyno.analysis.aa.found import AA, Control, WhyNone
-from netdyno.analysis.samples import samples
+from netdyno.analysis.samples import collect_samples
 from netdyno.analysis.split import Part
 from netdyno.base import quantities
-from netdyno.experiment.capacity import coordinates
+from netdyno.experiment.capacity import select_coordinates
 from netdyno.model.base import Name
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
@@ -25,7 +25,7 @@ Families = Mapping[Name, Sequence[Comparison]]
 """The comparisons of each scenario by its own metric."""
 
 
-def control(
+def summarise_control(
     experiment: Experiment, parts: Sequence[Part], families: Families, level: float = stats.LEVEL, *, finished: bool
 ) -> Control:
     """Return the A/A control of a run. A scenario that is not in `families` has no other comparisons."""
@@ -47,11 +47,11 @@ def _compare_twins(part: Part) -> list[AA]:
     scenario = part.scenario
     planned = {
         (twin.contestant, level_key(twin_levels)): level_label(scenario, twin_levels)
-        for twin, twin_levels in ((twin, coordinates(scenario, twin.levels)) for twin in part.twins)
+        for twin, twin_levels in ((twin, select_coordinates(scenario, twin.levels)) for twin in part.twins)
     }
     if not planned:
         return []
-    original, repeated = samples(part), samples(part.of_twins())
+    original, repeated = collect_samples(part), collect_samples(part.select_twins())
     comparisons = []
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{quantities.TWIN}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from netdyno.analysis.advice.found import Outcome
-from netdyno.analysis.advice.judge import keeps
+from netdyno.analysis.advice.judge import check_objective
 from netdyno.analysis.flips import judge as flips
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.split import Part
@@ -27,10 +27,10 @@ class Along:
     outcomes: tuple[Outcome | None, ...]
 
 
-def along(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
+def compare_across_factor(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
     """Compare `first` with each other contestant along the factor of a scenario that has one."""
     ((factor, levels),) = part.scenario.factors.items()
-    flips_found = [flip for rival in rivals for flip in flips.found(part, factor, first, rival)]
+    flips_found = [flip for rival in rivals for flip in flips.find_flips(part, factor, first, rival)]
     return Along(
         factor,
         levels,
@@ -45,4 +45,4 @@ def _find_outcome(part: Part, advise: Advise, first: str, factor: str, level: ty
     part_at_level = replace(
         part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key)
     )
-    return next((kept.outcome for kept in keeps(advise, part_at_level) if kept.contestant == first), None)
+    return next((kept.outcome for kept in check_objective(advise, part_at_level) if kept.contestant == first), None)

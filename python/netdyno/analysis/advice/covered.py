@@ -46,7 +46,7 @@ class Around:
     values: tuple[float, float]
 
 
-def exactly(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Place]:
+def find_exact_cells(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Place]:
     """Find the cells that are the workload; `cores` are the server's."""
     target = _describe(settings(workload, {}), cores)
     for place, values in _list_places(stored, cores):
@@ -54,7 +54,7 @@ def exactly(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Plac
             yield place
 
 
-def beside(stored: Experiment, workload: Scenario, cores: int) -> dict[tuple[str, str], dict[float, Place]]:
+def find_varied_cells(stored: Experiment, workload: Scenario, cores: int) -> dict[tuple[str, str], dict[float, Place]]:
     """Find the cells that differ from it in one number only: by scenario and option, and there by the value."""
     target = _describe(settings(workload, {}), cores)
     cells: dict[tuple[str, str], dict[float, Place]] = {}
@@ -65,25 +65,25 @@ def beside(stored: Experiment, workload: Scenario, cores: int) -> dict[tuple[str
     return cells
 
 
-def around(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Around]:
+def find_nearest_cells(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Around]:
     """Find the nearest cells on both sides, of one scenario."""
     target = _describe(settings(workload, {}), cores)
-    for (_, option), places in beside(stored, workload, cores).items():
+    for (_, option), places in find_varied_cells(stored, workload, cores).items():
         value = target[option]
         assert _is_number(value)
-        below, above = nearest(places, value)
+        below, above = find_nearest_values(places, value)
         if below is not None and above is not None:
             yield Around(option, places[below], places[above], (below, above))
 
 
-def nearest(places: Collection[float], value: float) -> tuple[float | None, float | None]:
+def find_nearest_values(places: Collection[float], value: float) -> tuple[float | None, float | None]:
     """Return the next below a value and the next above it."""
     return max((place for place in places if place < value), default=None), min(
         (place for place in places if place > value), default=None
     )
 
 
-def value_of(workload: Scenario, option: str, cores: int) -> float:
+def read_value(workload: Scenario, option: str, cores: int) -> float:
     """Return the workload's value of an option."""
     value = _describe(settings(workload, {}), cores)[option]
     assert _is_number(value)
@@ -124,7 +124,7 @@ def _describe(chosen: Settings, cores: int) -> dict[str, object]:
     return description | {f"server.{name}": value for name, value in options.items()}
 
 
-def trials_of(run: Run, place: Place) -> frozenset[str]:
+def list_contestants(run: Run, place: Place) -> frozenset[str]:
     """Return the contestants that were measured there."""
     key = level_key(place.levels)
     return frozenset(
@@ -132,7 +132,7 @@ def trials_of(run: Run, place: Place) -> frozenset[str]:
     )
 
 
-def heard(stored: Experiment, place: Place) -> float:
+def count_timed_messages(stored: Experiment, place: Place) -> float:
     """Return how many messages with a time of their own a trial of an open loop has there."""
     (scenario,) = (scenario for scenario in stored.scenarios if scenario.name == place.scenario)
     chosen = settings(scenario, place.levels)
@@ -140,7 +140,7 @@ def heard(stored: Experiment, place: Place) -> float:
     return rate * chosen.duration_s * (chosen.connections if chosen.workload == "chat" else 1)
 
 
-def alone(run: Run, place: Place, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
+def extract_cell(run: Run, place: Place, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
     """Return the cell as a run of its own, with these contestants, ranked as the workload asks."""
     (scenario,) = (scenario for scenario in run.experiment.scenarios if scenario.name == place.scenario)
     chosen = settings(scenario, place.levels)

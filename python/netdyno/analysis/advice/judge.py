@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from netdyno.analysis import answers, axes
 from netdyno.analysis.advice.found import Advice, Kept, LeftOut, Outcome, TermKept
-from netdyno.analysis.answers import Basis, against
+from netdyno.analysis.answers import Basis, find_comparison
 from netdyno.analysis.findings import ScenarioFindings
-from netdyno.analysis.peers import peers
-from netdyno.analysis.samples import of_metric
-from netdyno.analysis.scenario import seconds_of_block
+from netdyno.analysis.peers import group_peers
+from netdyno.analysis.samples import collect_metric
+from netdyno.analysis.scenario import compute_block_seconds
 from netdyno.analysis.split import Part
 from netdyno.model import objective
 from netdyno.model.experiment import Advise, Scenario
@@ -31,21 +31,21 @@ from netdyno.statistics.stats import Better, Comparison, Interval
 THROUGHPUT = "throughput"
 
 
-def level_of(advise: Advise, level: float = stats.LEVEL) -> float:
+def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
     """Return the ranking's share of the level at each look; an objective has as much again."""
     return level / (len(ADVICE_LOOKS) + 1) / (2 if advise.slo else 1)
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float = stats.LEVEL) -> Advice:
     """Return the advice on a scenario with findings made at `level_of` this level."""
-    kept = keeps(advise, part, level)
+    kept = check_objective(advise, part, level)
     among, names = _select_among(kept, _list_sound(part))
     able = [name for name in _list_sound(part) if _may_meet(kept, name)]
     rivals = able or names
-    share = level_of(advise, level)
-    candidates = _narrow(findings, names, share, seconds_of_block(part))
+    share = divide_level(advise, level)
+    candidates = _narrow(findings, names, share, compute_block_seconds(part))
     narrowed, take = _choose(candidates, rivals, findings.comparisons, share)
-    worst = _bound_behind(take[0], rivals, findings.comparisons, findings.better, share) if take else None
+    worst = _compute_deficit_bound(take[0], rivals, findings.comparisons, findings.better, share) if take else None
     hidden = tuple(sorted(_find_hidden(part) & {*rivals} - {*take[:1]})) if take else ()
     return Advice(
         findings=narrowed,
@@ -58,32 +58,32 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
         hidden=hidden,
         blocks=part.blocks,
         left_out=tuple(_list_left_out(part, able, findings.comparisons, findings.better)),
-        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, margin_of(findings.scenario))),
+        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, choose_margin(findings.scenario))),
     )
 
 
-def going_on(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[str, ...]:
+def select_remaining(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[str, ...]:
     """Return the contestants that get another block; none where the answer is settled. Nothing changes between
     looks."""
     running = _list_running(part)
     if part.blocks not in ADVICE_LOOKS:
         return running
-    kept = keeps(advise, part, level)
+    kept = check_objective(advise, part, level)
     sound = _list_sound(part)
     rivals = [name for name in sound if _may_meet(kept, name)]
     if not rivals:
         return ()
     metric = part.scenario.metric
-    share = level_of(advise, level)
-    family = axes.compared({metric: of_metric(part.ranked, metric)}, [sound], share)[metric]
+    share = divide_level(advise, level)
+    family = axes.compare_contestants({metric: collect_metric(part.ranked, metric)}, [sound], share)[metric]
     direction = METRICS[metric].better
     shown = [name for name in rivals if not advise.slo or _find_outcome(kept, name) == "meets"]
     left = [name for name in rivals if name in running and not _is_beaten(name, shown, family, direction)]
     first, _ = axes.order(shown or left, family, direction)
     best = next(iter(first), None)
     if best is not None:
-        worst = _bound_behind(best, rivals, family, direction, share)
-        if _is_settled(kept, best, worst, margin_of(part.scenario)):
+        worst = _compute_deficit_bound(best, rivals, family, direction, share)
+        if _is_settled(kept, best, worst, choose_margin(part.scenario)):
             return ()
     return tuple(left)
 
@@ -101,7 +101,7 @@ def _list_left_out(part: Part, rivals: Sequence[str], family: Sequence[Compariso
     another ground do not count: the advice is not about them."""
     blocks = {
         name: {trial.block for trial in part.trials if trial.contestant == name and trial.status != "skipped"}
-        for name in itertools.chain.from_iterable(peers(part)[0])
+        for name in itertools.chain.from_iterable(group_peers(part)[0])
     }
     ended = {name: max(block_numbers) for name, block_numbers in blocks.items() if block_numbers}
     return [
@@ -115,7 +115,7 @@ def _list_left_out(part: Part, rivals: Sequence[str], family: Sequence[Compariso
 
 def _list_sound(part: Part) -> list[str]:
     """Return the measured contestants of the first ground without a fault, or all of it where each has one."""
-    first = peers(part)[0]
+    first = group_peers(part)[0]
     measured = {trial.contestant for trial, _ in part.ranked}
     able = [name for name in first.sound if name in measured]
     return able or [name for name in part.contestants if name in measured and any(name in group for group in first)]
@@ -130,7 +130,7 @@ def _find_hidden(part: Part) -> frozenset[str]:
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
-def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept, ...]:
+def check_objective(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept, ...]:
     """Return each contestant's outcome for the objective, over all levels of the scenario; empty without an
     objective."""
     if not advise.slo:
@@ -140,7 +140,7 @@ def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept,
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[cell] = [term.value(load) for term in terms]
-    share = level_of(advise, level) / max(1, len(by_name) * len(terms))
+    share = divide_level(advise, level) / max(1, len(by_name) * len(terms))
     measured_levels = {level_key(trial.levels) for trial, _ in part.ranked}
     bounds = any(limit.level in measured_levels for limit in part.saturated)
     return tuple(
@@ -199,7 +199,7 @@ def _select_among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[Outcome, 
 # --- the ranking ---------------------------------------------------------------------------------------------------
 
 
-def margin_of(scenario: Scenario) -> float:
+def choose_margin(scenario: Scenario) -> float:
     """Return the factor up to which the distance of the recommended contestant from the best does not matter."""
     return 1 + scenario.margin
 
@@ -231,29 +231,31 @@ def _choose(
 ) -> tuple[ScenarioFindings, tuple[str, ...]]:
     """Choose the contestants to take: those of the ranking that are shown to be close to the best of all rivals; where
     none is, the first: the scenario's own metric comes before the other axes."""
-    decision, margin = findings.decision, margin_of(findings.scenario)
+    decision, margin = findings.decision, choose_margin(findings.scenario)
     first = (decision.front or decision.among)[:1]
     if decision.verdict not in ("equal", "undecided"):
         return findings, decision.taken or first
-    bounds = {name: _bound_behind(name, rivals, family, findings.better, level) for name in decision.taken}
+    bounds = {name: _compute_deficit_bound(name, rivals, family, findings.better, level) for name in decision.taken}
     taken = tuple(name for name, bound in bounds.items() if bound is not None and bound <= margin) or first
     if taken == decision.taken:
         return findings, taken
-    trade_offs = answers.beside(findings.axes, decision.among, taken, margin)
+    trade_offs = answers.find_trade_offs(findings.axes, decision.among, taken, margin)
     return replace(findings, decision=replace(decision, taken=taken, beside=trade_offs)), taken
 
 
-def _bound_behind(
+def _compute_deficit_bound(
     name: str, rivals: Sequence[str], family: Sequence[Comparison], direction: Better, level: float
 ) -> float | None:
     """Return the factor by which no other is better; None where it is not known."""
-    bound = answers.behind(name, rivals, family, direction, level)
+    bound = answers.compute_deficit_bound(name, rivals, family, direction, level)
     return bound if math.isfinite(bound) else None
 
 
 def _is_beaten(name: str, rivals: Sequence[str], family: Sequence[Comparison], direction: Better) -> bool:
     compared = [
-        comparison for rival in rivals if rival != name and (comparison := against(rival, name, family)) is not None
+        comparison
+        for rival in rivals
+        if rival != name and (comparison := find_comparison(rival, name, family)) is not None
     ]
     return any(comparison.different and (comparison.ratio > 1) == (direction == "higher") for comparison in compared)
 

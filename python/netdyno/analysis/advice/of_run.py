@@ -12,7 +12,7 @@ from netdyno.model import outcomes
 from netdyno.model.run import Run
 
 
-def of_run(run: Run) -> Advice | None:
+def derive_advice(run: Run) -> Advice | None:
     """Return the advice of a run; None where it was to give none."""
     if run.experiment.advise is None:
         return None

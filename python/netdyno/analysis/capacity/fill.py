@@ -10,7 +10,7 @@ from netdyno.analysis.capacity.judge import Reason, Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
 from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint, Searched
 from netdyno.analysis.split import Part
-from netdyno.experiment.capacity import CAPACITY, RATE, coordinates
+from netdyno.experiment.capacity import CAPACITY, RATE, select_coordinates
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective
@@ -23,7 +23,7 @@ Judged = tuple[Trial, Verdict]
 WITNESSES = ("held", "failed")
 
 
-def samples(part: Part) -> dict[str, Samples]:
+def collect_samples(part: Part) -> dict[str, Samples]:
     """Return the capacity of each contestant by block and by its levels other than the rate. A search has a single one,
     its answer, for its blocks have different rates."""
     by_contestant = {name: _find_capacities(part, name) for name in part.contestants}
@@ -34,7 +34,7 @@ def samples(part: Part) -> dict[str, Samples]:
     }
 
 
-def findings(part: Part) -> CapacityFindings | None:
+def collect_findings(part: Part) -> CapacityFindings | None:
     """Return the curves behind the capacities; None for a scenario of another metric."""
     if part.scenario.metric != CAPACITY:
         return None
@@ -50,12 +50,12 @@ def findings(part: Part) -> CapacityFindings | None:
     )
 
 
-def silent(part: Part, name: str) -> int:
+def count_silent_trials(part: Part, name: str) -> int:
     """Count the trials of a contestant that are no witness."""
     return sum(verdict.outcome not in WITNESSES for _, verdict in _judge_trials(part, name))
 
 
-def bound(part: Part, name: str) -> Bound:
+def find_bound(part: Part, name: str) -> Bound:
     """Return the direction in which a capacity is only a bound; empty where it is none, or for another metric."""
     if part.scenario.metric != CAPACITY:
         return ""
@@ -85,7 +85,9 @@ def _find_capacities(part: Part, name: str) -> dict[tuple[int, str], threshold.C
             value = term.value(trial.load) if term else math.nan
             latency = value if math.isfinite(value) else None
             point = threshold.Measured(float(trial.levels[RATE]), verdict.outcome == "held", latency)
-            measured.setdefault((trial.block, level_key(coordinates(part.scenario, trial.levels))), []).append(point)
+            measured.setdefault((trial.block, level_key(select_coordinates(part.scenario, trial.levels))), []).append(
+                point
+            )
     return {
         key: threshold.capacity(block_trials, term.limit if term else None) for key, block_trials in measured.items()
     }
@@ -106,12 +108,12 @@ def _replay_search(part: Part) -> tuple[Answer, Reason | None] | None:
     search, objective = Search(part.search), slo.parse(part.scenario.slo, "slo")
     why = None
     for trial in sorted(part.trials, key=lambda trial: trial.position):
-        if search.next_rate() != float(trial.levels[RATE]):
+        if search.choose_rate() != float(trial.levels[RATE]):
             return None
         verdict = judge(trial, objective, part.scenario)
         search.tell(verdict.outcome)
         why = verdict.why
-    search.next_rate()
+    search.choose_rate()
     return None if search.answer is None else (search.answer, why)
 
 
@@ -130,11 +132,11 @@ def _draw_curves(part: Part, name: str, objective: Objective) -> Iterator[Capaci
     """Draw one curve for each combination of the other levels."""
     groups: dict[str, list[Judged]] = {}
     for trial, verdict in _judge_trials(part, name):
-        groups.setdefault(level_key(coordinates(part.scenario, trial.levels)), []).append((trial, verdict))
+        groups.setdefault(level_key(select_coordinates(part.scenario, trial.levels)), []).append((trial, verdict))
     capacities = _find_capacities(part, name)
     for level, judged in groups.items():
         points = tuple(_draw_points(judged, objective))
-        other_levels = coordinates(part.scenario, judged[0][0].levels)
+        other_levels = select_coordinates(part.scenario, judged[0][0].levels)
         found_capacities = [capacity for (_, capacity_level), capacity in capacities.items() if capacity_level == level]
         drawn = [(point.rate_hz, value) for point in points if (value := point.latency_ns) is not None]
         yield CapacityCurve(

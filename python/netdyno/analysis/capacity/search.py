@@ -103,16 +103,16 @@ class Search:
         rate = self.plan.start_hz * (1 + self.plan.resolution) ** step
         return float(f"{rate:.{2 + math.floor(-math.log10(self.plan.resolution))}g}")
 
-    def _steps_to(self, rate_hz: float) -> float:
+    def _count_steps(self, rate_hz: float) -> float:
         return math.log(rate_hz / self.plan.start_hz) / math.log1p(self.plan.resolution)
 
     @property
     def _top(self) -> int:
-        return math.ceil(self._steps_to(self.plan.most_hz) - 1e-9)
+        return math.ceil(self._count_steps(self.plan.most_hz) - 1e-9)
 
     @property
     def _bottom(self) -> int:
-        return math.floor(self._steps_to(self.plan.least_hz) + 1e-9)
+        return math.floor(self._count_steps(self.plan.least_hz) + 1e-9)
 
     @property
     def _stride(self) -> int:
@@ -120,7 +120,7 @@ class Search:
 
     # --- the dialogue --------------------------------------------------------------------------------------------
 
-    def next_rate(self) -> float | None:
+    def choose_rate(self) -> float | None:
         """Return the rate to measure next, in messages per second; None when there is an answer."""
         if self.answer is not None:
             return None
@@ -151,7 +151,7 @@ class Search:
             tally.closed = True
             return
         holds = max((tried for tried, tally in self.tallies.items() if tally.holds and tried < step), default=None)
-        self.answer = Answer(outcome, self._at(holds), None, self.rate_hz(step))
+        self.answer = Answer(outcome, self._summarise_step(holds), None, self.rate_hz(step))
 
     # --- where to go ---------------------------------------------------------------------------------------------
 
@@ -163,27 +163,31 @@ class Search:
         below = (step for step, tally in self.tallies.items() if tally.holds and (fails is None or step < fails))
         holds = max(below, default=None)
         if holds is None:
-            return 0 if fails is None else self._downwards(fails)
+            return 0 if fails is None else self._search_downwards(fails)
         if fails is None:
-            return self._upwards(holds)
+            return self._search_upwards(holds)
         return (holds + fails) // 2 if fails - holds > 1 else self._confirm(holds, fails)
 
-    def _upwards(self, holds: int) -> int | None:
+    def _search_upwards(self, holds: int) -> int | None:
         if holds < self._top:
             return min(holds + self._stride, self._top)
-        return self._until_sure([holds], Answer("at_most", self._at(holds), None))
+        return self._repeat_until_sure([holds], Answer("at_most", self._summarise_step(holds), None))
 
-    def _downwards(self, fails: int) -> int | None:
+    def _search_downwards(self, fails: int) -> int | None:
         if fails > self._bottom:
             return max(fails - self._stride, self._bottom)
-        return self._until_sure([fails], Answer("none", None, self._at(fails)))
+        return self._repeat_until_sure([fails], Answer("none", None, self._summarise_step(fails)))
 
     def _confirm(self, holds: int, fails: int) -> int | None:
         if self.tallies[fails].closed:
-            return self._until_sure([holds], Answer("generator", self._at(holds), None, self.rate_hz(fails)))
-        return self._until_sure([holds, fails], Answer("capacity", self._at(holds), self._at(fails)))
+            return self._repeat_until_sure(
+                [holds], Answer("generator", self._summarise_step(holds), None, self.rate_hz(fails))
+            )
+        return self._repeat_until_sure(
+            [holds, fails], Answer("capacity", self._summarise_step(holds), self._summarise_step(fails))
+        )
 
-    def _until_sure(self, steps: Iterable[int], answer: Answer) -> int | None:
+    def _repeat_until_sure(self, steps: Iterable[int], answer: Answer) -> int | None:
         """Return the step with the fewest trials that is not sure yet; set the answer when all are."""
         unsure = [step for step in steps if max(self.tallies[step].held, self.tallies[step].failed) < self.plan.needed]
         if unsure:
@@ -191,7 +195,7 @@ class Search:
         self.answer = answer
         return None
 
-    def _at(self, step: int | None) -> At | None:
+    def _summarise_step(self, step: int | None) -> At | None:
         if step is None:
             return None
         tally = self.tallies[step]

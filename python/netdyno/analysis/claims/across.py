@@ -30,7 +30,7 @@ class Across:
     platforms: int
 
 
-def across(runs: Sequence[Run]) -> tuple[Across, ...]:
+def judge_across_runs(runs: Sequence[Run]) -> tuple[Across, ...]:
     """Judge every claim of the first run over all runs, in its order."""
     judged = [(run, {item.claim.id: item for item in judge(outcomes.judged(_add_platforms(run)))}) for run in runs]
     claims = []
@@ -42,7 +42,7 @@ def across(runs: Sequence[Run]) -> tuple[Across, ...]:
         ]
         by_platform: dict[object, set[ClaimVerdict]] = {}
         for run, verdict in run_verdicts:
-            by_platform.setdefault(platform(run), set()).add(verdict.verdict)
+            by_platform.setdefault(read_platform(run), set()).add(verdict.verdict)
         depends = "platforms" in {SECONDS.get(need) for need in claim.needs}
         together = _combine(list(by_platform.values())) if depends else None
         claims.append(
@@ -51,7 +51,7 @@ def across(runs: Sequence[Run]) -> tuple[Across, ...]:
     return tuple(claims)
 
 
-def platform(run: Run) -> tuple[object, ...]:
+def read_platform(run: Run) -> tuple[object, ...]:
     """Return the platform of a run as a source means it: processor and operating system."""
     return tuple(run.environment.get(key) for key in _PLATFORM)
 

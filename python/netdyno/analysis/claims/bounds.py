@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from netdyno.analysis.claims.evidence import Evidence, coordinates
-from netdyno.analysis.claims.needs import whose_code
+from netdyno.analysis.claims.evidence import Evidence, read_coordinates
+from netdyno.analysis.claims.needs import find_code_coordinate
 from netdyno.contestants import codesize
 from netdyno.model.claim import Cells
 from netdyno.model.levels import level_key
@@ -27,7 +27,7 @@ class BoundedFigure:
 BoundedFigures = Mapping[stats.Cell, BoundedFigure]
 
 
-def samples_of(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
+def collect_figures(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
     """Return the metric by block and the coordinates by which cells are paired."""
     if metric.of_code is not None:
         return _measure_code(evidence, metric, cells, dropped)
@@ -35,12 +35,12 @@ def samples_of(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[st
     for trial, load in evidence.counted(cells, {*metric.statuses, "censored"}):
         figure = metric.of(trial, load)
         if figure is not None:
-            kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
+            kept = {name: value for name, value in read_coordinates(trial).items() if name not in dropped}
             figures[trial.block, level_key(kept)] = BoundedFigure(figure, evidence.sign(metric, trial))
     return figures
 
 
-def contrast_sign(first: int | None, second: int | None) -> int | None:
+def combine_signs(first: int | None, second: int | None) -> int | None:
     """Return the sign of a contrast of two figures with these signs: where both are bounds in the same direction,
     nothing is known of it."""
     if first is None or second is None or first * second > 0:
@@ -48,7 +48,7 @@ def contrast_sign(first: int | None, second: int | None) -> int | None:
     return first - second if not (first and second) else first
 
 
-def of_one_sign(signs: Mapping[stats.Cell, int | None]) -> list[stats.Cell]:
+def select_one_sign(signs: Mapping[stats.Cell, int | None]) -> list[stats.Cell]:
     """Return the cells that can be pooled: where some are bounds from below and others from above, only those that are
     no bounds."""
     contradict = {1, -1} <= set(signs.values())
@@ -61,21 +61,21 @@ def limit_of(signs: Iterable[int | None]) -> Limit | None:
     return "at_least" if 1 in kinds else "at_most" if -1 in kinds else None
 
 
-def divided(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
+def divide_figures(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
     """Return the ratios of the cells that both have. Over a base of 0 the cell is 0, which has no ratio either."""
     return {
         cell: BoundedFigure(
             samples[cell].value / base[cell].value if base[cell].value else 0.0,
-            contrast_sign(samples[cell].sign, base[cell].sign),
+            combine_signs(samples[cell].sign, base[cell].sign),
         )
         for cell in samples.keys() & base.keys()
     }
 
 
-def less(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
+def subtract_figures(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
     """Return each figure less the base of the same cell."""
     return {
-        cell: BoundedFigure(samples[cell].value - base[cell].value, contrast_sign(samples[cell].sign, base[cell].sign))
+        cell: BoundedFigure(samples[cell].value - base[cell].value, combine_signs(samples[cell].sign, base[cell].sign))
         for cell in samples.keys() & base.keys()
     }
 
@@ -83,7 +83,7 @@ def less(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
 def _measure_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
     """Measure a program's own code with what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
-    kind, coordinate = whose_code(cells)
+    kind, coordinate = find_code_coordinate(cells)
     return {
         (0, "" if coordinate in dropped else about.name): BoundedFigure(float(metric.of_code(code)), 0)
         for about in evidence.about

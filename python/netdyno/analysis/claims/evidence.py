@@ -42,11 +42,11 @@ class Evidence:
         for scenario, part in self.parts.items():
             by_name = positions.setdefault(scenario, {})
             for number, trial in enumerate(part.trials):
-                for name, value in coordinates(trial).items():
+                for name, value in read_coordinates(trial).items():
                     by_name.setdefault(name, {}).setdefault(value, set()).add(number)
         return positions
 
-    def _positions_in(self, cells: Cells) -> Collection[int]:
+    def _find_positions(self, cells: Cells) -> Collection[int]:
         """Return the numbers of the trials of these cells within their scenario."""
         by_name = self._positions[cells.scenario]
         named = [
@@ -55,12 +55,12 @@ class Evidence:
         ]
         return set.intersection(*named) if named else range(len(self.parts[cells.scenario].trials))
 
-    def _counted_trials(self, scenario: Name, statuses: frozenset[Status]) -> Mapping[int, Counted]:
+    def _select_counted(self, scenario: Name, statuses: frozenset[Status]) -> Mapping[int, Counted]:
         """Return the trials of a scenario with figures and one of these statuses by number, each cell once."""
         if (scenario, statuses) not in self._counted:
             trials = self.parts[scenario].trials
             numbers = {id(trial): number for number, trial in reversed([*enumerate(trials)])}
-            counted = measured.each_once(trials, statuses)
+            counted = measured.select_distinct(trials, statuses)
             self._counted[scenario, statuses] = {numbers[id(trial)]: (trial, load) for trial, load in counted}
         return self._counted[scenario, statuses]
 
@@ -84,37 +84,37 @@ class Evidence:
         """Return the trials of any of these cells, in the order of the run."""
         positions: dict[Name, set[int]] = {}
         for cells in selections:
-            positions.setdefault(cells.scenario, set()).update(self._positions_in(cells))
+            positions.setdefault(cells.scenario, set()).update(self._find_positions(cells))
         return [self.parts[name].trials[number] for name, numbers in positions.items() for number in sorted(numbers)]
 
     def counted(self, cells: Cells, statuses: Collection[Status]) -> Iterator[Counted]:
         """Return the trials of cells with figures and one of these statuses, each cell once."""
-        counted = self._counted_trials(cells.scenario, frozenset(statuses))
-        return (counted[number] for number in sorted(self._positions_in(cells)) if number in counted)
+        counted = self._select_counted(cells.scenario, frozenset(statuses))
+        return (counted[number] for number in sorted(self._find_positions(cells)) if number in counted)
 
 
 SIGNS: Mapping[str, int | None] = {"exact": 0, "at_least": 1, "at_most": -1, "unknown": None}
 
 
-def evidence(run: Run, parts: Sequence[Part]) -> Evidence:
+def collect_evidence(run: Run, parts: Sequence[Part]) -> Evidence:
     """Return the evidence of a run and its parts."""
     return Evidence(
         parts={part.scenario.name: part for part in parts},
         studies=run.experiment.parts,
-        about=excluded.without(run).about,
+        about=excluded.remove_from_run(run).about,
         environment=run.environment,
-        refused=excluded.refused(run),
+        refused=excluded.list_refused(run),
         limited=frozenset(
             (limit.scenario, limit.level, limit.contestant) for part in parts for limit in part.saturated
         ),
     )
 
 
-def coordinates(trial: Trial) -> dict[str, type_level]:
+def read_coordinates(trial: Trial) -> dict[str, type_level]:
     return {CONTESTANT: trial.contestant, **trial.levels}
 
 
 def is_in(cells: Cells, trial: Trial) -> bool:
     """Return whether a trial is in one of these cells."""
-    place = coordinates(trial)
+    place = read_coordinates(trial)
     return trial.scenario == cells.scenario and all(place.get(name) in values for name, values in cells.at.items())

@@ -16,17 +16,17 @@ import msgspec
 
 from netdyno.analysis.claims.bounds import (
     BoundedFigure,
-    contrast_sign,
-    divided,
-    less,
+    collect_figures,
+    combine_signs,
+    divide_figures,
     limit_of,
-    of_one_sign,
-    samples_of,
+    select_one_sign,
+    subtract_figures,
 )
 from netdyno.analysis.claims.evidence import Evidence
-from netdyno.analysis.claims.evidence import evidence as evidence_of
-from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, offered
-from netdyno.analysis.claims.steps import apart, neutral, steps, unpaired
+from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
+from netdyno.analysis.claims.needs import find_missing_levels, find_missing_need, find_missing_trials, select_offered
+from netdyno.analysis.claims.steps import choose_neutral, find_differing_coordinates, find_unpaired, list_steps
 from netdyno.analysis.split import split
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
@@ -52,18 +52,18 @@ from netdyno.statistics.stats import Interval
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
     """Return the verdict on every claim of the run's experiment, in their order."""
-    return verdicts(run.experiment.claims, evidence_of(run, split(run)), level)
+    return decide_claims(run.experiment.claims, evidence_of(run, split(run)), level)
 
 
-def verdicts(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[Judged, ...]:
+def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[Judged, ...]:
     """Return the verdicts in the order of the claims."""
     return tuple(_judge(claim, evidence, level) for claim in claims)
 
 
 def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
-    all_steps: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
+    all_steps: Sequence[Step] = [step for test in claim.tests for step in list_steps(test, evidence)]
     scenarios = _shorten_scenarios(evidence)
-    lacking = missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
+    lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
         all_steps, evidence.refused
     )
     if lacking:
@@ -73,7 +73,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
     gaps: list[Lacking | None] = [test.gap(evidence) for test in tests]
     gaps += [
-        missing_trials(cells, evidence, METRICS[step.metric])
+        find_missing_trials(cells, evidence, METRICS[step.metric])
         for step in planned
         if not _find_owner(tests, step).test.only_refutes
         for cells in step.all_cells
@@ -82,7 +82,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
     corrected = _correct([_compare(step, evidence, level, len(planned)) for step in planned], level)
     checks: list[Check] = []
     for check in corrected:
-        blocked = _find_owner(tests, check.step).blocked(check.outcome)
+        blocked = _find_owner(tests, check.step).find_obstacle(check.outcome)
         gaps += [blocked, _find_generator_limit(check, evidence)]
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
     gap = next((gap for gap in gaps if gap), None)
@@ -115,9 +115,9 @@ class _PlannedTest:
 
     def gap(self, evidence: Evidence) -> Lacking | None:
         """Return what the test lacks; a test that only refutes needs nothing."""
-        return None if self.test.only_refutes else self.lacking or missing_levels(self.test, evidence)
+        return None if self.test.only_refutes else self.lacking or find_missing_levels(self.test, evidence)
 
-    def blocked(self, outcome: Outcome) -> Lacking | None:
+    def find_obstacle(self, outcome: Outcome) -> Lacking | None:
         """Return what is missing for a comparison with this outcome to count."""
         holds = None if self.test.only_refutes else self.to_confirm
         return {"holds": holds, "fails": self.to_refute, "open": None}[outcome]
@@ -132,13 +132,13 @@ def _plan_tests(claim: Claim, evidence: Evidence) -> tuple[list[_PlannedTest], l
     """Return the tests, all comparisons that can be made, and the cells that the generator could not offer."""
     tests: list[_PlannedTest] = []
     for test in claim.tests:
-        test_steps = steps(test, evidence)
+        test_steps = list_steps(test, evidence)
         names = _list_scenarios(test_steps)
-        lacking = missing_need(test.needs, evidence, names)
-        confirm = missing_need((*claim.needs_to_confirm, *test.needs_to_confirm), evidence, names, "confirm")
-        refute = missing_need((*claim.needs_to_refute, *test.needs_to_refute), evidence, names, "refute")
+        lacking = find_missing_need(test.needs, evidence, names)
+        confirm = find_missing_need((*claim.needs_to_confirm, *test.needs_to_confirm), evidence, names, "confirm")
+        refute = find_missing_need((*claim.needs_to_refute, *test.needs_to_refute), evidence, names, "refute")
         tests.append(_PlannedTest(test, () if lacking else test_steps, lacking, confirm, refute))
-    planned, left_out = offered([step for test in tests for step in test.steps], evidence)
+    planned, left_out = select_offered([step for test in tests for step in test.steps], evidence)
     return tests, list(planned), left_out
 
 
@@ -203,16 +203,19 @@ class Scale:
 def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
     """Make one comparison out of `comparisons`, before any correction."""
     metric = METRICS[step.metric]
-    scale, no_difference = Scale(metric.scale == "ratio" and not step.subtracts), BoundedFigure(_no_difference(step), 0)
-    dropped, differ = unpaired(step, evidence), apart(step.a, step.b, evidence)
-    sides = [samples_of(evidence, metric, cells, dropped) for cells in step.cells]
+    scale, no_difference = (
+        Scale(metric.scale == "ratio" and not step.subtracts),
+        BoundedFigure(_choose_no_difference(step), 0),
+    )
+    dropped, differ = find_unpaired(step, evidence), find_differing_coordinates(step.a, step.b, evidence)
+    sides = [collect_figures(evidence, metric, cells, dropped) for cells in step.cells]
     if step.over is not None:
-        bases = [samples_of(evidence, metric, cells, dropped) for cells in step.over]
-        relate = less if step.subtracts else divided
+        bases = [collect_figures(evidence, metric, cells, dropped) for cells in step.over]
+        relate = subtract_figures if step.subtracts else divide_figures
         sides = [relate(side, base) for side, base in zip(sides, bases, strict=True)]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], no_difference)
-    signs = {cell: contrast_sign(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
-    shared = stats.counted(of_one_sign(signs))
+    signs = {cell: combine_signs(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
+    shared = stats.counted(select_one_sign(signs))
     blank = Check(
         step=step,
         paired_by=tuple(name for name in step.a.at if name not in differ) if step.b is not None else (),
@@ -246,7 +249,7 @@ def _test_contrasts(
     comparisons: int,
 ) -> Check:
     metric = METRICS[step.metric]
-    threshold = scale.contrast(step.threshold, _no_difference(step))
+    threshold = scale.contrast(step.threshold, _choose_no_difference(step))
     contrasts = {cell: scale.contrast(first, second) for cell, (first, second) in figures.items()}
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
@@ -261,7 +264,7 @@ def _test_contrasts(
         p=p_value,
         p_corrected=p_value,
         figures=tuple(
-            _mean_figure(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)
+            _compute_mean(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)
         ),
         losses=tuple(_find_largest_loss(cells, metric, evidence) for cells in step.cells),
     )
@@ -303,11 +306,11 @@ def _test_published(
     return replace(check, p=p_value, p_corrected=p_value, outcome="fails", why_open=None, is_short_of_published=True)
 
 
-def _no_difference(step: Step) -> float:
-    return 0.0 if step.subtracts else neutral(step.metric)
+def _choose_no_difference(step: Step) -> float:
+    return 0.0 if step.subtracts else choose_neutral(step.metric)
 
 
-def _mean_figure(scale: Scale, figures: Sequence[float]) -> float:
+def _compute_mean(scale: Scale, figures: Sequence[float]) -> float:
     """Return the mean on this scale: geometric where ratios are compared."""
     return scale.effect(sum(scale.contrast(figure, 1.0 if scale.ratio else 0.0) for figure in figures) / len(figures))
 
@@ -344,7 +347,7 @@ def _count_beside(claim: Claim, evidence: Evidence) -> CountedBeside:
     """Count each side of the claim; the sides of a test along a factor are its two ends."""
     sides: list[Cells] = []
     for test in claim.tests:
-        for step in steps(_pool_cells(test), evidence):
+        for step in list_steps(_pool_cells(test), evidence):
             is_shown = step.needed or test.only_refutes
             sides += [cells for cells in step.cells if is_shown and cells not in sides]
     name = WHYS[claim.why]

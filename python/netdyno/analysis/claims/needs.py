@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from netdyno.analysis.claims.evidence import Evidence
-from netdyno.analysis.claims.steps import levels_along
+from netdyno.analysis.claims.steps import list_levels
 from netdyno.contestants import codesize
 from netdyno.experiment.claims import CORES, SECONDS
 from netdyno.model.base import Name
@@ -29,7 +29,7 @@ _Cell = tuple[Name, str]
 """A scenario and the key of its level."""
 
 
-def missing_need(
+def find_missing_need(
     needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: Verdict | None = None
 ) -> TooFewCores | OnlyOne | None:
     """Return the first need that the run does not meet, of a claim about these scenarios. `to`: the only verdict that
@@ -72,14 +72,14 @@ def _count_cores(evidence: Evidence, name: Name) -> int | None:
     return _read_cores_allowed(evidence) if pinned == "none" else len(pinned.split(","))
 
 
-def missing_levels(test: Test, evidence: Evidence) -> SingleLevel | None:
+def find_missing_levels(test: Test, evidence: Evidence) -> SingleLevel | None:
     """Return the factor of a test with a single level: a smaller size of the experiment may have no more."""
-    if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, evidence)) > 1:
+    if not isinstance(test, Trend | Flat) or len(list_levels(test.cells, test.along, evidence)) > 1:
         return None
     return SingleLevel(test.along)
 
 
-def offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step], NotOffered | None]:
+def select_offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step], NotOffered | None]:
     """Return the comparisons of cells with a rate that the generator could offer, and the cells of the rest. Where it
     is at its limit with one contestant and not with another, the rate can be offered: the first one's times are then no
     latencies, but the rate that it achieved is its own."""
@@ -87,7 +87,7 @@ def offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step]
     limited_for_all = {cell for cell, (limited, measured) in over_limit.items() if limited == measured}
 
     def lacks(cells: Cells, metric: Metric) -> bool:
-        measured = {_cell_of(trial) for trial in evidence.trials(cells) if trial.load is not None}
+        measured = {_read_cell(trial) for trial in evidence.trials(cells) if trial.load is not None}
         return bool(measured) and measured <= (limited_for_all if metric.struck_out_too else over_limit.keys())
 
     lacking = [[cells for cells in step.all_cells if lacks(cells, METRICS[step.metric])] for step in planned]
@@ -107,16 +107,18 @@ def _find_over_limit(evidence: Evidence) -> Mapping[_Cell, tuple[frozenset[Name]
         for level in {limit.level for limit in part.saturated}:
             cell = (name, level)
             limited = {limit.contestant for limit in part.saturated if limit.level == level}
-            measured = {trial.contestant for trial in part.trials if trial.load is not None and _cell_of(trial) == cell}
+            measured = {
+                trial.contestant for trial in part.trials if trial.load is not None and _read_cell(trial) == cell
+            }
             over_limit[cell] = (frozenset(limited), frozenset(measured))
     return over_limit
 
 
-def _cell_of(trial: Trial) -> _Cell:
+def _read_cell(trial: Trial) -> _Cell:
     return trial.scenario, level_key(trial.levels)
 
 
-def missing_trials(cells: Cells, evidence: Evidence, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
+def find_missing_trials(cells: Cells, evidence: Evidence, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
     """Return why a contestant of these cells, or all of them, could not be measured at all. Invalid or failed trials
     are no such reason, and neither are a few skipped cells of many."""
     if metric.of_code is not None:
@@ -138,13 +140,13 @@ def _find_missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Ski
     return None
 
 
-def whose_code(cells: Cells) -> tuple[str, str]:
+def find_code_coordinate(cells: Cells) -> tuple[str, str]:
     """Return the kind of contestant in cells of a metric of code, and the coordinate that names it."""
     return ("client", "client") if "client" in cells.at else ("server", CONTESTANT)
 
 
 def _find_missing_code(cells: Cells, evidence: Evidence) -> NotCounted | None:
-    kind, coordinate = whose_code(cells)
+    kind, coordinate = find_code_coordinate(cells)
     counted = {about.name: about for about in evidence.about if about.kind == kind}
     for name in cells.at.get(coordinate, ()):
         about = counted.get(str(name))

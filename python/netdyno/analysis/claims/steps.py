@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import msgspec
 
-from netdyno.analysis.claims.evidence import Evidence, coordinates
+from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Step
 
 
-def steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
+def list_steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
     """Return all comparisons of a test."""
     planned = _plan(test, evidence)
     return tuple(replace(step, needed=False) for step in planned) if test.only_refutes else planned
@@ -46,20 +46,20 @@ def _plan(test: Test, evidence: Evidence) -> tuple[Step, ...]:
             return tuple(_plan_flat(test, evidence))
 
 
-def at(cells: Cells, name: str, value: type_level) -> Cells:
+def narrow_cells(cells: Cells, name: str, value: type_level) -> Cells:
     """Return the part of a selection at one value of a coordinate."""
     return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
 
 
-def unpaired(step: Step, evidence: Evidence) -> set[str]:
+def find_unpaired(step: Step, evidence: Evidence) -> set[str]:
     """Return the coordinates by which no two figures of a comparison are paired."""
-    names = apart(step.a, step.b, evidence)
+    names = find_differing_coordinates(step.a, step.b, evidence)
     for cells, base in zip(step.cells, step.over or (), strict=False):
-        names |= apart(cells, base, evidence)
+        names |= find_differing_coordinates(cells, base, evidence)
     return names
 
 
-def apart(first: Cells, second: Cells | None, evidence: Evidence) -> set[str]:
+def find_differing_coordinates(first: Cells, second: Cells | None, evidence: Evidence) -> set[str]:
     """Return the coordinates by which two selections are not paired: those in which they differ, and those of one
     alone."""
     if second is None:
@@ -69,7 +69,7 @@ def apart(first: Cells, second: Cells | None, evidence: Evidence) -> set[str]:
     return unshared | {name for name in first.at.keys() | second.at.keys() if first.at.get(name) != second.at.get(name)}
 
 
-def neutral(metric: str) -> float:
+def choose_neutral(metric: str) -> float:
     """Return the threshold of "no difference"."""
     return 1.0 if METRICS[metric].scale == "ratio" else 0.0
 
@@ -77,39 +77,42 @@ def neutral(metric: str) -> float:
 def _plan_order(test: Order) -> Iterator[Step]:
     side: Side = "above" if test.direction == "rising" else "below"
     base, subtracts = test.over or test.minus, test.minus is not None
-    threshold = 0.0 if subtracts else neutral(test.metric)
+    threshold = 0.0 if subtracts else choose_neutral(test.metric)
     for first, second in itertools.pairwise(test.groups):
         for low, high in itertools.product(first, second):
-            upper, lower = at(test.cells, test.along, high), at(test.cells, test.along, low)
-            over = None if base is None else (at(base, test.along, high), at(base, test.along, low))
+            upper, lower = narrow_cells(test.cells, test.along, high), narrow_cells(test.cells, test.along, low)
+            over = None if base is None else (narrow_cells(base, test.along, high), narrow_cells(base, test.along, low))
             yield Step(test.metric, upper, lower, side, threshold, over=over, subtracts=subtracts)
 
 
 def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
     """Compare the first level with the last, which is the claim; then level by level: none may go the other way."""
     side: Side = "above" if test.direction == "rises" else "below"
-    levels = levels_along(test.cells, test.along, evidence)
+    levels = list_levels(test.cells, test.along, evidence)
     if len(levels) < 2:
         return
-    whole = Step(test.metric, test.cells, test.cells, side, neutral(test.metric))
+    whole = Step(test.metric, test.cells, test.cells, side, choose_neutral(test.metric))
     ends = [(levels[0], levels[-1])]
     for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
-        later, earlier = at(test.cells, test.along, last), at(test.cells, test.along, first)
+        later, earlier = narrow_cells(test.cells, test.along, last), narrow_cells(test.cells, test.along, first)
         yield replace(whole, a=later, b=earlier, needed=(first, last) == ends[0])
 
 
 def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
     """Compare every level with the first, in both directions."""
-    first, *later = levels_along(test.cells, test.along, evidence) or ("",)
+    first, *later = list_levels(test.cells, test.along, evidence) or ("",)
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
     for level in later:
-        other_level, first_level = at(test.cells, test.along, level), at(test.cells, test.along, first)
+        other_level, first_level = (
+            narrow_cells(test.cells, test.along, level),
+            narrow_cells(test.cells, test.along, first),
+        )
         yield Step(test.metric, other_level, first_level, "below", most)
         yield Step(test.metric, other_level, first_level, "above", least)
 
 
-def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
+def list_levels(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
     """Return the levels of a coordinate in their order in the file."""
     scenario = evidence.parts[cells.scenario].scenario
     named = cells.at.get(along)
@@ -120,15 +123,15 @@ def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_lev
 
 def _split_by_cell(step: Step, evidence: Evidence) -> Iterator[Step]:
     """Split a comparison into one for each cell, in the order of the levels; without any trial, return it as it is."""
-    free = apart(step.a, step.b, evidence)
+    free = find_differing_coordinates(step.a, step.b, evidence)
     found_cells = dict.fromkeys(
-        tuple((name, value) for name, value in coordinates(trial).items() if name not in free)
+        tuple((name, value) for name, value in read_coordinates(trial).items() if name not in free)
         for trial in evidence.trials(*step.cells)
     )
     for cell in sorted(found_cells, key=lambda cell: _rank_cell(step.a, cell, evidence)):
         first, second = step.a, step.b
         for name, value in cell:
-            first, second = at(first, name, value), second and at(second, name, value)
+            first, second = narrow_cells(first, name, value), second and narrow_cells(second, name, value)
         yield replace(step, a=first, b=second)
     if not found_cells:
         yield step
@@ -138,7 +141,7 @@ def _rank_cell(cells: Cells, cell: Sequence[tuple[str, type_level]], evidence: E
     """Return the place of a cell in the plan: by its level in each factor, contestants by name."""
 
     def place(name: str, value: type_level) -> tuple[int, str]:
-        levels = () if name == CONTESTANT else levels_along(cells, name, evidence)
+        levels = () if name == CONTESTANT else list_levels(cells, name, evidence)
         return (levels.index(value) if value in levels else 0), str(value)
 
     return tuple(place(name, value) for name, value in cell)

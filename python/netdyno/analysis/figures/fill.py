@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis import loss as losses
 from netdyno.analysis import measured
-from netdyno.analysis.claims.evidence import coordinates, is_in
+from netdyno.analysis.claims.evidence import is_in, read_coordinates
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Missing, Spot
 from netdyno.analysis.split import Part
 from netdyno.model import outcomes
@@ -32,7 +32,7 @@ Place = tuple[type_level, ...]
 Counted = tuple[Trial, LoadResult]
 
 
-def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
+def build_charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
     """Fill the charts, in the order of the figures. An unsafe contestant is drawn where the experiment names it, and
     marked (docs/adr/unranked.md)."""
     by_name = {part.scenario.name: part for part in parts}
@@ -41,9 +41,9 @@ def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...
     )
 
 
-def where(trial: Trial) -> dict[str, type_level]:
+def place_trial(trial: Trial) -> dict[str, type_level]:
     """Return all coordinates of a trial's cell in a figure."""
-    return {**coordinates(trial), SCENARIO: trial.scenario}
+    return {**read_coordinates(trial), SCENARIO: trial.scenario}
 
 
 def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
@@ -76,7 +76,9 @@ def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
         loss_bounds=tuple(dict.fromkeys(part.scenario.loss_bound for part in parts.values())),
         unsafe=unsafe,
         elsewhere=sum(
-            not any(_stands_in(published, dict(zip(figure.panels, panel_place, strict=True))) for panel_place in panels)
+            not any(
+                _is_in_panel(published, dict(zip(figure.panels, panel_place, strict=True))) for panel_place in panels
+            )
             for published in figure.published
         ),
     )
@@ -84,7 +86,7 @@ def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
 
 def _fill_panel(figure: Figure, place: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
     coordinates_of_panel = dict(zip(figure.panels, place, strict=True))
-    published = [item for item in figure.published if _stands_in(item, coordinates_of_panel)]
+    published = [item for item in figure.published if _is_in_panel(item, coordinates_of_panel)]
     # In the order of the spots' own coordinates, so that the two can be matched.
     whole = [
         replace(item, at={name: {**coordinates_of_panel, **item.at}[name] for name in figure.drawn})
@@ -93,7 +95,7 @@ def _fill_panel(figure: Figure, place: Place, spots: Sequence[Spot], unsafe: tup
     return ChartPanel(at=coordinates_of_panel, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
 
 
-def _stands_in(published: Published, panel: Mapping[str, type_level]) -> bool:
+def _is_in_panel(published: Published, panel: Mapping[str, type_level]) -> bool:
     """Return whether a published figure is in a panel; without a value of a panel's coordinate it is in all of them."""
     return all(published.at.get(name, value) == value for name, value in panel.items())
 
@@ -113,7 +115,7 @@ def _group_by_place(figure: Figure, trials: Sequence[Trial]) -> dict[Place, list
 
 
 def _place(figure: Figure, trial: Trial) -> Place:
-    place = where(trial)
+    place = place_trial(trial)
     return tuple(place[name] for name in figure.drawn)
 
 
@@ -121,7 +123,7 @@ def _group_measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -
     """Return the trials from which a metric is read, in the order of their blocks."""
     by_place: dict[Place, list[Counted]] = {}
     for cells in figure.cells:
-        counted = measured.each_once(parts[cells.scenario].drawn(), metric.statuses)
+        counted = measured.select_distinct(parts[cells.scenario].drawn(), metric.statuses)
         for trial, load in sorted(counted, key=lambda counted_trial: counted_trial[0].block):
             if is_in(cells, trial) and metric.of(trial, load) is not None:
                 by_place.setdefault(_place(figure, trial), []).append((trial, load))
@@ -159,7 +161,7 @@ def _fill_spot(
     estimates = [_estimate_cell(metric, place_counted) for metric, place_counted in zip(metrics, counted, strict=True)]
     used = counted[0]
     part = parts[planned[0].scenario]
-    loss = losses.of_cell(used, part.scenario, part.seed) if used else None
+    loss = losses.summarise_cell(used, part.scenario, part.seed) if used else None
     return Spot(
         at=dict(_pair_with_names(figure, place)),
         contestant=planned[0].contestant,

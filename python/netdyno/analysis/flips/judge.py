@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from netdyno.analysis.flips.found import FlipFound, Pursuit
-from netdyno.analysis.ground import usable_cores
-from netdyno.analysis.samples import of_metric
+from netdyno.analysis.ground import find_usable_cores
+from netdyno.analysis.samples import collect_metric
 from netdyno.analysis.split import Part
 from netdyno.experiment import flips as plan
 from netdyno.model.experiment import Flip, Scenario
@@ -40,9 +40,9 @@ def _contrast(
     """Contrast the first side with the second, by the levels of the other factors, in blocks where all members of both
     have a figure, and where all could use equally many cores (docs/adr/same-cores.md)."""
     sign = 1.0 if METRICS[metric].better == "higher" else -1.0
-    samples = of_metric(part.ranked, metric)
+    samples = collect_metric(part.ranked, metric)
     levels = {level_key(trial.levels): trial.levels for trial, _ in part.ranked}
-    first_logs, second_logs = (_mean_logs(samples, names) for names in (first, second))
+    first_logs, second_logs = (_compute_mean_logs(samples, names) for names in (first, second))
     uneven = _find_uneven(part, (*first, *second))
     by_fixed: dict[tuple[str, ...], Contrasts] = {}
     for block, key in sorted(first_logs.keys() & second_logs.keys()):
@@ -58,7 +58,7 @@ def _contrast(
 
 def _find_uneven(part: Part, names: Sequence[str]) -> set[str]:
     """Return the keys of the levels at which the contestants could not all use equally many cores."""
-    usable = usable_cores(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
+    usable = find_usable_cores(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
     numbers: dict[str, set[frozenset[int]]] = {}
     for name in names:
         for level, cores in usable.get(name, {}).items():
@@ -72,14 +72,14 @@ def _list_uneven_places(part: Part, factor: str, names: Sequence[str]) -> tuple[
     return tuple(sorted(position for position in places if position is not None))
 
 
-def _mean_logs(samples: Mapping[str, Samples], names: Sequence[str]) -> dict[Cell, float]:
+def _compute_mean_logs(samples: Mapping[str, Samples], names: Sequence[str]) -> dict[Cell, float]:
     """Return the mean logarithm over the members of a side, where all have a figure."""
     members = [samples.get(name, {}) for name in names]
     shared = set[Cell].intersection(*(set(member) for member in members)) if members else set[Cell]()
     return {cell: sum(math.log(member[cell]) for member in members) / len(members) for cell in shared}
 
 
-def found(part: Part, factor: str, first: str, second: str, metric: str | None = None) -> tuple[FlipFound, ...]:
+def find_flips(part: Part, factor: str, first: str, second: str, metric: str | None = None) -> tuple[FlipFound, ...]:
     """Find the flips for each combination of the other factors in which both were measured. The metric is the
     question's own unless given."""
     name = metric or part.scenario.metric
@@ -106,11 +106,11 @@ def found(part: Part, factor: str, first: str, second: str, metric: str | None =
     )
 
 
-def pursued(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound:
+def follow_flip(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound:
     """Return the state of the run's search for a flip."""
-    sides = [plan.side(flip, name, part.contestants) for name in (flip.first, flip.second)]
+    sides = [plan.select_side(flip, name, part.contestants) for name in (flip.first, flip.second)]
     contrasts = _contrast(part, flip.along, flip.metric, *sides).get((), {})
-    bisection = bisected(
+    bisection = bisect_flip(
         flip, contrasts, _count_blocks(part, flip.along), part.scenario.most_blocks or FLIP_LOOKS[-1], level
     )
     return FlipFound(
@@ -129,12 +129,12 @@ def pursued(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound:
     )
 
 
-def bisected(
+def bisect_flip(
     flip: Flip, contrasts: Mapping[float, Mapping[int, float]], tried: Mapping[float, int], most: int, level: float
 ) -> Bisection:
     """Return the bisection of a flip with these contrasts."""
     low, high = (place(end) or 0.0 for end in (flip.low, flip.high))
-    return bisect(contrasts, tried, Bounds(low, high, flip.within, most), partial(plan.middle, flip), level)
+    return bisect(contrasts, tried, Bounds(low, high, flip.within, most), partial(plan.find_middle, flip), level)
 
 
 def _count_blocks(part: Part, factor: str) -> dict[float, int]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from netdyno.analysis import axes
 from netdyno.analysis.gate.found import METRIC_NAMES, Decision, Faults, Found, Line, Metric, Outcome
-from netdyno.analysis.samples import of_metric
+from netdyno.analysis.samples import collect_metric
 from netdyno.analysis.server_faults import Fault, find_faulty
 from netdyno.analysis.split import Part
 from netdyno.model import outcomes
@@ -27,13 +27,13 @@ FAILS: tuple[Outcome, ...] = ("worse", "faulty")
 RATES = ("throughput", "kept")
 
 
-def metrics_of(gate: Gate, scenario: Scenario) -> tuple[Metric, ...]:
+def select_metrics(gate: Gate, scenario: Scenario) -> tuple[Metric, ...]:
     """Return the metrics of a scenario that have a margin: in a closed loop no latency but the scenario's own, for a
     client that waits for its answer offers a slow server less."""
     return tuple(
         name
         for name in METRIC_NAMES
-        if name in gate.margins and name in axes.names(scenario) and not _is_uninformative(name, scenario)
+        if name in gate.margins and name in axes.list_names(scenario) and not _is_uninformative(name, scenario)
     )
 
 
@@ -43,11 +43,13 @@ def _is_uninformative(metric: Metric, scenario: Scenario) -> bool:
 
 def judge(gate: Gate, parts: Sequence[Part], level: float = stats.LEVEL) -> Found:
     """Judge all scenarios of a run that was judged by outcomes.judged."""
-    among = sum(1 + len(metrics_of(gate, part.scenario)) for part in parts)
+    among = sum(1 + len(select_metrics(gate, part.scenario)) for part in parts)
     lines = tuple(
-        _judge_line(gate, part, metric, level / among) for part in parts for metric in metrics_of(gate, part.scenario)
+        _judge_line(gate, part, metric, level / among)
+        for part in parts
+        for metric in select_metrics(gate, part.scenario)
     )
-    decided = decision([line.outcome for line in lines])
+    decided = decide_gate([line.outcome for line in lines])
     were_tried = all(_was_tried(part, name) for part in parts for name in (gate.before, gate.after))
     return Found(
         gate,
@@ -62,7 +64,7 @@ def _was_tried(part: Part, name: str) -> bool:
     return any(trial.contestant == name and trial.status not in ("skipped", "failed") for trial in part.trials)
 
 
-def decision(line_outcomes: Sequence[Outcome]) -> Decision:
+def decide_gate(line_outcomes: Sequence[Outcome]) -> Decision:
     """Return the decision: one line that is worse fails the gate, whatever the others show; to pass, all have to."""
     if any(line_outcome in FAILS for line_outcome in line_outcomes):
         return "fails"
@@ -74,13 +76,13 @@ def _may_close(line: Line) -> bool:
 
 
 def _judge_line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
-    figures = of_metric(part.ranked, metric)
+    figures = collect_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
     pairs = stats.pair(after, before)
     interval = looks.held(pairs, level)
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
-    judged = _judge_faults(gate, part, metric, level) or outcome(interval, margin, METRICS[metric].better)
+    judged = _judge_faults(gate, part, metric, level) or decide_outcome(interval, margin, METRICS[metric].better)
     return Line(
         scenario=part.scenario.name,
         metric=metric,
@@ -133,7 +135,7 @@ def _list_faulty(part: Part, name: str) -> list[Trial]:
     return [trial for trial in part.trials if trial.contestant == name and trial.status == "faulty"]
 
 
-def outcome(interval: Interval | None, margin: float, better: Better) -> Outcome:
+def decide_outcome(interval: Interval | None, margin: float, better: Better) -> Outcome:
     """Return the outcome for the interval of a log ratio, after by before."""
     if interval is None:
         return "open"

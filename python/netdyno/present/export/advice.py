@@ -7,14 +7,14 @@ from typing import Any
 
 from netdyno.analysis.advice.along import Along
 from netdyno.analysis.advice.found import Advice, Kept
-from netdyno.analysis.answers import against
+from netdyno.analysis.answers import find_comparison
 from netdyno.model.metrics import METRICS
-from netdyno.present.findings_json import company, measured
+from netdyno.present.findings_json import clear_non_finite, convert_company
 from netdyno.present.prose import flips
 from netdyno.statistics.stats import Interval
 
 
-def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
+def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
     """Convert the advice. `beside`: the ratio of the first recommended contestant's metric to each other one's."""
     findings = advice.findings
     first = advice.take[0] if advice.take else None
@@ -22,9 +22,9 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
     compared = [
         comparison
         for rival in rivals
-        if first and (comparison := against(first, rival, findings.comparisons)) is not None
+        if first and (comparison := find_comparison(first, rival, findings.comparisons)) is not None
     ]
-    return measured(
+    return clear_non_finite(
         {
             "take": list(advice.take),
             "metric": findings.scenario.metric,
@@ -35,12 +35,12 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
             "behind": advice.behind,
             "settled": advice.settled,
             "blocks": advice.blocks,
-            "company": company(findings.company),
+            "company": convert_company(findings.company),
             "beside": [
                 {
                     "contestant": comparison.b,
                     "ratio": comparison.ratio,
-                    **_interval_ends(comparison.interval),
+                    **_convert_interval(comparison.interval),
                     "blocks": comparison.blocks,
                 }
                 for comparison in compared
@@ -54,7 +54,7 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
     )
 
 
-def nothing(metric: str, slo: str) -> dict[str, Any]:
+def make_empty_document(metric: str, slo: str) -> dict[str, Any]:
     """The document where there is no answer."""
     return {
         "take": [],
@@ -74,7 +74,7 @@ def nothing(metric: str, slo: str) -> dict[str, Any]:
     }
 
 
-def _interval_ends(interval: Interval | None) -> dict[str, float | None]:
+def _convert_interval(interval: Interval | None) -> dict[str, float | None]:
     return {
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
@@ -91,7 +91,7 @@ def _convert_kept(contestant: Kept) -> dict[str, Any]:
                 "name": term.term.name,
                 "limit": term.term.limit,
                 "value": term.value,
-                **_interval_ends(term.interval),
+                **_convert_interval(term.interval),
                 "outcome": term.outcome,
             }
             for term in contestant.terms
@@ -109,7 +109,7 @@ def _convert_along(along: Along) -> dict[str, Any]:
                 "first": comparison.first,
                 "second": comparison.second,
                 "verdict": comparison.flips.verdict,
-                "sentence": flips.sentence(comparison),
+                "sentence": flips.describe_flip(comparison),
             }
             for comparison in along.beside
         ],

@@ -53,7 +53,7 @@ def collect(analysis: Analysis) -> Export:
     used = {name for cell in cells for name in cell.figures} | {name for trial in trials for name in trial.figures}
     return Export(
         version=VERSION,
-        findings=cast(Findings, findings_json.document(analysis)),
+        findings=cast(Findings, findings_json.make_document(analysis)),
         environment=dict(analysis.environment),
         metrics={
             name: Metric(title=metric.title, unit=metric.unit.name, better=metric.better)
@@ -102,52 +102,52 @@ def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> Cell:
 def _collect_load(findings: ScenarioFindings, cell: CellFigures) -> Figures:
     loss = cell.loss
     return {
-        "throughput": _figure(cell.throughput),
-        "kept": _figure(cell.kept if findings.scenario.arrivals != "closed" else None),
-        "mean": _figure(cell.mean_ns),
-        "connection-spread": _figure(cell.connection_spread),
-        "lost": _figure(loss.lost if loss else None),
-        "late": _exact_figure(loss.late if loss else None),
-        "duplicated": _exact_figure(loss.duplicated if loss else None),
-        "reordered": _exact_figure(loss.reordered if loss else None),
-        "generator-cores": _figure(cell.generator_cores),
-        "generator-cpu": _figure(cell.generator_cpu_us, 1e3),
-        "generator-memory": _exact_figure(cell.generator_rss_bytes),
-        "tick-lag-p99": _exact_figure(cell.tick_lag_p99_ns),
-        "server-tick-lag-p99": _exact_figure(cell.server_tick_lag_p99_ns),
+        "throughput": _make_figure(cell.throughput),
+        "kept": _make_figure(cell.kept if findings.scenario.arrivals != "closed" else None),
+        "mean": _make_figure(cell.mean_ns),
+        "connection-spread": _make_figure(cell.connection_spread),
+        "lost": _make_figure(loss.lost if loss else None),
+        "late": _make_exact_figure(loss.late if loss else None),
+        "duplicated": _make_exact_figure(loss.duplicated if loss else None),
+        "reordered": _make_exact_figure(loss.reordered if loss else None),
+        "generator-cores": _make_figure(cell.generator_cores),
+        "generator-cpu": _make_figure(cell.generator_cpu_us, 1e3),
+        "generator-memory": _make_exact_figure(cell.generator_rss_bytes),
+        "tick-lag-p99": _make_exact_figure(cell.tick_lag_p99_ns),
+        "server-tick-lag-p99": _make_exact_figure(cell.server_tick_lag_p99_ns),
     }
 
 
 def _collect_percentiles(prefix: str, tail: Tail) -> Figures:
     percentiles = {"p50": tail.p50, "p90": tail.p90, "p99": tail.p99, "p99.9": tail.p999}
-    return {f"{prefix}{name}": _figure(estimate) for name, estimate in percentiles.items()}
+    return {f"{prefix}{name}": _make_figure(estimate) for name, estimate in percentiles.items()}
 
 
 def _collect_lag(prefix: str, lag: Lag | None) -> Figures:
     lags = {"p50": lag.p50_ns, "p99": lag.p99_ns, "max": lag.max_ns} if lag else {}
-    return {f"{prefix}-{name}": _exact_figure(value) for name, value in lags.items()}
+    return {f"{prefix}-{name}": _make_exact_figure(value) for name, value in lags.items()}
 
 
 def _collect_cost(cost: Cost) -> Figures:
     """Collect the costs: in `Cost`, times are microseconds, and involuntary switches per message."""
     return {
-        "memory": _figure(cost.rss_peak_bytes),
-        "connection-memory": _figure(cost.connection_bytes),
-        "threads": _exact_figure(cost.threads),
-        "cpu": _figure(cost.cpu_us, 1e3),
-        "cpu-user": _figure(cost.cpu_user_us, 1e3),
-        "cpu-system": _figure(cost.cpu_system_us, 1e3),
-        "run-queue": _figure(cost.run_queue_wait_us, 1e3),
-        "voluntary": _figure(cost.voluntary_switches),
-        "involuntary": _figure(cost.involuntary_switches, 1e3),
+        "memory": _make_figure(cost.rss_peak_bytes),
+        "connection-memory": _make_figure(cost.connection_bytes),
+        "threads": _make_exact_figure(cost.threads),
+        "cpu": _make_figure(cost.cpu_us, 1e3),
+        "cpu-user": _make_figure(cost.cpu_user_us, 1e3),
+        "cpu-system": _make_figure(cost.cpu_system_us, 1e3),
+        "run-queue": _make_figure(cost.run_queue_wait_us, 1e3),
+        "voluntary": _make_figure(cost.voluntary_switches),
+        "involuntary": _make_figure(cost.involuntary_switches, 1e3),
     }
 
 
-def _exact_figure(value: float | None) -> Figure | None:
+def _make_exact_figure(value: float | None) -> Figure | None:
     return None if value is None else Figure(value=value)
 
 
-def _figure(estimate: Estimate | None, times: float = 1.0) -> Figure | None:
+def _make_figure(estimate: Estimate | None, times: float = 1.0) -> Figure | None:
     if estimate is None:
         return None
     interval = estimate.interval
@@ -180,16 +180,16 @@ def _convert_trial(measured: trial.Trial) -> Trial:
 def _collect_notes(analysis: Analysis) -> Iterator[Note]:
     for findings in analysis.scenarios:
         name = findings.scenario.name
-        yield from (Note(kind="caveat", question=name, text=text) for text in verdict.caveats(findings))
+        yield from (Note(kind="caveat", question=name, text=text) for text in verdict.list_caveats(findings))
         yield from (
-            Note(kind="why", question=name, text=associations.paragraph(why, findings.scenario))
+            Note(kind="why", question=name, text=associations.explain_pair(why, findings.scenario))
             for why in findings.whys
         )
         if findings.ending is not None:
-            yield Note(kind="blocks", question=name, text=stopping.sentence(findings.ending))
+            yield Note(kind="blocks", question=name, text=stopping.explain_end(findings.ending))
     texts = {
-        "control": aa.sentence(analysis.control),
-        "machine": canary.drift_line(analysis.canary),
-        "made_again": made_again.sentence(analysis.made_again),
+        "control": aa.describe_control(analysis.control),
+        "machine": canary.summarise_drift(analysis.canary),
+        "made_again": made_again.describe_retries(analysis.made_again),
     }
     yield from (Note(kind=kind, question=None, text=text) for kind, text in texts.items() if text)

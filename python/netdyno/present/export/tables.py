@@ -41,16 +41,16 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text with such a beginning may be a formula to a spreadsheet, which skips a tab."""
 
 
-def as_csv(export: Export) -> str:
+def format_csv(export: Export) -> str:
     """Write an export as CSV with the line ends of RFC 4180."""
     page = io.StringIO(newline="")
     writer = csv.DictWriter(page, COLUMNS, restval="")
     writer.writeheader()
-    writer.writerows({key: _csv_value(value) for key, value in row.items()} for row in rows(export))
+    writer.writerows({key: _convert_value(value) for key, value in row.items()} for row in list_rows(export))
     return page.getvalue()
 
 
-def _csv_value(value: object) -> object:
+def _convert_value(value: object) -> object:
     """Return numbers with all their digits; a text that a spreadsheet may take for a formula gets a leading space."""
     if value is None:
         return ""
@@ -59,7 +59,7 @@ def _csv_value(value: object) -> object:
     return f" {value}" if isinstance(value, str) and value[:1] in FORMULA else value
 
 
-def rows(export: Export) -> Iterator[Row]:
+def list_rows(export: Export) -> Iterator[Row]:
     findings = export.findings
     for question in findings["questions"]:
         name = question["name"]
@@ -167,28 +167,28 @@ def _list_axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Ite
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
-def as_markdown(export: Export) -> str:
+def format_markdown(export: Export) -> str:
     """Write what a person reads: verdicts, rankings, comparisons, claims and notes; of the trials only their number."""
     findings = export.findings
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in findings["trials"].items())
     parts = [
-        f"# {escaped(findings['experiment'])}",
-        escaped(findings["question"]),
-        f"Run {escaped(findings['run_id'])}; trials: {counts}.",
+        f"# {escape_markup(findings['experiment'])}",
+        escape_markup(findings["question"]),
+        f"Run {escape_markup(findings['run_id'])}; trials: {counts}.",
     ]
     for question in findings["questions"]:
         parts += [
-            f"## {escaped(question['name'])}",
-            f"**{escaped(question['headline'])}.** {escaped(question['sentence'])}",
+            f"## {escape_markup(question['name'])}",
+            f"**{escape_markup(question['headline'])}.** {escape_markup(question['sentence'])}",
         ]
         parts += [_tabulate_ranking(question), *map(_tabulate_comparisons, question["axes"])]
         notes = [note.text for note in export.notes if note.question == question["name"]]
-        parts.append("\n".join(f"* {escaped(note)}" for note in notes))
+        parts.append("\n".join(f"* {escape_markup(note)}" for note in notes))
     if findings["claims"]:
         claims = [(claim["id"], claim["verdict"], claim["reason"]) for claim in findings["claims"]]
         parts += ["## Claims", _tabulate(("claim", "verdict", "reason"), claims)]
     general = [note.text for note in export.notes if note.question is None]
-    parts += ["## About the run", "\n".join(f"* {escaped(note)}" for note in general)]
+    parts += ["## About the run", "\n".join(f"* {escape_markup(note)}" for note in general)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -206,19 +206,24 @@ def _tabulate_group(question: Mapping[str, Any], ground: int, *, is_divided: boo
     lines = [
         (
             name,
-            *(_score_words(axis["metric"], scores.get(name), mark) for axis, scores in zip(axes, by_name, strict=True)),
+            *(
+                _format_score(axis["metric"], scores.get(name), mark)
+                for axis, scores in zip(axes, by_name, strict=True)
+            ),
         )
         for name in names
     ]
     if not names or not axes:
         return ""
     heading = (
-        f"On {ground_words.usable_words(question['ground']['together'][ground]['cores'])}:\n\n" if is_divided else ""
+        f"On {ground_words.describe_usable_cores(question['ground']['together'][ground]['cores'])}:\n\n"
+        if is_divided
+        else ""
     )
     return heading + _tabulate(("contestant", *(axis["metric"] for axis in axes)), lines)
 
 
-def _score_words(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
+def _format_score(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
     """Return the figure with its mark, its interval, and the rank."""
     if score is None or score["value"] is None:
         return DASH
@@ -234,7 +239,7 @@ def _tabulate_comparisons(axis: Mapping[str, Any]) -> str:
         (
             f"{comparison['a']} / {comparison['b']}",
             f"{comparison['ratio']:.4g}",
-            _interval_words(comparison["interval"]),
+            _format_interval(comparison["interval"]),
             "yes" if comparison["different"] else "",
         )
         for comparison in axis["comparisons"]
@@ -242,18 +247,18 @@ def _tabulate_comparisons(axis: Mapping[str, Any]) -> str:
     return _tabulate((f"{axis['metric']} of", "ratio", "interval", "different"), lines) if lines else ""
 
 
-def _interval_words(ends: Sequence[float | None] | None) -> str:
+def _format_interval(ends: Sequence[float | None] | None) -> str:
     if ends is None or ends[0] is None or ends[1] is None:
         return DASH
-    return ranking.change_interval(Interval(ends[0], ends[1]))
+    return ranking.format_change_interval(Interval(ends[0], ends[1]))
 
 
 def _tabulate(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rule = tuple("---" for _ in headings)
-    return "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in (headings, rule, *lines))
+    return "\n".join(f"| {' | '.join(map(escape_markup, line))} |" for line in (headings, rule, *lines))
 
 
-def escaped(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return a text from outside as one line without mark-up."""
     for sign in "\\|`*[]":
         text = text.replace(sign, f"\\{sign}")

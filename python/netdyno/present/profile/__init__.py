@@ -20,22 +20,22 @@ MOST_OF_PAGE = 3_000_000
 """Characters of a page that has nothing else."""
 
 
-def data(loads: Sequence[Profiled], most: int) -> Markup:
+def encode_data(loads: Sequence[Profiled], most: int) -> Markup:
     """Return that JSON, in about `most` characters at most."""
-    return templates.json_of(packing.document(loads, most))
+    return templates.encode_json(packing.pack_loads(loads, most))
 
 
-def page(profiled: Profiled) -> str:
+def render_page(profiled: Profiled) -> str:
     """Return the page of one server's profiles, or of several, of which two are compared."""
     return (
-        templates.of(HERE)
+        templates.load_folder(HERE)
         .get_template("page.html.j2")
         .render(
             servers=profiled.servers,
             load=profiled.load,
             what_it_is=prose.WHAT_IT_IS,
-            style=templates.style(STYLE),
-            data=data([profiled], MOST_OF_PAGE),
+            style=templates.read_style(STYLE),
+            data=encode_data([profiled], MOST_OF_PAGE),
             script=Markup(SCRIPT.read_text(encoding="utf-8")),
         )
     )

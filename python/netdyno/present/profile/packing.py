@@ -42,10 +42,10 @@ class _Names:
         return self.numbers.setdefault(name, len(self.numbers))
 
 
-def document(loads: Sequence[Profiled], most: int) -> dict[str, object]:
+def pack_loads(loads: Sequence[Profiled], most: int) -> dict[str, object]:
     """Return the input of the script; below `most` characters as JSON, if leaving out narrow frames achieves that."""
-    trees = [[flames.tree(profile.stacks) for profile in load.profiles] for load in loads]
-    all_functions = [[flames.functions(profile) for profile in load.profiles] for load in loads]
+    trees = [[flames.build_tree(profile.stacks) for profile in load.profiles] for load in loads]
+    all_functions = [[flames.sum_by_function(profile) for profile in load.profiles] for load in loads]
     content: dict[str, object] = {}
     for least in LEAST_SHARES:
         names = _Names()
@@ -80,7 +80,7 @@ def _pack_profile(
     packed = pack(tree, names, least) if profile.stacks else Packed([], 0)
     shares = {names.number(name): share for name, share in functions.items() if share >= FUNCTIONS_TO * least}
     return {
-        "notes": prose.notes(profile),
+        "notes": prose.list_notes(profile),
         "frames": packed.frames,
         "functions": [number for name, share in shares.items() for number in (name, round(WHOLE * share))],
         "left_out": packed.left_out,

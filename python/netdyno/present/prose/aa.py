@@ -8,7 +8,7 @@ from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.false_difference_rate import Rate
 
 
-def sentence(control: Control) -> str:
+def describe_control(control: Control) -> str:
     """Describe the result of the control in one sentence, with measured figures only."""
     if control.none is not None:
         return f"No A/A control: {_explain_absence(control)}."
@@ -36,7 +36,7 @@ def _explain_absence(control: Control) -> str:
     }[control.none]
 
 
-def where(comparison: AA) -> str:
+def name_place(comparison: AA) -> str:
     """Name scenario and load; `netdyno aa` has the load in the scenario's name already."""
     return (
         comparison.scenario
@@ -45,7 +45,7 @@ def where(comparison: AA) -> str:
     )
 
 
-def short(control: Control) -> str:
+def summarise_control(control: Control) -> str:
     """Describe the result in a few words, for the top of a page."""
     if not control.single.of:
         return "No A/A control" if control.none else "No A/A comparison could be judged"
@@ -66,7 +66,7 @@ def _describe_largest(control: Control) -> str:
     if furthest is None:
         return ""
     change = quantities.percent_change(furthest.comparison.ratio)
-    return f" Largest difference: {furthest.contestant} in {where(furthest)}, {change}."
+    return f" Largest difference: {furthest.contestant} in {name_place(furthest)}, {change}."
 
 
 def _describe_alarm(control: Control) -> str:

@@ -22,7 +22,7 @@ BUSY = 0.03
 OUTCOMES: Mapping[Outcome, str] = {"meets": "is met", "breaks": "is not met", "open": "is undecided"}
 
 
-def sentences(advice: Advice) -> tuple[str, ...]:
+def describe_advice(advice: Advice) -> tuple[str, ...]:
     """Say which to take and what the others cost; how certain that is; the objective; which were dropped on the way."""
     return (
         _describe_choice(advice),
@@ -41,25 +41,25 @@ def _describe_choice(advice: Advice) -> str:
     decision = advice.findings.decision
     narrowed = len(decision.among) < len(advice.kept) and advice.among != "breaks"
     condition = (
-        f"{'are shown to meet' if advice.among == 'meets' else 'may meet'} {_objective_text(advice)}"
+        f"{'are shown to meet' if advice.among == 'meets' else 'may meet'} {_format_objective(advice)}"
         if narrowed
         else ""
     )
     if decision.verdict == "unopposed" and narrowed:
         shown = "that is shown to" if advice.among == "meets" else "that may"
-        return f"Take {decision.among[0]}: it is the only server {shown} meet {_objective_text(advice)}.{answer.rest}"
+        return f"Take {decision.among[0]}: it is the only server {shown} meet {_format_objective(advice)}.{answer.rest}"
     scope = f"Of those that {condition}: " if narrowed else ""
     if not advice.by_metric:
         return scope + answer.sentence
     speech = verdict.Speech(advice.findings)
     rivals = [name for name in decision.front if name not in decision.taken]
     close = "shown to be close to the best" if advice.settled else "the best measured"
-    recommended = f"Take {' or '.join(decision.taken)}, {close} in {speech.subject()}"
+    recommended = f"Take {' or '.join(decision.taken)}, {close} in {speech.name_subject()}"
     named = _list_first([speech.says[name] for name in rivals])
     return f"{scope}{recommended}; {named} {'is' if len(rivals) == 1 else 'are'} not proven worse in that.{answer.rest}"
 
 
-def _objective_text(advice: Advice) -> str:
+def _format_objective(advice: Advice) -> str:
     return objective.parse(advice.slo, "slo").text
 
 
@@ -72,7 +72,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
     after = plural(advice.blocks, "block")
     condition = ""
     if advice.among != "breaks" and any(contestant.outcome == "breaks" for contestant in advice.kept):
-        condition = f" that may meet {_objective_text(advice)}"
+        condition = f" that may meet {_format_objective(advice)}"
         if not any(contestant.outcome != "breaks" and contestant.contestant != first for contestant in advice.kept):
             return (f"No other server{condition} is left after {after}.{rest}",)
     if advice.hidden:
@@ -101,7 +101,7 @@ def _describe_objective(advice: Advice) -> tuple[str, ...]:
     """Say whether the objective is met, by which servers, and the figures of the recommended one."""
     if not advice.slo:
         return ()
-    objective_text = _objective_text(advice)
+    objective_text = _format_objective(advice)
     by_outcome: dict[Outcome, list[str]] = {"meets": [], "open": [], "breaks": []}
     for contestant in advice.kept:
         by_outcome[contestant.outcome].append(contestant.contestant)
@@ -117,10 +117,10 @@ def _describe_objective(advice: Advice) -> tuple[str, ...]:
     named = [contestant for contestant in advice.kept if contestant.contestant in advice.take[:1]]
     if advice.among == "breaks":
         named = sorted(advice.kept, key=lambda contestant: contestant.terms[0].value)[:1]
-    return (text, *(kept(contestant) for contestant in named))
+    return (text, *(describe_figures(contestant) for contestant in named))
 
 
-def kept(server: Kept) -> str:
+def describe_figures(server: Kept) -> str:
     """Describe a contestant's own figures."""
     return (
         f"{server.contestant}: {listed([_describe_term(term) for term in server.terms])}, "
@@ -163,9 +163,9 @@ def _explain_bounds(advice: Advice) -> tuple[str, ...]:
 
 
 def _explain_other_load(advice: Advice) -> tuple[str, ...]:
-    quota = ground.quota_sentences(advice.findings.ground.quota_cores)
+    quota = ground.describe_quota(advice.findings.ground.quota_cores)
     if advice.findings.company:
-        return (*quota, *company.sentences(advice.findings.company))
+        return (*quota, *company.list_caveats(advice.findings.company))
     if advice.foreign < BUSY:
         return quota
     used = quantities.share(advice.foreign)
@@ -178,12 +178,12 @@ def _explain_other_load(advice: Advice) -> tuple[str, ...]:
 # --- where it changes ----------------------------------------------------------------------------------------------
 
 
-def near(axes: Sequence[Along]) -> tuple[str, ...]:
+def describe_changes(axes: Sequence[Along]) -> tuple[str, ...]:
     """Say near which values the answer changes; one sentence for each factor that was varied."""
     return tuple(_describe_along(along) for along in axes)
 
 
-def not_looked(why: str = "") -> str:
+def explain_unmeasured(why: str = "") -> str:
     return f"Whether the answer changes near these values was not measured{why and f', because {why}'}."
 
 
@@ -193,7 +193,10 @@ def _describe_along(along: Along) -> str:
     flipping = [flip for flip in along.beside if flip.flips.verdict == "flip"]
     open_to = [_find_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "open"]
     if flipping:
-        text = f"Across {along.factor}, the answer changes. {' '.join(f'{flips.sentence(flip)}.' for flip in flipping)}"
+        text = (
+            f"Across {along.factor}, the answer changes. "
+            f"{' '.join(f'{flips.describe_flip(flip)}.' for flip in flipping)}"
+        )
     elif not along.beside:
         text = f"Across {along.factor}, nothing could be compared {span}."
     elif len(open_to) < len(along.beside):
@@ -219,7 +222,7 @@ def _list_outcomes(along: Along) -> str:
     return f" The objective: {'; '.join(outcomes)}." if outcomes else ""
 
 
-def near_stored(
+def describe_stored_changes(
     take: Sequence[str], neighbours: Sequence[tuple[str, float, Sequence[str]]], values: Mapping[str, float]
 ) -> tuple[str, ...]:
     """Compare with stored runs at the next values: for each the option, the value, and which to take there."""
@@ -229,30 +232,30 @@ def near_stored(
     )
 
 
-def values(option: str, numbers: Iterable[float]) -> list[str]:
-    return [_level_of_value(option, number) for number in numbers]
+def list_values(option: str, numbers: Iterable[float]) -> list[str]:
+    return [_format_level(option, number) for number in numbers]
 
 
 def _compare_with_stored(
     take: Sequence[str], option: str, place: float, recommended: Sequence[str], value: float
 ) -> str:
-    ends = f"between {_level_of_value(option, min(place, value))} and {_level_of_value(option, max(place, value))}"
+    ends = f"between {_format_level(option, min(place, value))} and {_format_level(option, max(place, value))}"
     if set(take) & set(recommended):
         return f"The answer does not change {ends}: {listed(recommended)} there as well."
     return f"The answer changes {ends}: {listed(recommended)} there."
 
 
-def _level_of_value(option: str, value: float) -> str:
+def _format_level(option: str, value: float) -> str:
     text = quantities.duration(1e9 * value) if option == "server.service-time" else f"{value:,.10g}"
     return level_words(option.replace("_", "-"), text)
 
 
-def stored(started_at: str, between: tuple[str, float, float] | None) -> str:
+def describe_stored_run(started_at: str, between: tuple[str, float, float] | None) -> str:
     """Describe the stored run that was used, and how it covers the workload."""
     if between is None:
         return f"a stored run of {started_at}"
     option, *ends = between
-    places = " and ".join(values(option, ends))
+    places = " and ".join(list_values(option, ends))
     return (
         f"a stored run of {started_at}, which did not measure this workload, but {places}, with the same answer at both"
     )

@@ -31,12 +31,12 @@ SAYS: Mapping[str, str] = {
 """The end of a sentence about a contestant, by counter, with its figure and that of the other for {} and {}."""
 
 
-def paragraph(why: Why, scenario: Scenario) -> str:
+def explain_pair(why: Why, scenario: Scenario) -> str:
     """Name the two compared, and add what a table of the counters does not show."""
     return f"{_describe_pair(why, scenario)}. {_describe_cpu_split(why)}{_describe_traces(why.traced)}".rstrip()
 
 
-def short(why: Why, scenario: Scenario) -> str:
+def summarise_pair(why: Why, scenario: Scenario) -> str:
     """Name the two compared and the first of the counters, for a single line."""
     clauses = [_describe_difference(difference, why) for difference in why.differences[:SHOWN_IN_SHORT]]
     text = f": it {'; it '.join(clauses)}." if clauses else f". {_explain_no_counter(why)}"
@@ -76,20 +76,20 @@ def _describe_difference(difference: Difference, why: Why) -> str:
     speak = METRICS[difference.counter].speak
     says = SAYS[difference.counter].format(speak(difference.worse), speak(difference.better))
     kernel = f"; of it {_describe_kernel_shares(why)}" if difference.counter == "cpu" else ""
-    return f"{says} ({_effect_words(difference)}{kernel})"
+    return f"{says} ({_format_difference(difference)}{kernel})"
 
 
-def _effect_words(difference: Difference) -> str:
-    interval = effect_interval(difference.counter, difference.comparison, relative=difference.relative)
-    change = effect(difference.counter, difference.comparison.ratio, relative=difference.relative)
+def _format_difference(difference: Difference) -> str:
+    interval = format_effect_interval(difference.counter, difference.comparison, relative=difference.relative)
+    change = format_effect(difference.counter, difference.comparison.ratio, relative=difference.relative)
     return f"{change} [{interval}]" if interval else change
 
 
-def effect(counter: str, value: float, *, relative: bool) -> str:
+def format_effect(counter: str, value: float, *, relative: bool) -> str:
     """Return an effect on a counter: "+12%", "×2.4", or a difference with its unit. Below a half it is the remaining
     factor, as "−100%" would mean nothing at all."""
     if not relative:
-        return _signed_words(value, METRICS[counter])
+        return _format_signed(value, METRICS[counter])
     return (
         quantities.percent_change(value)
         if value >= SMALL_RATIO
@@ -97,15 +97,17 @@ def effect(counter: str, value: float, *, relative: bool) -> str:
     )
 
 
-def effect_interval(counter: str, comparison: Comparison, *, relative: bool) -> str:
+def format_effect_interval(counter: str, comparison: Comparison, *, relative: bool) -> str:
     """The interval as "+8% to +15%"; empty where there is none."""
     if comparison.interval is None:
         return ""
-    low, high = (effect(counter, end, relative=relative) for end in (comparison.interval.low, comparison.interval.high))
+    low, high = (
+        format_effect(counter, end, relative=relative) for end in (comparison.interval.low, comparison.interval.high)
+    )
     return f"{low} to {high}"
 
 
-def _signed_words(value: float, counter: Metric) -> str:
+def _format_signed(value: float, counter: Metric) -> str:
     sign = "+" if value > 0 else quantities.MINUS if value < 0 else ""
     return f"{sign}{counter.speak(abs(value))}"
 
@@ -125,13 +127,13 @@ def _describe_traces(traced: TracedCalls | None) -> str:
     worse, better = traced.worse, traced.better
     text = (
         f" Traced at {traced.label}, once each, so not tested: "
-        f"{_against_words(sum(worse.values()), sum(better.values()), ' system calls per message')}"
+        f"{_compare_amounts(sum(worse.values()), sum(better.values()), ' system calls per message')}"
     )
     worse_calls, better_calls = worse.get(traced.most, 0.0), better.get(traced.most, 0.0)
     if abs(worse_calls - better_calls) < CALLS_WORTH_TELLING:
         return f"{text}."
-    return f"{text}; most of the difference is {traced.most}, {_against_words(worse_calls, better_calls)}."
+    return f"{text}; most of the difference is {traced.most}, {_compare_amounts(worse_calls, better_calls)}."
 
 
-def _against_words(worse: float, better: float, unit: str = "") -> str:
+def _compare_amounts(worse: float, better: float, unit: str = "") -> str:
     return f"{quantities.three_digits(worse)}{unit} against {quantities.three_digits(better)}"

@@ -10,7 +10,7 @@ DRIFT_TOLD = 1.25
 """From this factor between the fastest and the slowest block on, the terminal's table says that the machine drifted."""
 
 
-def drift_line(machine: MachineOverTime | None) -> str:
+def summarise_drift(machine: MachineOverTime | None) -> str:
     """The line for a terminal, where the machine drifted or the canary excluded trials; else empty."""
     if machine is None:
         return ""
@@ -27,7 +27,7 @@ def drift_line(machine: MachineOverTime | None) -> str:
     return " ".join(texts)
 
 
-def sentences(machine: MachineOverTime) -> tuple[str, ...]:
+def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
     """The text for the report, also where nothing drifted."""
     drift = machine.drift
     blocks = len({trial.block for trial in machine.trials})

@@ -20,12 +20,12 @@ OUTCOME_WORDS: dict[Outcome, str] = {
 }
 
 
-def rate(rate_hz: float) -> str:
+def format_rate(rate_hz: float) -> str:
     """Write a rate as one reads and types it: "41,000"."""
     return f"{rate_hz:,.10g}"
 
 
-def reason(why: Reason | None) -> str:
+def explain_failure(why: Reason | None) -> str:
     """Say why an objective did not hold in a trial, or why the trial does not count, in one line; empty where it
     held."""
     match why:
@@ -45,23 +45,23 @@ def reason(why: Reason | None) -> str:
             return "; ".join([*terms_missed, *([beyond] if beyond else [])])
 
 
-def most_frequent(reasons: Sequence[Reason]) -> str:
+def find_main_reason(reasons: Sequence[Reason]) -> str:
     """Return the most frequent line of several reasons; empty where there is none."""
-    lines = Counter(map(reason, reasons))
+    lines = Counter(map(explain_failure, reasons))
     return lines.most_common(1)[0][0] if lines else ""
 
 
-def searched(findings: CapacityFindings) -> str:
+def describe_search(findings: CapacityFindings) -> str:
     """Return the answer of a search; empty where the run is none."""
     if findings.search is None:
         return ""
     contestant, answer = findings.search.contestant, findings.search.answer
     if answer is None:
         return f"The search for the capacity of {contestant} did not finish."
-    return f"{sentence(contestant, findings.objective, answer, findings.search.why)}."
+    return f"{describe_answer(contestant, findings.objective, answer, findings.search.why)}."
 
 
-def caveats(findings: CapacityFindings | None) -> tuple[str, ...]:
+def list_caveats(findings: CapacityFindings | None) -> tuple[str, ...]:
     """Say what a capacity is, and for which contestants it is only a bound."""
     if findings is None:
         return ()
@@ -86,18 +86,18 @@ def caveats(findings: CapacityFindings | None) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def sentence(server: str, objective: Objective, answer: Answer, why: Reason | None = None) -> str:
+def describe_answer(server: str, objective: Objective, answer: Answer, why: Reason | None = None) -> str:
     """The answer, with the trials behind it; `why` is the reason of the last trial, which matters where no trial
     counted."""
     meets = f"{server} meets {objective.text}"
     holds, fails = answer.holds, answer.fails
-    stopped = f" at {rate(answer.stopped_at)} messages/s" if answer.stopped_at is not None else ""
+    stopped = f" at {format_rate(answer.stopped_at)} messages/s" if answer.stopped_at is not None else ""
     match answer.ending:
         case "capacity":
             assert holds is not None
             assert fails is not None
             return (
-                f"{meets} up to {_describe_held(holds)}; at {rate(fails.rate_hz)} it failed in "
+                f"{meets} up to {_describe_held(holds)}; at {format_rate(fails.rate_hz)} it failed in "
                 f"{_count_trials(fails.failed, fails)}"
             )
         case "at_most":
@@ -106,18 +106,19 @@ def sentence(server: str, objective: Objective, answer: Answer, why: Reason | No
         case "none":
             assert fails is not None
             return (
-                f"{server} does not meet {objective.text} at {rate(fails.rate_hz)} messages/s, the lowest rate to be "
+                f"{server} does not meet {objective.text} at {format_rate(fails.rate_hz)} messages/s, "
+                "the lowest rate to be "
                 f"tried: it failed in {_count_trials(fails.failed, fails)}"
             )
         case "generator":
             text = f"limited by the generator, which was at its limit{stopped}: "
             return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case "disturbed":
-            text = f"no answer, because the machine was disturbed in every trial{stopped} ({reason(why)}): "
+            text = f"no answer, because the machine was disturbed in every trial{stopped} ({explain_failure(why)}): "
             return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case _:
             return (
-                f"no answer, because no trial was completed{stopped} ({reason(why)}): "
+                f"no answer, because no trial was completed{stopped} ({explain_failure(why)}): "
                 f"{_describe_lower_bound(server, objective, holds)}"
             )
 
@@ -129,7 +130,7 @@ def _describe_lower_bound(server: str, objective: Objective, holds: At | None) -
 
 
 def _describe_held(holds: At) -> str:
-    return f"{rate(holds.rate_hz)} messages/s (held in {_count_trials(holds.held, holds)})"
+    return f"{format_rate(holds.rate_hz)} messages/s (held in {_count_trials(holds.held, holds)})"
 
 
 def _count_trials(count: int, rate_point: At) -> str:

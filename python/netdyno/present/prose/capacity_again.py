@@ -5,19 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from netdyno.experiment.capacity import asked_again
+from netdyno.experiment.capacity import list_search_options
 from netdyno.model.contestant import About, Own
 from netdyno.model.experiment import Experiment
 
 
-def again(experiment: Experiment, about: Sequence[About] = ()) -> str:
+def build_repeat_command(experiment: Experiment, about: Sequence[About] = ()) -> str:
     """Return the command that repeats the run, from its description and not from the words that were typed."""
     if experiment.capacity is None:
         started = [(contestant.name, contestant.own) for contestant in about if contestant.own is not None]
         flags = [word for name, contestant in started for word in (*_list_server_flags(contestant), "--as", name)]
         workload = ["--workload", started[0][1].workload] if started else []
         return shlex.join(["./netdyno", "run", experiment.name, *flags, *workload])
-    options = asked_again(experiment, experiment.capacity)
+    options = list_search_options(experiment, experiment.capacity)
     flags = [word for name, value in options.items() for word in (f"--{name}", value)]
     return shlex.join(["./netdyno", "capacity", *experiment.scenarios[0].contestants, *flags])
 

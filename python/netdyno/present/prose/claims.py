@@ -44,22 +44,22 @@ SCENARIO = "scenario"
 # --- why there is no verdict -----------------------------------------------------------------------------------------
 
 
-def reason(judged: Judged) -> str:
+def explain_no_verdict(judged: Judged) -> str:
     """Say why there is no verdict; empty where there is one."""
     if judged.lacking is not None:
-        return lacking(judged.lacking)
+        return describe_lack(judged.lacking)
     if judged.verdict != "undecided":
         return ""
     first, *further = judged.open_checks
     more = f"; and {len(further)} more {'is' if len(further) == 1 else 'are'} open" if further else ""
-    return f"{what(first, judged.scenarios)}: {why_open(first, len(judged.checks))}{more}"
+    return f"{describe_comparison(first, judged.scenarios)}: {explain_open(first, len(judged.checks))}{more}"
 
 
-def lacking(missing: Lacking) -> str:
+def describe_lack(missing: Lacking) -> str:
     """Say what the claim needs and the run did not have."""
     match missing:
         case NotOffered(beyond):
-            return not_offered(beyond)
+            return describe_generator_limit(beyond)
         case TooFewCores(needed, cores, of_server, verdict):
             owner = " for the server" if of_server else ""
             were = "was" if cores == 1 else "were"
@@ -88,7 +88,7 @@ def _describe_need(verdict: Verdict | None) -> str:
     return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[verdict]
 
 
-def why_open(check: Check, comparisons: int) -> str:
+def explain_open(check: Check, comparisons: int) -> str:
     """Say why a check is open; empty where it is not. `comparisons`: the number of the claim's checks."""
     match check.why_open:
         case None:
@@ -103,18 +103,25 @@ def why_open(check: Check, comparisons: int) -> str:
             p_value = quantities.p_value(check.p_corrected)
             return (
                 f"it fails, but this is not proven among {comparisons} comparisons ({p_value} corrected); "
-                f"{_blocks_words(check)}"
+                f"{_describe_blocks_needed(check)}"
             )
         case "near":
             p_value = quantities.p_value(check.p)
-            return f"{shown(check)} is not proven different from the threshold ({p_value}); {_blocks_words(check)}"
+            return (
+                f"{format_effect(check)} is not proven different from the threshold ({p_value}); "
+                f"{_describe_blocks_needed(check)}"
+            )
         case "bound":
-            return f"{shown(check)} is a bound, which does not decide it" if check.figures else "both sides are bounds"
+            return (
+                f"{format_effect(check)} is a bound, which does not decide it"
+                if check.figures
+                else "both sides are bounds"
+            )
         case "need":
-            return f"{shown(check)} decides nothing on this machine"
+            return f"{format_effect(check)} decides nothing on this machine"
 
 
-def _blocks_words(check: Check) -> str:
+def _describe_blocks_needed(check: Check) -> str:
     """Say how many blocks would decide it."""
     if check.blocks_to_decide is None:
         return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not decide it"
@@ -124,7 +131,7 @@ def _blocks_words(check: Check) -> str:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = ()) -> str:
+def describe_cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = ()) -> str:
     """Describe the cells as people say them: "folly-async at threads 1, 100 connections"."""
     names = quantities.listed([str(name) for name in selection.at.get(CONTESTANT, ())])
     factors = {name: values for name, values in selection.at.items() if name not in {CONTESTANT, *leave_out}}
@@ -136,7 +143,7 @@ def cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = (
     return f"{names}, {', '.join(where)}" if where else names
 
 
-def shared(selections: Collection[Cells]) -> set[str]:
+def find_shared(selections: Collection[Cells]) -> set[str]:
     """Return what all of these selections have in common; of a single one, nothing."""
     first, *rest = selections
     if not rest:
@@ -157,7 +164,7 @@ def _list_levels(name: str, values: tuple[type_level, ...]) -> str:
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def what(check: Check, scenarios: Scenarios) -> str:
+def describe_comparison(check: Check, scenarios: Scenarios) -> str:
     """Describe the comparison without its outcome."""
     return f"{_describe_sides(check, scenarios)}{_describe_divisor(check.step, scenarios)}"
 
@@ -172,7 +179,8 @@ def _describe_divisor(step: Step, scenarios: Scenarios) -> str:
     preposition = "of " if CONTESTANT in moved_levels else "" if named_scenarios else "at "  # "in rpc"
     relation = "less" if step.subtracts else "divided by"
     return (
-        f", each {relation} that {preposition}{cells(Cells(scenario=base.scenario, at=moved_levels), named_scenarios)}"
+        f", each {relation} that {preposition}"
+        f"{describe_cells(Cells(scenario=base.scenario, at=moved_levels), named_scenarios)}"
     )
 
 
@@ -181,11 +189,11 @@ def _describe_sides(check: Check, scenarios: Scenarios) -> str:
     title = METRICS[step.metric].title
     metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of any contestant
     if step.b is None:
-        return f"{metric} {cells(step.a, scenarios)}"
+        return f"{metric} {describe_cells(step.a, scenarios)}"
     if step.a.scenario != step.b.scenario or not paired:
         omitted = {SCENARIO} if step.a.scenario == step.b.scenario else set()
-        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios, omitted)}"
-    return f"{metric} {cells(step.a, scenarios)} against {_describe_difference(step.b, paired)}"
+        return f"{metric} {describe_cells(step.a, scenarios)} against {describe_cells(step.b, scenarios, omitted)}"
+    return f"{metric} {describe_cells(step.a, scenarios)} against {_describe_difference(step.b, paired)}"
 
 
 def _describe_difference(selection: Cells, shared: Collection[str]) -> str:
@@ -194,7 +202,7 @@ def _describe_difference(selection: Cells, shared: Collection[str]) -> str:
     return ", ".join([*([quantities.listed(names)] if names else []), *levels])
 
 
-def claimed(step: Step) -> str:
+def format_claimed_effect(step: Step) -> str:
     """The claimed effect."""
     if step.b is None or step.subtracts:
         return f"{step.side} {_choose_format(step)(step.threshold)}"
@@ -203,13 +211,13 @@ def claimed(step: Step) -> str:
     return f"{step.side} {100 * step.threshold:.3g} points"
 
 
-def shown(check: Check) -> str:
+def format_effect(check: Check) -> str:
     """The effect with its interval; of a bound with the loss beside it."""
     if not check.figures:
         return quantities.DASH
     step, interval = check.step, check.interval
     speak = _choose_format(step)
-    lost = _loss_words(check.losses[0]) if step.b is None else ""
+    lost = _format_loss(check.losses[0]) if step.b is None else ""
     limit = LIMITS[check.limit]
     if interval is None:
         return f"{limit}{speak(check.effect)}{lost}"
@@ -218,38 +226,38 @@ def shown(check: Check) -> str:
     return f"{limit}{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}{short}"
 
 
-def figures(check: Check) -> tuple[str, ...]:
+def list_figures(check: Check) -> tuple[str, ...]:
     """The metric on each side, a latency with its loss; where it is divided by another, the ratio; where another is
     subtracted, the difference."""
     step = check.step
-    speak = _ratio_words if step.over is not None and not step.subtracts else _signed_format(step)
+    speak = _format_ratio if step.over is not None and not step.subtracts else _make_signed_format(step)
     return tuple(
-        f"{speak(figure)}{_loss_words(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
+        f"{speak(figure)}{_format_loss(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
     )
 
 
-def _loss_words(lost: float | None) -> str:
-    return "" if lost is None else f" ({loss.of_messages(lost)})"
+def _format_loss(lost: float | None) -> str:
+    return "" if lost is None else f" ({loss.format_lost_share(lost)})"
 
 
 def _choose_format(step: Step) -> Speak:
     """Choose the format of a comparison's effect."""
     if step.b is None or step.subtracts:
-        return _signed_format(step)
-    return _ratio_words if METRICS[step.metric].scale == "ratio" else _points_words
+        return _make_signed_format(step)
+    return _format_ratio if METRICS[step.metric].scale == "ratio" else _format_points
 
 
-def _signed_format(step: Step) -> Speak:
+def _make_signed_format(step: Step) -> Speak:
     """The metric's own unit; a difference may be below 0."""
     speak = METRICS[step.metric].speak
     return lambda value: f"{MINUS}{speak(-value)}" if value < 0 else speak(value)
 
 
-def _ratio_words(ratio: float) -> str:
+def _format_ratio(ratio: float) -> str:
     return f"{quantities.TIMES}{quantities.three_digits(ratio)}"
 
 
-def _points_words(difference: float) -> str:
+def _format_points(difference: float) -> str:
     """A difference of shares, in points of a percent."""
     return f"{quantities.three_digits(100 * difference)} points"
 
@@ -257,23 +265,23 @@ def _points_words(difference: float) -> str:
 # --- what goes with a verdict ----------------------------------------------------------------------------------------
 
 
-def beside(judged: Judged) -> str:
+def describe_counts(judged: Judged) -> str:
     """Say what was counted on each side; a side without trials is left out. Empty where there is none. Whether the
     count is the cause of the verdict is for the reader to judge."""
     if judged.beside is None:
         return ""
     metric, sides = METRICS[judged.beside.metric], judged.beside.sides[:MOST_SIDES]
-    same = shared([side.cells for side in sides]) if sides else set()
+    same = find_shared([side.cells for side in sides]) if sides else set()
     counts = [
         f"{'not recorded' if side.figure is None else metric.speak(side.figure)} "
-        f"({cells(side.cells, judged.scenarios, same)})"
+        f"({describe_cells(side.cells, judged.scenarios, same)})"
         for side in sides
         if side.trials
     ]
     return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(counts)}." if counts else ""
 
 
-def not_offered(beyond: Sequence[Cells]) -> str:
+def describe_generator_limit(beyond: Sequence[Cells]) -> str:
     """Say where the generator was at its limit, by the levels in all of these cells."""
     levels: dict[str, dict[type_level, None]] = {}
     for selection in beyond:
@@ -284,19 +292,19 @@ def not_offered(beyond: Sequence[Cells]) -> str:
     return f"the generator could not offer the rate{f' at {where}' if where else ''}"
 
 
-def left_out(judged: Judged) -> str:
+def name_left_out(judged: Judged) -> str:
     """Name the cells that the verdict leaves out; empty where there are none."""
-    return f"left out: {not_offered(judged.left_out.cells)}" if judged.left_out is not None else ""
+    return f"left out: {describe_generator_limit(judged.left_out.cells)}" if judged.left_out is not None else ""
 
 
-def measured_on(judged: Judged) -> str:
+def name_systems(judged: Judged) -> str:
     """Name the system of the claim and that of the verdict; empty where the claim does not say."""
     system = f"Linux ({judged.system})" if judged.system else "Linux"
     published_on = judged.claim.published_on
     return f"published for {published_on}; this verdict is about {system}" if published_on else ""
 
 
-def losses(judged: Judged) -> tuple[str, ...]:
+def describe_losses(judged: Judged) -> tuple[str, ...]:
     """Say how many messages each contestant lost; also that it lost none, so that the reader need not guess."""
     return tuple(
         f"{name} lost up to {quantities.share(lost)} of its messages in a trial, and latencies leave those out"

@@ -20,7 +20,7 @@ def label(company: Company) -> str:
     return f"beside {quantities.listed([neighbour.name(program) for program in company.neighbours])}"
 
 
-def sentences(company: Company | None) -> tuple[str, ...]:
+def list_caveats(company: Company | None) -> tuple[str, ...]:
     """All that a reader must know before quoting a figure; empty where the machine was the run's own."""
     if company is None:
         return ()

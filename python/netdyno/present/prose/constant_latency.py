@@ -7,9 +7,9 @@ from netdyno.base import quantities
 from netdyno.present.prose import loss
 
 
-def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
+def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for every contestant with the same response time at several loads."""
-    says = {standing.contestant: loss.named(standing) for standing in findings.standings}
+    says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
     labels = {level.key: level.label for level in findings.levels}
     return tuple(
         _describe_constant(says[constant.contestant], constant, [labels[key] for key in constant.levels])

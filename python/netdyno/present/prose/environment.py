@@ -8,7 +8,7 @@ from netdyno.base import quantities
 from netdyno.model.observation import Pinning
 
 
-def pinning(way: Pinning) -> str:
+def describe_pinning(way: Pinning) -> str:
     """Describe the pinning of server and generator."""
     note = f" ({way.note})" if way.note else ""
     return f"server on {_list_cores(way.server)}, generator on {_list_cores(way.generator)}{note}"
@@ -20,7 +20,7 @@ def _list_cores(cores: Sequence[int]) -> str:
     return f"core{'s' if len(cores) > 1 else ''} {quantities.listed([str(core) for core in cores])}"
 
 
-def entry(value: str | float | bool | list[str]) -> str:
+def format_entry(value: str | float | bool | list[str]) -> str:
     """Write an entry of the recorded environment."""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -21,7 +21,7 @@ HEADINGS = (
 )
 
 
-def row(server: Unsafe) -> tuple[str, ...]:
+def make_row(server: Unsafe) -> tuple[str, ...]:
     """Return a line under HEADINGS."""
     counts = (server.duplicated, server.reordered, server.corrupt, server.streams)
     return (
@@ -29,28 +29,28 @@ def row(server: Unsafe) -> tuple[str, ...]:
         server.level,
         str(server.trials),
         str(server.wrong),
-        lost(server),
+        format_lost(server),
         *(f"{count:,}" for count in counts),
     )
 
 
-def lost(server: Unsafe) -> str:
+def format_lost(server: Unsafe) -> str:
     """The number of lost messages, and their share of the expected ones."""
     return f"{server.lost:,} ({quantities.share(server.lost / server.expected)})" if server.lost else "0"
 
 
-def caveats(servers: Sequence[Unsafe]) -> tuple[str, ...]:
+def explain_unsafe(servers: Sequence[Unsafe]) -> tuple[str, ...]:
     """Say why each server is in no ranking."""
     why = {server.contestant: server.why for server in servers}
     return tuple(f"{name} is UNSAFE and in no ranking or claim: {text}." for name, text in why.items())
 
 
-def unranked_caveats(servers: Sequence[Unranked]) -> tuple[str, ...]:
+def explain_unranked(servers: Sequence[Unranked]) -> tuple[str, ...]:
     """Say why each program that is no contestant is in no ranking."""
     return tuple(f"{server.contestant} is in no ranking or claim: it is {server.what}." for server in servers)
 
 
-def explained(servers: Sequence[Unsafe]) -> str:
+def explain_columns(servers: Sequence[Unsafe]) -> str:
     """Explain the columns of HEADINGS."""
     counted = "Lost: of the messages expected; streams broken: connections whose bytes could no longer be parsed"
     right = sum(server.trials - server.wrong for server in servers)
@@ -60,7 +60,7 @@ def explained(servers: Sequence[Unsafe]) -> str:
     return f"{counted}. {trials} no safety, only that this load does not show the fault."
 
 
-def left_out(servers: Sequence[Unsafe]) -> str:
+def name_left_out(servers: Sequence[Unsafe]) -> str:
     """The sentence that every answer of a run with unsafe servers gets, with a leading space; empty without any."""
     names = list(dict.fromkeys(server.contestant for server in servers))
     return f" Left out as unsafe: {quantities.listed(names)}." if names else ""

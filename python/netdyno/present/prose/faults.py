@@ -21,7 +21,7 @@ WORDS = {
 LONGEST_DETAIL = 90
 
 
-def fault(problem: Fault) -> str:
+def describe_fault(problem: Fault) -> str:
     """Describe a fault, its frequency, and the first detail: "ended by itself in 4 of 11 trials: signal SIGSEGV"."""
     detail = quantities.shortened(problem.detail, LONGEST_DETAIL)
     return (
@@ -30,11 +30,11 @@ def fault(problem: Fault) -> str:
     )
 
 
-def named(faulty: Faulty) -> str:
-    return f"{faulty.contestant} {quantities.listed([fault(problem) for problem in faulty.faults])}"
+def describe_server(faulty: Faulty) -> str:
+    return f"{faulty.contestant} {quantities.listed([describe_fault(problem) for problem in faulty.faults])}"
 
 
-def sentence(servers: Sequence[Faulty]) -> str:
+def name_separately_ranked(servers: Sequence[Faulty]) -> str:
     """The sentence about servers ranked separately for their faults, with a leading space; empty where there are
     none."""
-    return f" Ranked separately, for their faults: {'; '.join(map(named, servers))}." if servers else ""
+    return f" Ranked separately, for their faults: {'; '.join(map(describe_server, servers))}." if servers else ""

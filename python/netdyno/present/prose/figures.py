@@ -27,34 +27,34 @@ def name_of(coordinate: str, value: type_level, unsafe: Collection[str] = ()) ->
     return str(value) if coordinate in (CONTESTANT, SCENARIO, "client") else level_words(coordinate, value)
 
 
-def title(panel: ChartPanel) -> str:
+def name_panel(panel: ChartPanel) -> str:
     """The title of a panel; empty where a figure has a single one."""
     return ", ".join(name_of(name, value, panel.unsafe) for name, value in panel.at.items())
 
 
-def missing(spot: Spot) -> str:
+def explain_missing(spot: Spot) -> str:
     """Say why a cell has no figure, in short; empty where it has one."""
     if spot.missing is None:
         return ""
     if spot.missing.status is None or spot.missing.cause is None:
         return NOT_RECORDED
-    cause = set_aside.cause(spot.missing.cause)
+    cause = set_aside.describe_cause(spot.missing.cause)
     short = cause if len(cause) <= MOST_OF_A_REASON else f"{cause[:MOST_OF_A_REASON].rstrip()}…"
     return f"{STATUS_WORDS[spot.missing.status]} ({short})"
 
 
-def missing_word(spot: Spot) -> str:
+def name_missing_status(spot: Spot) -> str:
     """Say why a cell has no figure, without the cause, where there is little room."""
-    return missing(spot).partition(" (")[0]
+    return explain_missing(spot).partition(" (")[0]
 
 
-def gaps(chart: Chart) -> tuple[str, ...]:
+def list_gaps(chart: Chart) -> tuple[str, ...]:
     """List the contestants without a figure and the reason, one entry for each reason; a few with their cells."""
     cells = Counter(spot.contestant for spot in chart.spots)
     missing_spots: dict[tuple[str, str], list[Spot]] = {}
     for spot in chart.spots:
         if spot.missing is not None:
-            missing_spots.setdefault((spot.contestant, missing(spot)), []).append(spot)
+            missing_spots.setdefault((spot.contestant, explain_missing(spot)), []).append(spot)
     return tuple(
         _describe_gap(contestant, why, spots, cells[contestant]) for (contestant, why), spots in missing_spots.items()
     )

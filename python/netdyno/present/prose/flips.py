@@ -15,14 +15,14 @@ MOST_NAMED = 4
 """The most levels that are named one by one; the table has all of them."""
 
 
-def headline(comparison: FlipFound) -> str:
+def summarise_flip(comparison: FlipFound) -> str:
     """The answer in a few words."""
     if len(comparison.flips.points) == 1:
         return "Only one level: no flip"
     return {"flip": "The winner changes", "none": "No flip", "open": "Undecided"}[comparison.flips.verdict]
 
 
-def sentence(comparison: FlipFound) -> str:
+def describe_flip(comparison: FlipFound) -> str:
     """The answer, after the metric and the levels that it holds for."""
     title = f"{METRICS[comparison.metric].title}{''.join(f', {fixed}' for fixed in comparison.fixed)}"
     text = (
@@ -39,22 +39,22 @@ def _describe_answer(comparison: FlipFound) -> str:
         ) + _explain_wide_interval(comparison)
     points = comparison.flips.points
     if len(points) == 1:
-        where = _level_text(comparison, points[0].at)
+        where = _name_level(comparison, points[0].at)
         return f"both were measured at one level only ({where}), where no flip can be seen: {_list_better(comparison)}"
-    ends = span(comparison, points[0].at, points[-1].at)
+    ends = name_span(comparison, points[0].at, points[-1].at)
     if comparison.flips.verdict == "none":
         better = comparison.first if points[0].side > 0 else comparison.second
         levels = quantities.plural(len(points), "level")
         return (
             f"no flip between {ends}: {better} is better than {_find_opponent(comparison, better)} at each of {levels}"
         )
-    return f"undecided between {ends}: {_list_better(comparison)}{_blocks_words(comparison)}"
+    return f"undecided between {ends}: {_list_better(comparison)}{_describe_blocks_needed(comparison)}"
 
 
 def _describe_crossing(comparison: FlipFound, crossing: Crossing) -> str:
     below, above = (comparison.second, comparison.first) if crossing.rising else (comparison.first, comparison.second)
-    between = span(comparison, crossing.interval.low, crossing.interval.high)
-    return f"the winner changes from {below} to {above} between {between} (95% interval), at about " + number(
+    between = name_span(comparison, crossing.interval.low, crossing.interval.high)
+    return f"the winner changes from {below} to {above} between {between} (95% interval), at about " + format_place(
         comparison, crossing.at
     )
 
@@ -69,7 +69,7 @@ def _explain_wide_interval(comparison: FlipFound) -> str:
     undecided = [point.at for point in comparison.flips.points if not point.side]
     if not undecided:
         return f"; {wider} the search ended after {quantities.plural(len(comparison.flips.points), 'level')}"
-    return f"; {wider} neither is proven better at {_number_words(comparison, undecided)}"
+    return f"; {wider} neither is proven better at {_list_places(comparison, undecided)}"
 
 
 def _list_better(comparison: FlipFound) -> str:
@@ -77,7 +77,7 @@ def _list_better(comparison: FlipFound) -> str:
     parts = []
     for side, name in ((1, comparison.first), (-1, comparison.second)):
         if places := [point.at for point in comparison.flips.points if point.side == side]:
-            parts.append(f"{name} is better at {_number_words(comparison, places)}")
+            parts.append(f"{name} is better at {_list_places(comparison, places)}")
     open_points = [point for point in comparison.flips.points if not point.side]
     open_levels = [point.at for point in open_points]
     text = "; ".join(parts)
@@ -92,13 +92,13 @@ def _list_better(comparison: FlipFound) -> str:
     if not text:
         text = (
             f"neither {comparison.first} nor {comparison.second} is proven better at "
-            f"{_number_words(comparison, open_levels)}"
+            f"{_list_places(comparison, open_levels)}"
         )
-        return text + _bound_words(comparison, open_points)
-    return f"{text}; undecided at {_number_words(comparison, open_levels)}{_bound_words(comparison, open_points)}"
+        return text + _describe_bound(comparison, open_points)
+    return f"{text}; undecided at {_list_places(comparison, open_levels)}{_describe_bound(comparison, open_points)}"
 
 
-def _bound_words(comparison: FlipFound, points: Sequence[Point]) -> str:
+def _describe_bound(comparison: FlipFound, points: Sequence[Point]) -> str:
     """Return how large a difference can be where none is proven: nearly even is an answer, too. Where the generator was
     at its limit, this is unknown."""
     ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]
@@ -107,7 +107,7 @@ def _bound_words(comparison: FlipFound, points: Sequence[Point]) -> str:
     return f": the difference is at most {quantities.share(math.expm1(max(ends)))}"
 
 
-def _blocks_words(comparison: FlipFound) -> str:
+def _describe_blocks_needed(comparison: FlipFound) -> str:
     """Say how many blocks would decide."""
     if comparison.pursuit is None:
         return ""
@@ -122,14 +122,14 @@ def _find_opponent(comparison: FlipFound, better: str) -> str:
 def _list_without_trials(comparison: FlipFound) -> str:
     """List the planned levels without a valid trial of both."""
     silent = [point.at for point in comparison.flips.points if not point.blocks and point.at not in comparison.uneven]
-    return f"; at {_number_words(comparison, silent)} no block has a valid trial of both" if silent else ""
+    return f"; at {_list_places(comparison, silent)} no block has a valid trial of both" if silent else ""
 
 
 def _explain_uneven(comparison: FlipFound) -> str:
     """Say where the two are not compared, and what to do."""
     if not comparison.uneven:
         return ""
-    place = f"at {_number_words(comparison, comparison.uneven)}"
+    place = f"at {_list_places(comparison, comparison.uneven)}"
     way_out = "server-cores = 1 gives each a single core"
     return f"; {place} they could use different numbers of cores, so they are not compared ({way_out})"
 
@@ -137,40 +137,43 @@ def _explain_uneven(comparison: FlipFound) -> str:
 def _explain_bounded(comparison: FlipFound) -> str:
     if not comparison.bounded:
         return ""
-    at_limit = f"at {_number_words(comparison, comparison.bounded)} the generator was at its limit"
+    at_limit = f"at {_list_places(comparison, comparison.bounded)} the generator was at its limit"
     return f"; {at_limit}, which shrinks or hides a difference"
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-def _number_words(comparison: FlipFound, places: list[float] | tuple[float, ...]) -> str:
+def _list_places(comparison: FlipFound, places: list[float] | tuple[float, ...]) -> str:
     if len(places) > MOST_NAMED:
-        return f"{len(places)} levels between {number(comparison, places[0])} and {number(comparison, places[-1])}"
-    return quantities.listed([number(comparison, place) for place in places])
+        return (
+            f"{len(places)} levels between {format_place(comparison, places[0])} and "
+            f"{format_place(comparison, places[-1])}"
+        )
+    return quantities.listed([format_place(comparison, place) for place in places])
 
 
-def _level_text(comparison: FlipFound, place: float) -> str:
+def _name_level(comparison: FlipFound, place: float) -> str:
     """Name one place: "40 connections", "a service-time of 20 µs"."""
     if comparison.factor in LEVEL_UNITS:
-        return f"{number(comparison, place)} {LEVEL_UNITS[comparison.factor]}"
-    return f"a {factor_words(comparison)} of {number(comparison, place)}"
+        return f"{format_place(comparison, place)} {LEVEL_UNITS[comparison.factor]}"
+    return f"a {name_factor(comparison)} of {format_place(comparison, place)}"
 
 
-def span(comparison: FlipFound, low: float, high: float) -> str:
+def name_span(comparison: FlipFound, low: float, high: float) -> str:
     """Name two places: "40 and 56 connections", "a service-time of 20 µs and 31 µs"."""
-    both = f"{number(comparison, low)} and {number(comparison, high)}"
+    both = f"{format_place(comparison, low)} and {format_place(comparison, high)}"
     if comparison.factor in LEVEL_UNITS:
         return f"{both} {LEVEL_UNITS[comparison.factor]}"
-    return f"a {factor_words(comparison)} of {both}"
+    return f"a {name_factor(comparison)} of {both}"
 
 
-def factor_words(comparison: FlipFound) -> str:
+def name_factor(comparison: FlipFound) -> str:
     """The factor in words: "connections", "server service time"."""
     return comparison.factor.removeprefix("both.").replace(".", " ").replace("-", " ")
 
 
-def number(comparison: FlipFound, place: float) -> str:
+def format_place(comparison: FlipFound, place: float) -> str:
     """A place without its unit, where that is not part of it."""
     if comparison.durations:
         figure, _, unit = quantities.duration(1e9 * place).partition(" ")
@@ -185,23 +188,23 @@ def _drop_zeros(figure: str) -> str:
     return figure.rstrip("0").rstrip(".") if "." in figure else figure
 
 
-def headings(comparison: FlipFound) -> tuple[str, ...]:
+def list_headings(comparison: FlipFound) -> tuple[str, ...]:
     """The headings of the rows."""
-    return (factor_words(comparison), f"{comparison.first} is better by", "95% interval, corrected", "better", "blocks")
+    return (name_factor(comparison), f"{comparison.first} is better by", "95% interval, corrected", "better", "blocks")
 
 
-def rows(comparison: FlipFound) -> list[tuple[str, ...]]:
+def list_rows(comparison: FlipFound) -> list[tuple[str, ...]]:
     """List each level: how much better the first is, its interval, which is proven better, blocks."""
     table: list[tuple[str, ...]] = []
     for point in comparison.flips.points:
         side = {1: comparison.first, -1: comparison.second, 0: "not proven"}[point.side]
         interval = point.interval
-        interval_text = "" if interval is None else f"{change(interval.low)} to {change(interval.high)}"
-        mean = "" if math.isnan(point.mean) else change(point.mean)
-        table.append((number(comparison, point.at), mean, interval_text, side, str(point.blocks)))
+        interval_text = "" if interval is None else f"{format_change(interval.low)} to {format_change(interval.high)}"
+        mean = "" if math.isnan(point.mean) else format_change(point.mean)
+        table.append((format_place(comparison, point.at), mean, interval_text, side, str(point.blocks)))
     return table
 
 
-def change(contrast: float) -> str:
+def format_change(contrast: float) -> str:
     """Say how much better the first is: by the ratio of a rate, by the inverse ratio of a time."""
     return quantities.percent_change(math.exp(contrast))

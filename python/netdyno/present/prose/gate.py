@@ -28,47 +28,48 @@ DECISIONS: Mapping[Decision, str] = {
 }
 
 
-def title(line: Line) -> str:
+def name_line(line: Line) -> str:
     return f"{line.scenario}, {METRICS[line.metric].title}"
 
 
-def margin(line: Line) -> str:
+def format_margin(line: Line) -> str:
     """The margin, with the sign of a worse metric."""
     worse = quantities.MINUS if METRICS[line.metric].better == "higher" else "+"
     return f"{worse}{share(line.margin)}"
 
 
-def figures(line: Line) -> tuple[str, str]:
+def format_figures(line: Line) -> tuple[str, str]:
     """The figures before and after."""
     speak = METRICS[line.metric].speak
     return speak(line.before), speak(line.after)
 
 
-def change(line: Line) -> str:
+def format_change(line: Line) -> str:
     return percent_change(line.ratio)
 
 
-def interval(line: Line) -> str:
-    return ranking.change_interval(line.interval)
+def format_interval(line: Line) -> str:
+    return ranking.format_change_interval(line.interval)
 
 
-def sentence(line: Line) -> str:
+def describe_line(line: Line) -> str:
     """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
-        return f"{title(line)}: {OUTCOMES[line.outcome]}. The server after {named_faults(line)}"
-    before, after = figures(line)
+        return f"{name_line(line)}: {OUTCOMES[line.outcome]}. The server after {list_faults(line)}"
+    before, after = format_figures(line)
     return (
-        f"{title(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: {change(line)} ({interval(line)}), "
-        f"margin {margin(line)}, {plural(line.blocks, 'block')}"
+        f"{name_line(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: "
+        f"{format_change(line)} ({format_interval(line)}), "
+        f"margin {format_margin(line)}, {plural(line.blocks, 'block')}"
     )
 
 
-def named_faults(line: Line) -> str:
+def list_faults(line: Line) -> str:
     """List the faults of the line's server, without a subject. A detail may hold what the server printed."""
-    return harmless(quantities.listed([fault_words.fault(fault) for fault in line.faults]))
+    return harmless(quantities.listed([fault_words.describe_fault(fault) for fault in line.faults]))
 
 
-def faults(counts: Faults) -> str:
+def count_faults(counts: Faults) -> str:
     """Count the faults of both servers; a busy machine causes faults in both."""
     return (
         f"{counts.scenario}: of {plural(counts.of, 'block')}, the server before had a fault in {counts.before} and the "
@@ -76,12 +77,12 @@ def faults(counts: Faults) -> str:
     )
 
 
-def decision(result: Found) -> str:
+def describe_decision(result: Found) -> str:
     """Return the decision; where there is none, what would help."""
     outcomes = {line.outcome for line in result.lines}
     if result.decision == "fails" and "worse" not in outcomes:
         named = next((line for line in result.lines if line.faults), None)
-        detail = f": in {named.scenario!r} it {named_faults(named)}" if named else ""
+        detail = f": in {named.scenario!r} it {list_faults(named)}" if named else ""
         return f"The server after has a fault that the server before does not have{detail}."
     if result.decision != "open":
         return DECISIONS[result.decision]

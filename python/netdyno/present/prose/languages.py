@@ -10,12 +10,12 @@ from netdyno.base import quantities
 from netdyno.present.prose import ground
 
 
-def sentence(languages: Sequence[Within], ground_of_scenario: Ground) -> str:
+def describe_choices(languages: Sequence[Within], ground_of_scenario: Ground) -> str:
     """Say which to take within each language; empty where there is nothing to say."""
     if not languages:
         return ""
     places = [
-        f" on {ground.usable_words(group.cores)}" if len(ground_of_scenario.together) > 1 else ""
+        f" on {ground.describe_usable_cores(group.cores)}" if len(ground_of_scenario.together) > 1 else ""
         for group in ground_of_scenario.together
     ] or [""]
     unbeaten = "; ".join(

@@ -14,34 +14,34 @@ MOST_TOLD = 6
 """The most losses that are listed one by one; the table has all."""
 
 
-def named(standing: Standing) -> str:
+def name_with_loss(standing: Standing) -> str:
     """Name a contestant in a sentence: over a transport that may lose messages, always with its loss."""
     if standing.loss is None:
         return standing.contestant
-    return f"{standing.contestant} ({of_messages(standing.loss)})"
+    return f"{standing.contestant} ({format_lost_share(standing.loss)})"
 
 
-def of_messages(lost: float) -> str:
+def format_lost_share(lost: float) -> str:
     """A share of lost messages, beside a name or a latency."""
     return f"{quantities.share(lost) if lost else 'none'} lost"
 
 
-def largest(standing: Standing) -> str:
+def format_largest(standing: Standing) -> str:
     """The loss shown beside a rank: the largest of any load."""
     return f"{quantities.share(standing.loss or 0.0)}{f' {MARK}' if standing.lossy else ''}"
 
 
-def apart(standings: Sequence[Standing], bound: float) -> str:
+def name_separately_ranked(standings: Sequence[Standing], bound: float) -> str:
     """The sentence about contestants ranked separately for loss, with a leading space; empty where there are none, or
     no others."""
-    names = [named(standing) for standing in standings if standing.lossy and not standing.faults]
+    names = [name_with_loss(standing) for standing in standings if standing.lossy and not standing.faults]
     if not names or not any(standing.kind == 0 for standing in standings):
         return ""
     lost = f"they lost more than {quantities.share(bound)} of the messages in some trial"
     return f" Ranked separately, as {lost}: {quantities.listed(names)}."
 
 
-def evidence(
+def list_evidence(
     standings: Sequence[Standing], cells: Sequence[CellFigures], levels: Sequence[LevelInfo]
 ) -> tuple[str, ...]:
     """Say how much each contestant lost, its other faulty messages, and where: at the load where it lost most."""
@@ -55,7 +55,9 @@ def evidence(
         ]
         if imperfect:
             cell, loss = max(imperfect, key=lambda cell_and_loss: cell_and_loss[1].lost.value)
-            texts.append(f"At {labels[cell.level]}, {cell.contestant}: {shares(loss)}. {where(loss)}".rstrip())
+            texts.append(
+                f"At {labels[cell.level]}, {cell.contestant}: {list_shares(loss)}. {describe_drops(loss)}".rstrip()
+            )
     if len(texts) > MOST_TOLD:
         return (*texts[:MOST_TOLD], f"{len(texts) - MOST_TOLD} more contestants lost messages; the table has all.")
     return tuple(texts)
@@ -65,7 +67,7 @@ def _has_faulty_messages(loss: Loss) -> bool:
     return bool(loss.messages or loss.late or loss.duplicated or loss.reordered)
 
 
-def shares(loss: Loss) -> str:
+def list_shares(loss: Loss) -> str:
     """List each kind of faulty message with its share."""
     parts = {
         "lost": loss.lost.value,
@@ -76,11 +78,11 @@ def shares(loss: Loss) -> str:
     return ", ".join(f"{name} {quantities.share(value)}" for name, value in parts.items())
 
 
-def where(loss: Loss) -> str:
+def describe_drops(loss: Loss) -> str:
     """Say where messages were lost, as a sentence; empty where none were."""
     if not loss.messages:
         return ""
-    dropped = places(loss.drops)
+    dropped = list_places(loss.drops)
     unexplained = loss.messages - _count_explained_messages(loss.drops)
     if not dropped:
         return "Where they were lost is unknown: no drop was counted."
@@ -101,7 +103,7 @@ def _fans_out(drops: Drops) -> bool:
     return drops.recipients > 1
 
 
-def places(drops: Drops) -> list[str]:
+def list_places(drops: Drops) -> list[str]:
     """List each place where something was dropped, with the count: first answers, then requests."""
     texts = (
         (drops.generator, "{:,} datagrams at the generator's sockets, whose buffers were full"),
@@ -125,7 +127,7 @@ def _count_explained_messages(drops: Drops) -> float:
     )
 
 
-def caveats(cells: Sequence[CellFigures], bound: float) -> tuple[str, ...]:
+def list_caveats(cells: Sequence[CellFigures], bound: float) -> tuple[str, ...]:
     """All that a reader must know of latencies beside which messages were lost."""
     if not any(cell.loss is not None for cell in cells):
         return ()

@@ -14,7 +14,7 @@ UNEVEN = 0.01
 MOST_NAMED = 3
 
 
-def sentence(retries: MadeAgain) -> str:
+def describe_retries(retries: MadeAgain) -> str:
     """Say how often, why, and whether all contestants were disturbed alike; empty where nothing was retried."""
     parts = [_describe_trials(retries)] if retries.causes else []
     parts += [_describe_slices(retries)] if retries.slices_again else []

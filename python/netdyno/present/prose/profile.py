@@ -31,7 +31,7 @@ _RUNTIME_NOTES: dict[Runtime, str] = {
 assert set(_RUNTIME_NOTES) == set(get_args(Runtime))
 
 
-def notes(profile: Profile) -> list[str]:
+def list_notes(profile: Profile) -> list[str]:
     """Describe the samples of a profile, and which frames are missing and why."""
     if not profile.stacks:
         return [profile.missing]

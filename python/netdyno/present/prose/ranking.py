@@ -14,13 +14,13 @@ def rank(findings: ScenarioFindings, standing: Standing) -> str:
     return f"{standing.rank}=" if standing.shared else str(standing.rank)
 
 
-def to_first(standing: Standing) -> str:
+def compare_with_first(standing: Standing) -> str:
     """The change against the leader, with a star where a difference is proven: a shared rank may hide that."""
     comparison = standing.against_leader
     return f"{quantities.percent_change(comparison.ratio)}{'*' if comparison.different else ' '}" if comparison else ""
 
 
-def change_interval(interval: Interval | None) -> str:
+def format_change_interval(interval: Interval | None) -> str:
     """An interval of a ratio as changes: "+8% to +15%"."""
     if interval is None:
         return "no interval"

@@ -12,7 +12,7 @@ from netdyno.model.options import Settings, settings
 from netdyno.model.run import OF_CLUSTER
 from netdyno.model.transports import LOOPBACK_ADDRESS
 from netdyno.model.trial import Trial
-from netdyno.present.prose.capacity_again import again
+from netdyno.present.prose.capacity_again import build_repeat_command
 from netdyno.trial.command import by_hand
 
 
@@ -24,9 +24,9 @@ class Command:
     line: str
 
 
-def commands(analysis: Analysis) -> tuple[Command, ...]:
+def list_commands(analysis: Analysis) -> tuple[Command, ...]:
     cluster_flag = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
-    whole = Command("The whole run again", again(analysis.asked, analysis.about) + cluster_flag)
+    whole = Command("The whole run again", build_repeat_command(analysis.asked, analysis.about) + cluster_flag)
     report = Command("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (

@@ -9,11 +9,11 @@ NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
 
 
-def cause(excluded: SetAside) -> str:
+def describe_cause(excluded: SetAside) -> str:
     """Return the cause that trials excluded for the same reason have in common."""
     return DISTURBED if excluded.disturbed else ", ".join(excluded.audits) or excluded.reason or NO_REASON
 
 
-def reason(note: TrialNote) -> str:
+def describe_reason(note: TrialNote) -> str:
     """Return the reason that was stored with the trial."""
     return note.reason or NO_REASON

@@ -16,7 +16,7 @@ NOT_PAIRED = (
 )
 
 
-def nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) -> str:
+def explain_nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) -> str:
     """Say why no figures of the two runs can be compared; empty where some can."""
     first_names, second_names = ([findings.scenario.name for findings in run.scenarios] for run in (first, second))
     if not set(first_names) & set(second_names):
@@ -32,11 +32,11 @@ def nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) -> str:
     return ""
 
 
-def environment(runs: SideBySide) -> list[str]:
+def list_environment_changes(runs: SideBySide) -> list[str]:
     return [changes.said(change) for change in runs.environment]
 
 
-def asked(runs: SideBySide) -> list[str]:
+def list_question_changes(runs: SideBySide) -> list[str]:
     """Describe each question of one run only, and each change of a question of both."""
     return [
         _describe_unshared(difference) if isinstance(difference, AskedAlone) else _describe_changed(difference)

@@ -12,23 +12,23 @@ from netdyno.model.claim import Ratio
 from netdyno.model.verdicts import Judged
 
 
-def sentence(ending: Ending) -> str:
+def explain_end(ending: Ending) -> str:
     """Say why the blocks ended and how precise the result is, as a clause without a full stop."""
     after = f"after {quantities.plural(ending.blocks, 'block')}"
     return {
-        "precise": f"precise enough {after}{_width_words(ending)}",
+        "precise": f"precise enough {after}{_describe_width(ending)}",
         "alone": f"nothing to compare, so no more blocks {after}",
-        "unfinished": f"not finished {after}{_width_words(ending)}",
-        "blocks": f"budget used up {after}{_width_words(ending)}",
-        "time": f"time budget{_budget_words(ending)} used up {after}{_width_words(ending)}",
+        "unfinished": f"not finished {after}{_describe_width(ending)}",
+        "blocks": f"budget used up {after}{_describe_width(ending)}",
+        "time": f"time budget{_format_budget(ending)} used up {after}{_describe_width(ending)}",
     }[ending.why]
 
 
-def _budget_words(ending: Ending) -> str:
+def _format_budget(ending: Ending) -> str:
     return f" ({format_clock(ending.time_budget_s)})" if ending.time_budget_s is not None else ""
 
 
-def _width_words(ending: Ending) -> str:
+def _describe_width(ending: Ending) -> str:
     requested = f"requested ±{quantities.share(ending.asked)}"
     if ending.widest is None:
         return f" ({requested})"
@@ -36,7 +36,7 @@ def _width_words(ending: Ending) -> str:
     return f" (widest interval {widest}, {' against '.join(ending.of)}; {requested})"
 
 
-def of_claim(judged: Judged, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
+def explain_undecided_claim(judged: Judged, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
     """Say why the blocks of an undecided claim's scenarios ended."""
     if judged.verdict != "undecided":
         return ()
@@ -45,4 +45,6 @@ def of_claim(judged: Judged, scenarios: Sequence[ScenarioFindings]) -> tuple[str
     for test in judged.claim.tests:
         names |= dict.fromkeys([test.a.scenario, test.b.scenario] if isinstance(test, Ratio) else [test.cells.scenario])
     is_divided = len(endings) > 1
-    return tuple(f"{f'{name}: ' if is_divided else ''}{sentence(endings[name])}" for name in names if name in endings)
+    return tuple(
+        f"{f'{name}: ' if is_divided else ''}{explain_end(endings[name])}" for name in names if name in endings
+    )

@@ -6,7 +6,7 @@ from netdyno.analysis.findings import ScenarioFindings
 from netdyno.base import quantities
 
 
-def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
+def explain_exceptions(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for each reason."""
     return tuple(
         f"{quantities.listed(group.contestants)} took no turns with others, because {group.why}."

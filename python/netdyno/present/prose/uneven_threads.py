@@ -7,7 +7,7 @@ from netdyno.analysis.uneven_threads import UNEVEN
 from netdyno.base import quantities
 
 
-def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
+def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for every contestant that was measured so."""
     return tuple(_describe_uneven(contestant) for contestant in findings.uneven_threads)
 

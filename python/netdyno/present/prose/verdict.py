@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.answers import against
+from netdyno.analysis.answers import find_comparison
 from netdyno.analysis.findings import (
     AxisRatio,
     Bound,
@@ -81,23 +81,25 @@ class Answer:
 
 def answer(findings: ScenarioFindings) -> Answer:
     result = _answer_search(findings) or _answer_flips(findings) or _answer_verdict(findings)
-    return Answer(result.headline, result.short, result.rest + excluded.left_out(findings.unsafe))
+    return Answer(result.headline, result.short, result.rest + excluded.name_left_out(findings.unsafe))
 
 
 def _answer_search(findings: ScenarioFindings) -> Answer | None:
     """A search for a capacity has one contestant, and an answer of its own."""
     if findings.capacity is None or findings.capacity.search is None:
         return None
-    return Answer(_answer_verdict(findings).headline, capacity.searched(findings.capacity), "")
+    return Answer(_answer_verdict(findings).headline, capacity.describe_search(findings.capacity), "")
 
 
 def _answer_flips(findings: ScenarioFindings) -> Answer | None:
     """Return the levels between which the winner changes: the answer of a scenario with levels chosen for that."""
     if not findings.flips:
         return None
-    headline = quantities.listed(list(dict.fromkeys(flips.headline(flip) for flip in findings.flips)))
-    rest = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
-    return Answer(headline, " ".join(f"{flips.sentence(flip)}." for flip in findings.flips), rest)
+    headline = quantities.listed(list(dict.fromkeys(flips.summarise_flip(flip) for flip in findings.flips)))
+    rest = loss.name_separately_ranked(findings.standings, findings.loss_bound) + faults.name_separately_ranked(
+        findings.faulty
+    )
+    return Answer(headline, " ".join(f"{flips.describe_flip(flip)}." for flip in findings.flips), rest)
 
 
 def _answer_verdict(findings: ScenarioFindings) -> Answer:
@@ -108,12 +110,14 @@ def _answer_verdict(findings: ScenarioFindings) -> Answer:
             nothing = (
                 f"No valid trial has a figure for {METRICS[findings.scenario.metric].title}, so there is no answer."
             )
-        return Answer(headline, nothing, faults.sentence(findings.faulty))
+        return Answer(headline, nothing, faults.name_separately_ranked(findings.faulty))
     answers = [
         (decision, _answer_decision(Speech(findings, decision)))
         for decision in (findings.decision, *findings.elsewhere)
     ]
-    apart = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
+    apart = loss.name_separately_ranked(findings.standings, findings.loss_bound) + faults.name_separately_ranked(
+        findings.faulty
+    )
     if len(findings.ground.together) < 2:
         only = answers[0][1]
         return Answer(only.headline, only.short, only.rest + apart)
@@ -128,37 +132,37 @@ def _join_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, 
     headlines = [f"{result.headline} on {_describe_cores(findings, decision)}" for decision, result in compared]
     further = "".join(f" {result.sentence}" for _, result in compared if result is not first)
     named = {findings.ground.group_of(decision.among[0]) for decision, _ in [answers[0], *compared]}
-    rest = f"{first.rest}{further}{ground.not_ranked(findings.ground, named)}{apart}"
+    rest = f"{first.rest}{further}{ground.name_unranked(findings.ground, named)}{apart}"
     return Answer("; ".join(headlines) or "Not compared: different numbers of cores", first.short, rest)
 
 
 def _describe_cores(findings: ScenarioFindings, decision: Decision) -> str:
     group = findings.ground.together[findings.ground.group_of(decision.among[0])]
-    return ground.usable_words(group.cores)
+    return ground.describe_usable_cores(group.cores)
 
 
 # --- figures and loads -------------------------------------------------------------------------------------------
 
 
-def value(scenario: Scenario, figure: float) -> str:
+def format_value(scenario: Scenario, figure: float) -> str:
     """A figure of the scenario's metric with its unit."""
     return METRICS[scenario.metric].speak(figure)
 
 
-def pair(scenario: Scenario, outcome: Pair) -> str:
+def format_pair(scenario: Scenario, outcome: Pair) -> str:
     """The outcome of a server with a client in a few characters: the figure, its number of trials where some do not
     count, or why there is none."""
     if not outcome.trials:
         return quantities.DASH
     if outcome.figure is None:
         return ", ".join(STATUS_WORDS[status] for status in outcome.statuses)
-    figure = value(scenario, outcome.figure)
+    figure = format_value(scenario, outcome.figure)
     if outcome.lost is not None:
         figure += f", {quantities.share(outcome.lost)} lost"
     return figure if outcome.valid == outcome.trials else f"{figure} ({outcome.valid}/{outcome.trials})"
 
 
-def load_words(scenario: Scenario) -> str:
+def describe_load(scenario: Scenario) -> str:
     """Describe how the load was offered; closed loop is always named as such. A chat's mode of delivery is added where
     the scenario sets it for all of its cells: it weighs more than most differences between models."""
     return (
@@ -223,21 +227,21 @@ class Speech:
         bound = findings.axes[0].bound if findings.axes else ""
         self.generator_in_it = ", with the generator's own part in it" if bound else ""
         self.higher = findings.better == "higher"
-        self.says = {standing.contestant: loss.named(standing) for standing in findings.standings}
+        self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
         self.one_of = "ranked contestant" if _list_without_figure(findings) else "contestant with valid trials"
 
-    def listed(self, names: Sequence[str]) -> str:
+    def list_names(self, names: Sequence[str]) -> str:
         return quantities.listed([self.says[name] for name in names])
 
-    def subject(self) -> str:
+    def name_subject(self) -> str:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
         metric = f"{METRICS[self.scenario.metric].title}{under}"
-        return f"{metric}{self.qualified} ({load_words(self.scenario)})"
+        return f"{metric}{self.qualified} ({describe_load(self.scenario)})"
 
-    def superlative(self) -> str:
-        return f"the {'highest' if self.higher else 'lowest'} {self.subject()}"
+    def name_best(self) -> str:
+        return f"the {'highest' if self.higher else 'lowest'} {self.name_subject()}"
 
 
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
@@ -246,7 +250,7 @@ def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
     kinds = {standing.kind for standing in findings.standings if standing.ground == group}
     subject = "all of them" if len(decision.among) > 1 else "it"
     is_divided = len(findings.ground.together) > 1
-    used = f"could use {ground.usable_words(findings.ground.together[group].cores)}" if is_divided else ""
+    used = f"could use {ground.describe_usable_cores(findings.ground.together[group].cores)}" if is_divided else ""
     bound = quantities.share(findings.loss_bound)
     lost = f"lost at most {bound} of their messages" if {0, 1} <= kinds else ""
     of_those = f" of those that {' and '.join(filter(None, [used, lost]))}" if used or lost else ""
@@ -270,12 +274,12 @@ def _answer_decision(speech: Speech) -> Answer:
     if decision.verdict == "undecided":
         return Answer(f"Undecided: {_describe_bound(decision)}", _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
-        apart = f"No two of {speech.listed(decision.among)} share a block: nothing to compare."
+        apart = f"No two of {speech.list_names(decision.among)} share a block: nothing to compare."
         return Answer("Not enough blocks", apart, "")
     return Answer("Not enough blocks", _describe_too_few(speech), "")
 
 
-def badge(findings: ScenarioFindings) -> str:
+def make_badge(findings: ScenarioFindings) -> str:
     """Return which to take, in a few words: a name, "Any within 4%", or that it is undecided."""
     decision = findings.decision
     if decision.verdict in ("winner", "equal"):
@@ -287,25 +291,25 @@ def badge(findings: ScenarioFindings) -> str:
 
 def _name_recommended(decision: Decision, speech: Speech) -> str:
     if len(decision.taken) == len(decision.front) > 1:
-        return f"Any within {within_words(decision.within)}"
+        return f"Any within {format_bound(decision.within)}"
     return " or ".join(speech.says[name] for name in decision.taken)
 
 
-def within_words(factor: float | None) -> str:
+def format_bound(factor: float | None) -> str:
     """Return a bound: "4.2%", or "×2.1" from double upwards."""
     if factor is None or not math.isfinite(factor):
         return UNKNOWN
     return f"{quantities.TIMES}{quantities.three_digits(factor)}" if factor >= 2 else quantities.margin(factor)
 
 
-def _side(ratio: float) -> str:
+def _name_side(ratio: float) -> str:
     return "above" if ratio > 1 else "below"
 
 
 def _describe_interval(comparison: Comparison) -> str:
     if comparison.interval is None:
         return f"no interval from {quantities.plural(comparison.blocks, 'block')}"
-    return f"95% interval {ranking.change_interval(comparison.interval)}"
+    return f"95% interval {ranking.format_change_interval(comparison.interval)}"
 
 
 def _describe_gap(speech: Speech, comparison: Comparison) -> str:
@@ -313,14 +317,15 @@ def _describe_gap(speech: Speech, comparison: Comparison) -> str:
     if comparison.ratio >= 2:
         return f"{speech.at_least}{quantities.margin(comparison.ratio)} that of {speech.says[comparison.b]}"
     return (
-        f"{speech.at_least}{quantities.margin(comparison.ratio)} {_side(comparison.ratio)} {speech.says[comparison.b]}"
+        f"{speech.at_least}{quantities.margin(comparison.ratio)} "
+        f"{_name_side(comparison.ratio)} {speech.says[comparison.b]}"
     )
 
 
 def _describe_winner(speech: Speech) -> str:
     leader, second = speech.decision.among[:2]
-    start = f"Take {speech.says[leader]}: it has {speech.superlative()}"
-    comparison = against(leader, second, speech.family)
+    start = f"Take {speech.says[leader]}: it has {speech.name_best()}"
+    comparison = find_comparison(leader, second, speech.family)
     gap = f", {_describe_gap(speech, comparison)}, the next ({_describe_interval(comparison)})" if comparison else ""
     return f"{start}{gap}."
 
@@ -330,7 +335,7 @@ def _describe_equal(speech: Speech) -> str:
     decision = speech.decision
     far = [name for name in decision.tied if name not in decision.near]
     rest = (
-        f" How {speech.listed(far)} {'compares' if len(far) == 1 else 'compare'} is not known as precisely."
+        f" How {speech.list_names(far)} {'compares' if len(far) == 1 else 'compare'} is not known as precisely."
         if far
         else ""
     )
@@ -340,8 +345,8 @@ def _describe_equal(speech: Speech) -> str:
 def _describe_close(speech: Speech) -> str:
     decision = speech.decision
     take = " or ".join(speech.says[name] for name in decision.taken)
-    metric = f"in {speech.subject()}{speech.generator_in_it}"
-    within = within_words(decision.within)
+    metric = f"in {speech.name_subject()}{speech.generator_in_it}"
+    within = format_bound(decision.within)
     if len(decision.near) == 1:
         better = f"better {metric}" if decision.within == 1 else f"better by more than {within} {metric}"
         return f"Take {take}: no other is {better}"
@@ -349,20 +354,23 @@ def _describe_close(speech: Speech) -> str:
     if decision.near != decision.tied:
         alike = f"at most {within} behind the best {metric}"
     if decision.taken == decision.near:
-        return f"{speech.listed(decision.near)} are {alike}; take any of them"
+        return f"{speech.list_names(decision.near)} are {alike}; take any of them"
     metrics = ", then ".join(METRICS[metric].short for metric in decision.by)
     decide = "decides" if len(decision.by) == 1 else "decide"
-    return f"Take {take}: {metrics} {decide} among {speech.listed(decision.near)}, which are {alike}"
+    return f"Take {take}: {metrics} {decide} among {speech.list_names(decision.near)}, which are {alike}"
 
 
 def _describe_undecided(speech: Speech) -> str:
     decision = speech.decision
-    cannot = f"{speech.listed(decision.tied)} are not proven different in {speech.subject()}{speech.generator_in_it}"
+    cannot = (
+        f"{speech.list_names(decision.tied)} are not proven different "
+        f"in {speech.name_subject()}{speech.generator_in_it}"
+    )
     return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
 
 
 def _describe_bound(decision: Decision) -> str:
-    within = within_words(decision.within)
+    within = format_bound(decision.within)
     return "the size of the difference is unknown" if within == UNKNOWN else f"the difference is at most {within}"
 
 
@@ -379,7 +387,7 @@ def _describe_more_time(decision: Decision) -> str:
 
 def _describe_few_blocks(speech: Speech) -> str:
     few = speech.decision.undecided
-    return f" There are too few blocks to decide about {speech.listed(few)}." if few else ""
+    return f" There are too few blocks to decide about {speech.list_names(few)}." if few else ""
 
 
 def _compare_axes(speech: Speech) -> str:
@@ -403,11 +411,11 @@ def _list_changes(ratios: Sequence[AxisRatio]) -> str:
 
 def _describe_too_few(speech: Speech) -> str:
     front = speech.decision.front
-    facing = [comparison for name in front[1:] if (comparison := against(front[0], name, speech.family))]
+    facing = [comparison for name in front[1:] if (comparison := find_comparison(front[0], name, speech.family))]
     fewest = min((comparison.blocks for comparison in facing), default=0)
     leader = speech.says[front[0]]
     start = (
-        f"Not enough blocks to say which has {speech.superlative()}: {leader} shares "
+        f"Not enough blocks to say which has {speech.name_best()}: {leader} shares "
         f"{quantities.plural(fewest, 'block')} with a rival, and {FEWEST_BLOCKS} are needed"
     )
     measured = (
@@ -421,9 +429,9 @@ def _describe_too_few(speech: Speech) -> str:
 # --- what goes with it -------------------------------------------------------------------------------------------
 
 
-def evidence(findings: ScenarioFindings) -> tuple[str, ...]:
+def list_evidence(findings: ScenarioFindings) -> tuple[str, ...]:
     """The servers' cost, of the first and of the last, and the losses."""
-    return (*_compare_costs(findings), *loss.evidence(findings.standings, findings.cells, findings.levels))
+    return (*_compare_costs(findings), *loss.list_evidence(findings.standings, findings.cells, findings.levels))
 
 
 def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
@@ -438,7 +446,7 @@ def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
         return ()
     first_cost, last_cost = first.cost, last.cost
     place = f"ranked last ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked lower"
-    says = {standing.contestant: loss.named(standing) for standing in (standings[0], standings[-1])}
+    says = {standing.contestant: loss.name_with_loss(standing) for standing in (standings[0], standings[-1])}
     switches = [_describe_switches(cost) for cost in (first_cost, last_cost)]
     cpu = (
         f"At {level.label}, {says[first.contestant]} spends {quantities.three_digits(first_cost.cpu_us.value)} µs of "
@@ -465,27 +473,27 @@ def _describe_switches(cost: Cost) -> str:
 # --- before you quote it -----------------------------------------------------------------------------------------
 
 
-def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
+def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
     """All that a reader must know before quoting the answer."""
     return (
-        *company.sentences(findings.company),
-        *excluded.caveats(findings.unsafe),
-        *excluded.unranked_caveats(findings.unranked),
-        *ground.sentences(findings.ground),
-        *ground.load_shares(findings.ground, findings.cells),
+        *company.list_caveats(findings.company),
+        *excluded.explain_unsafe(findings.unsafe),
+        *excluded.explain_unranked(findings.unranked),
+        *ground.list_caveats(findings.ground),
+        *ground.describe_load_shares(findings.ground, findings.cells),
         *_explain_bounds(findings),
-        *capacity.caveats(findings.capacity),
-        *constant_latency.sentences(findings),
+        *capacity.list_caveats(findings.capacity),
+        *constant_latency.describe_contestants(findings),
         *_explain_loop(findings),
         *_explain_client_contestants(findings),
         *_explain_fixed_rate(findings.scenario),
         *_list_missing(findings),
         *_list_gaps(findings),
         *_list_unsteady(findings),
-        *uneven_threads.sentences(findings),
-        *warmups.sentences(findings),
-        *turns.sentences(findings),
-        *loss.caveats(findings.cells, findings.loss_bound),
+        *uneven_threads.describe_contestants(findings),
+        *warmups.describe_contestants(findings),
+        *turns.explain_exceptions(findings),
+        *loss.list_caveats(findings.cells, findings.loss_bound),
         *_list_added_options(findings),
         *_explain_threads_each(findings),
         *_explain_sampled_threads(findings),
@@ -555,7 +563,7 @@ def _describe_send_lag(cells: Sequence[CellFigures]) -> str:
     return f"{text}."
 
 
-def lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
+def describe_lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
     """The generator's own part of the response times: its send lag, where it has a schedule, and its receive lag."""
     parts = []
     if scenario.scheduled and (late := _find_send_lags(cells)):

@@ -26,29 +26,32 @@ OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
 """The verbs for one comparison, and for several."""
 
 
-def summary(judged: Sequence[Judged]) -> str:
+def summarise_claims(judged: Sequence[Judged]) -> str:
     """Count the claims of each verdict."""
     counts = Counter(result.verdict for result in judged)
     counted = [f"{counts[verdict]} {words}" for verdict, words in VERDICT_WORDS.items() if counts[verdict]]
     return f"{quantities.plural(len(judged), 'claim')}: {', '.join(counted)}"
 
 
-def word(result: Judged) -> str:
+def name_verdict(result: Judged) -> str:
     """The verdict, with the system that it is about where the claim is about others."""
     is_about_others = result.claim.published_on and result.verdict in ("confirmed", "refuted")
     return f"{VERDICT_WORDS[result.verdict]}{PUBLISHED_ELSEWHERE if is_about_others else ''}"
 
 
-def here(result: Judged) -> str:
+def describe_outcome(result: Judged) -> str:
     """Describe the decisive comparison, and count the outcomes of all; or say what is missing."""
     if result.verdict == "not_testable":
-        return f"{claims.reason(result)}{_describe_nearest(result)}"
+        return f"{claims.explain_no_verdict(result)}{_describe_nearest(result)}"
     check = result.decisive
     if check is None:
         return ""
-    figures = f" ({' against '.join(claims.figures(check))})" if len(check.figures) > 1 else ""
-    comparison = claims.reason(result) or f"{claims.what(check, result.scenarios)}: {claims.shown(check)}"
-    text = f"{comparison}{figures}; claimed {claims.claimed(check.step)}"
+    figures = f" ({' against '.join(claims.list_figures(check))})" if len(check.figures) > 1 else ""
+    comparison = (
+        claims.explain_no_verdict(result)
+        or f"{claims.describe_comparison(check, result.scenarios)}: {claims.format_effect(check)}"
+    )
+    text = f"{comparison}{figures}; claimed {claims.format_claimed_effect(check.step)}"
     return text if len(result.checks) == 1 else f"{text}{_count_outcomes(result)}"
 
 
@@ -65,11 +68,14 @@ def _describe_nearest(result: Judged) -> str:
     check = result.decisive
     if check is None or not check.figures:
         return ""
-    comparison = f"{claims.what(check, result.scenarios)}: {claims.shown(check)}; claimed {claims.claimed(check.step)}"
+    comparison = (
+        f"{claims.describe_comparison(check, result.scenarios)}: {claims.format_effect(check)}; "
+        f"claimed {claims.format_claimed_effect(check.step)}"
+    )
     return f". Found: {comparison}{_count_outcomes(result) if len(result.checks) > 1 else ''}"
 
 
-def published(claim: Claim, most: int | None = None) -> str:
+def quote_published(claim: Claim, most: int | None = None) -> str:
     """The source's figures, the first of them where there are more than `most`."""
     figures = [f"{label}: {value:,.10g}" for label, value in claim.published.items()][:most]
     more = len(claim.published) - len(figures)

@@ -6,7 +6,7 @@ from netdyno.analysis.findings import ScenarioFindings
 from netdyno.trial.warm_up import words
 
 
-def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
+def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for each such contestant."""
     return tuple(
         f"W{words(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."

@@ -54,7 +54,7 @@ class Left(NamedTuple):
     nameless: Callable[[str], str]
 
 
-def left(run: Run, private: Private) -> Left:
+def make_cleaners(run: Run, private: Private) -> Left:
     """Return the functions that clean any text of the run."""
     folders = sorted((folder for folder in private.folders if folder.strip("/")), key=len, reverse=True)
     known_folders = (
@@ -86,13 +86,13 @@ def _shorten(path: str) -> str:
     return "…" if head.rpartition("/")[2] in ("home", "Users") else _LEFT + name
 
 
-def without(run: Run, private: Private) -> Run:
+def clean_run(run: Run, private: Private) -> Run:
     """Return the run without private data."""
-    built: Any = _clean_values(msgspec.to_builtins(run), *left(run, private))
+    built: Any = _clean_values(msgspec.to_builtins(run), *make_cleaners(run, private))
     return msgspec.convert(built, Run)
 
 
-def profiled_without(stored: Stored, cleaners: Left) -> Stored:
+def clean_profiles(stored: Stored, cleaners: Left) -> Stored:
     """Return a run's profiles without private data. A frame may have the path of its source; equal ones are merged."""
     loads = tuple(
         replace(

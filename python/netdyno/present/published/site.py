@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
-from netdyno.present.export.tables import escaped
+from netdyno.present.export.tables import escape_markup
 from netdyno.present.prose import environment as surroundings
 
 VERSION = 2
@@ -72,13 +72,13 @@ FILES = (
 )
 
 
-def folder_of(run_id: str, version: int) -> str:
+def name_folder(run_id: str, version: int) -> str:
     """Return the folder of a version of a run, within the site whatever the run calls itself."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", run_id).lstrip(".") or "run"
     return f"runs/{name[:150]}/{version}"
 
 
-def entry(
+def make_entry(
     findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
 ) -> Entry:
     """Return the entry of a run, from its export."""
@@ -87,7 +87,7 @@ def entry(
     return Entry(
         run_id=run_id,
         version=version,
-        folder=folder_of(run_id, version),
+        folder=name_folder(run_id, version),
         digest=digest,
         profiles=profiles,
         experiment=str(findings["experiment"]),
@@ -106,12 +106,12 @@ def entry(
     )
 
 
-def index(site: Site) -> str:
+def render_index(site: Site) -> str:
     """Return the first page: the newest version of each run, and links to the older ones."""
     return _render_page("index.html.j2", runs=_group_by_run(site), root="")
 
 
-def summary(site: Site) -> str:
+def render_summary(site: Site) -> str:
     """Describe the newest version of each run briefly in Markdown: its answers, and the claims by their verdict."""
     return "# Published runs\n\n" + "\n".join(_summarize_run(versions[0]) for versions in _group_by_run(site))
 
@@ -127,16 +127,16 @@ def _group_by_run(site: Site) -> list[list[Entry]]:
 def _summarize_run(run: Entry) -> str:
     when = run.started_at[:16].replace("T", " ")
     made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
-    lines = [f"## {escaped(run.question)}", "", *_wrap(escaped(made)), ""]
+    lines = [f"## {escape_markup(run.question)}", "", *_wrap(escape_markup(made)), ""]
     for answer in run.answers:
-        lines += _wrap(f"* **{escaped(answer.name)}**: {escaped(answer.text)}")
+        lines += _wrap(f"* **{escape_markup(answer.name)}**: {escape_markup(answer.text)}")
     by_verdict: dict[str, list[str]] = {}
     for answer in run.claims:
         by_verdict.setdefault(answer.verdict.replace("_", " "), []).append(answer.name)
     if by_verdict:
         lines.append("")
     for verdict, names in by_verdict.items():
-        lines += _wrap(f"* {len(names)} {escaped(verdict)}: {escaped(', '.join(names))}")
+        lines += _wrap(f"* {len(names)} {escape_markup(verdict)}: {escape_markup(', '.join(names))}")
     return "\n".join(lines) + "\n"
 
 
@@ -153,6 +153,6 @@ def run_page(version: Entry, environment: Mapping[str, Any]) -> str:
 
 
 def _render_page(template: str, **values: object) -> str:
-    environment = templates.of(HERE)
-    environment.filters["entry"] = surroundings.entry
-    return environment.get_template(template).render(style=templates.style(HERE / "page.css"), **values)
+    environment = templates.load_folder(HERE)
+    environment.filters["entry"] = surroundings.format_entry
+    return environment.get_template(template).render(style=templates.read_style(HERE / "page.css"), **values)

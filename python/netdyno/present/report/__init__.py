@@ -71,22 +71,22 @@ def write(run: Run, path: Path) -> None:
 
 def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> None:
     """Write the page to `path`: a reader sees the old file or the whole new one. Raises OSError."""
-    write_whole(path, html(analysis, over, profiled))
+    write_whole(path, render_html(analysis, over, profiled))
 
 
-def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
+def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
     """Return the page of a run, with its profiles and further runs laid over it. Equal findings give equal text."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     unranked = [name for chart in analysis.charts for name in chart.unsafe]
     run_contestants = [name for run in runs for name in run.contestants]
-    looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
-    all_looks = theme.of_runs(looks, len(runs))
+    looks = theme.assign_looks(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
+    all_looks = theme.copy_for_runs(looks, len(runs))
     drawn = _draw_figures(analysis, over, looks, all_looks)
     figures = _collect_figures(runs, all_looks)
     profiled_loads = _rank_servers(analysis, profiled)
     page = _render_page(analysis, drawn, profiled_loads, profiled.damaged)
     room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
-    flames = profile.data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
+    flames = profile.encode_data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
     if len(flames) > max(room, 0):
         page, flames = _render_page(analysis, drawn, (), (*profiled.damaged, NO_ROOM)), ""
         room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
@@ -102,15 +102,17 @@ def _draw_figures(
     """Draw the figures for the template, once: they take most of the time of a page."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     return {
-        "scenarios": [views.view(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)],
-        "capacities": [
-            capacity.view(scenario, looks, f"s{number}") for number, scenario in enumerate(analysis.scenarios, 1)
+        "scenarios": [
+            views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)
         ],
-        "charts": [charts.view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
-        "flips": [flips.view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
-        "machine": machine.view(analysis.canary),
-        "overlay": overlay.view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
-        "own_variables": Markup(theme.own_variables(all_looks)),
+        "capacities": [
+            capacity.make_view(scenario, looks, f"s{number}") for number, scenario in enumerate(analysis.scenarios, 1)
+        ],
+        "charts": [charts.make_view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
+        "flips": [flips.make_view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
+        "machine": machine.make_view(analysis.canary),
+        "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
+        "own_variables": Markup(theme.declare_run_colours(all_looks)),
         "looks": looks,
         "data": _make_data(analysis, looks),
     }
@@ -120,32 +122,32 @@ def _render_page(
     analysis: Analysis, drawn: Mapping[str, object], profiled_loads: Sequence[Profiled], damaged_profiles: Sequence[str]
 ) -> str:
     """Return the page with marks where flame graphs and figures go."""
-    environment = templates.of(HERE)
+    environment = templates.load_folder(HERE)
     environment.filters["groupby_reason"] = _group_by_reason
-    environment.filters["reason"] = set_aside.reason
-    environment.filters["pinning"] = surroundings.pinning
-    environment.filters["entry"] = surroundings.entry
+    environment.filters["reason"] = set_aside.describe_reason
+    environment.filters["pinning"] = surroundings.describe_pinning
+    environment.filters["entry"] = surroundings.format_entry
     environment.filters["share"] = quantities.share
     page = environment.get_template("page.html.j2").render(
         analysis=analysis,
         links=quantities.listed(analysis.links),
         windows=quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
-        claims=views.claims(analysis.claims, analysis.scenarios),
-        verdicts=verdicts.summary(analysis.claims),
-        code=views.code(analysis.about),
+        claims=views.present_claims(analysis.claims, analysis.scenarios),
+        verdicts=verdicts.summarise_claims(analysis.claims),
+        code=views.tabulate_code(analysis.about),
         shapes=theme.SHAPES,
         ring_path=theme.RING,
         heat_steps=theme.HEAT_STEPS,
         published_path=theme.PUBLISHED,
-        control=control.view(analysis.control),
-        again=machine.again(analysis.made_again),
-        audits=views.audits(analysis.audits),
-        commands=repeat.commands(analysis),
+        control=control.make_view(analysis.control),
+        again=machine.make_retries_view(analysis.made_again),
+        audits=views.tabulate_audits(analysis.audits),
+        commands=repeat.list_commands(analysis),
         what_holds=verdict.WHAT_HOLDS,
         status_words=STATUS_WORDS,
         mark_sign=loss.MARK,
-        light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
-        dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
+        light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
+        dark=Markup(theme.declare_colours(theme.DARK, theme.HEAT_DARK)),
         style=_read_file("vendor/uPlot.min.css")
         + _read_file("page.css")
         + (_read_file(profile.STYLE) if profiled_loads else ""),
@@ -164,23 +166,23 @@ def _render_page(
         log_tail=LOG_TAIL,
         **drawn,
     )
-    return styles.shared(page)
+    return styles.share_styles(page)
 
 
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
     """Return the figures as JSON, with as many of the trials as there is room for."""
-    sheets = {**figures.sheets, "trials": everything.fitting(figures.sheets["trials"], room)}
+    sheets = {**figures.sheets, "trials": everything.fit_sheet(figures.sheets["trials"], room)}
     shown = {
         name: {field.name: getattr(sheet, field.name) for field in fields(sheet)} for name, sheet in sheets.items()
     }
-    return templates.json_of({"looks": figures.looks, "names": figures.names, "sheets": shown})
+    return templates.encode_json({"looks": figures.looks, "names": figures.names, "sheets": shown})
 
 
 def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
     """Group a contestant's trials that are excluded for the same cause, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
     for note in notes:
-        groups.setdefault((note.status, note.contestant, set_aside.cause(note.cause)), []).append(note)
+        groups.setdefault((note.status, note.contestant, set_aside.describe_cause(note.cause)), []).append(note)
     return list(groups.items())
 
 
@@ -208,9 +210,9 @@ def _make_data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
         {"name": name, "colour": f"--k{look.number}", "path": theme.SHAPES[look.shape].path}
         for name, look in looks.items()
     ]
-    series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
+    series = {name: [asdict(level) for level in levels] for name, levels in timeline.collect_traces(analysis).items()}
     content = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
-    return templates.json_of(content)
+    return templates.encode_json(content)
 
 
 class AllFigures(NamedTuple):
@@ -247,4 +249,4 @@ def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, them
         for source, run_looks in zip(sources, looks, strict=True)
         for name, look in run_looks.items()
     ]
-    return AllFigures(drawn, names, everything.sheets(sources))
+    return AllFigures(drawn, names, everything.make_sheets(sources))

@@ -54,7 +54,7 @@ class AlongView:
     same_at: float
 
 
-def view(findings: ScenarioFindings) -> AlongView | None:
+def make_view(findings: ScenarioFindings) -> AlongView | None:
     """Return the section; None where no two are proven different."""
     if not findings.whys:
         return None
@@ -78,7 +78,7 @@ def _list_ends(whys: Sequence[Why]) -> Iterator[float]:
 
 def _make_pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
     lines = tuple(_make_line(difference, scale) for difference in why.differences)
-    return PairView(why.worse, why.better, associations.paragraph(why, scenario), lines)
+    return PairView(why.worse, why.better, associations.explain_pair(why, scenario), lines)
 
 
 def _make_line(difference: Difference, scale: RatioScale) -> Line:
@@ -87,8 +87,8 @@ def _make_line(difference: Difference, scale: RatioScale) -> Line:
         counter=counter.title,
         worse=counter.speak(difference.worse),
         better=counter.speak(difference.better),
-        change=associations.effect(difference.counter, comparison.ratio, relative=difference.relative),
-        interval=associations.effect_interval(difference.counter, comparison, relative=difference.relative)
+        change=associations.format_effect(difference.counter, comparison.ratio, relative=difference.relative),
+        interval=associations.format_effect_interval(difference.counter, comparison, relative=difference.relative)
         or quantities.DASH,
         bar=_make_bar(difference, scale) if difference.relative and math.isfinite(comparison.ratio) else None,
     )

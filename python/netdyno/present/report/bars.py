@@ -8,8 +8,16 @@ from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, dots, finish, panel, ring
-from netdyno.present.report.marks import axis_across, drawable, hollow, look_of, loss_text, shade, spoken
+from netdyno.present.report.drawing import Panel, draw_dots, draw_ring, finish, open_panel
+from netdyno.present.report.marks import (
+    choose_look,
+    describe_panel,
+    draw_published,
+    format_loss,
+    is_drawable,
+    set_metric_axis,
+    shade,
+)
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.theme import Look
 
@@ -18,12 +26,12 @@ LABEL_OF_BAR = 0.22
 """The share of the axis that the label of a bar takes."""
 
 
-def bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
     """Draw horizontal bars, those of one place of the axis together: names and figures have room beside them."""
     groups = [[spot for spot in chart_panel.spots if spot.at[chart.figure.along] == value] for value in chart.along]
     groups = [group for group in groups if group]
     count = sum(map(len, groups))
-    with panel(AXIS_INCHES + BAR_INCHES * count + GROUP_INCHES * len(groups)) as axes:
+    with open_panel(AXIS_INCHES + BAR_INCHES * count + GROUP_INCHES * len(groups)) as axes:
         row, ticks = 0.0, []
         for group in groups:
             for number, spot in enumerate(group):
@@ -35,22 +43,22 @@ def bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Pane
         axes.set_yticks(ticks, names)
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.spines["left"].set_visible(chart.figure.log is False)
-        axis_across(axes, chart, room=0.2)
-        return finish(axes, figures.title(chart_panel), spoken(chart, chart_panel), name)
+        set_metric_axis(axes, chart, room=0.2)
+        return finish(axes, figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
 
 
 def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, looks: Looks) -> None:
-    look, number = look_of(chart, spot, looks)
+    look, number = choose_look(chart, spot, looks)
     published = next((figure.value for figure in chart_panel.published if figure.at == spot.at), None)
     estimate = spot.value
-    if estimate is None or not drawable(estimate, log=chart.figure.log):
-        text = figures.missing_word(spot) or METRICS[chart.figure.metric].speak(0.0)
+    if estimate is None or not is_drawable(estimate, log=chart.figure.log):
+        text = figures.name_missing_status(spot) or METRICS[chart.figure.metric].speak(0.0)
         axes.annotate(
             text, (0, row), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=theme.MUTED, size=8
         )
     else:
         _draw_shape(axes, row, estimate, look, shade(number, len(chart.across)), log=chart.figure.log)
-        label = METRICS[chart.figure.metric].speak(estimate.value) + loss_text(chart.figure, spot)
+        label = METRICS[chart.figure.metric].speak(estimate.value) + format_loss(chart.figure, spot)
         axes.annotate(
             label,
             (_find_label_start(axes, estimate, published), row),
@@ -61,9 +69,9 @@ def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spo
             color=look.ink,
         )
         if spot.above:
-            ring(axes, estimate.value, row, look)
+            draw_ring(axes, estimate.value, row, look)
     if published is not None:
-        hollow(axes, [published], [row])
+        draw_published(axes, [published], [row])
 
 
 def _find_label_start(axes: Axes, estimate: Estimate, published: float | None) -> float:
@@ -90,7 +98,7 @@ def _draw_shape(axes: Axes, row: float, estimate: Estimate, look: Look, opacity:
 
 def _draw_whisker(axes: Axes, row: float, estimate: Estimate, look: Look) -> None:
     """Draw the interval along x, and the value of each block."""
-    dots(axes, estimate.points, [row] * len(estimate.points), look.ink, 0.35, 2.0)
+    draw_dots(axes, estimate.points, [row] * len(estimate.points), look.ink, 0.35, 2.0)
     if estimate.interval is not None:
         ends = [estimate.interval.low, estimate.interval.high]
         axes.plot(ends, [row, row], "-", color=theme.PAPER, linewidth=3.2, alpha=0.75, zorder=3.4)

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 
 from netdyno.analysis.findings import CapacityCurve, CapacityFindings, RatePoint, ScenarioFindings
 from netdyno.base import quantities
-from netdyno.present.prose.capacity import most_frequent, rate
+from netdyno.present.prose.capacity import find_main_reason, format_rate
 from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
-from netdyno.present.report.drawing import Panel, duration_axis, finish, level_axis, panel
+from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
 from netdyno.present.report.tables import Table
 from netdyno.present.report.theme import Look
@@ -36,7 +36,7 @@ class CapacityView:
     table: Table
 
 
-def view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
+def make_view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
     """Return the section; None for a scenario of another metric."""
     capacity = findings.capacity
     if capacity is None:
@@ -81,8 +81,8 @@ def _draw_panel(
 ) -> Panel:
     lines = _list_percentile_lines(curves[0], looks) if len(curves) == 1 else _list_contestant_lines(curves, looks)
     rates = sorted({point.rate_hz for curve in curves for point in curve.points})
-    with panel(height=PANEL_HEIGHT) as axes:
-        level_axis(axes, rates, FACTOR_AXES["rate"])
+    with open_panel(height=PANEL_HEIGHT) as axes:
+        set_level_ticks(axes, rates, FACTOR_AXES["rate"])
         for line in lines:
             _draw_line(axes, line)
         for curve in curves:
@@ -93,7 +93,7 @@ def _draw_panel(
             axes.annotate(
                 findings.objective.text, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK
             )
-        duration_axis(axes, "response time" if len(curves) == 1 else f"response time {findings.figure}")
+        set_duration_axis(axes, "response time" if len(curves) == 1 else f"response time {findings.figure}")
         low, high = axes.get_ylim()
         axes.set_ylim(low / ROOM, high * ROOM)
         return finish(axes, level, _describe_panel(findings, level, curves), name)
@@ -168,10 +168,10 @@ def _describe_curve(findings: CapacityFindings, curve: CapacityCurve) -> str:
     if not points:
         return f"{curve.contestant}: no figure"
     ends = " to ".join(
-        f"{quantities.duration(value)} at {rate(rate_hz)}" for rate_hz, value, _ in (points[0], points[-1])
+        f"{quantities.duration(value)} at {format_rate(rate_hz)}" for rate_hz, value, _ in (points[0], points[-1])
     )
     capacity = f"capacity {_format_capacity(curve)}"
-    knee = f", knee at {rate(curve.knee_hz)}" if curve.knee_hz is not None else ", no knee"
+    knee = f", knee at {format_rate(curve.knee_hz)}" if curve.knee_hz is not None else ", no knee"
     return f"{curve.contestant}: {findings.figure} {ends}, {capacity}{knee}"
 
 
@@ -198,8 +198,8 @@ def _make_row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
     knee = " (knee)" if point.rate_hz == curve.knee_hz else ""
     times = (point.p50_ns, point.p99_ns, point.p999_ns)
     return (
-        *(curve.contestant, curve.level or quantities.DASH, f"{rate(point.rate_hz)}{knee}"),
+        *(curve.contestant, curve.level or quantities.DASH, f"{format_rate(point.rate_hz)}{knee}"),
         *(str(point.held), str(point.failed), str(point.silent)),
         *(quantities.DASH if value is None else quantities.duration(value) for value in times),
-        most_frequent(point.whys),
+        find_main_reason(point.whys),
     )

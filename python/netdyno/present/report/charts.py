@@ -13,22 +13,22 @@ from netdyno.model.figure import Published
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
-from netdyno.present.report.bars import bars
-from netdyno.present.report.curves import curves, dash_array
+from netdyno.present.report.bars import draw_bars
+from netdyno.present.report.curves import draw_curves, format_dashes
 from netdyno.present.report.drawing import Panel
-from netdyno.present.report.heat import HeatPanel, Scale, surface
-from netdyno.present.report.ladder import ladder
+from netdyno.present.report.heat import HeatPanel, Scale, tabulate_surface
+from netdyno.present.report.ladder import draw_ladder
 from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.tables import Table
-from netdyno.present.report.views import with_interval
+from netdyno.present.report.views import format_with_interval
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 PUBLISHED_WORDS = "published (their machine)"
 _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {
-    "bars": bars,
-    "ladder": ladder,
-    "curves": curves,
+    "bars": draw_bars,
+    "ladder": draw_ladder,
+    "curves": draw_curves,
 }
 
 
@@ -66,7 +66,7 @@ class ChartView:
     row_headers: int
 
 
-def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
+def make_view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
     figure = chart.figure
     is_surface = figure.kind == "surface"
     scale = Scale(chart)
@@ -75,7 +75,7 @@ def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
         anchor=anchor,
         chart=chart,
         note=_describe_drawing(chart),
-        gaps=figures.gaps(chart),
+        gaps=figures.list_gaps(chart),
         keys=tuple(_list_keys(chart)),
         published=PUBLISHED_WORDS if any(chart_panel.published for chart_panel in chart.panels) else "",
         marked=any(spot.above for spot in chart.spots),
@@ -88,7 +88,9 @@ def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
         )
         if draw
         else (),
-        surfaces=tuple(surface(chart, chart_panel, scale) for chart_panel in chart.panels) if is_surface else (),
+        surfaces=tuple(tabulate_surface(chart, chart_panel, scale) for chart_panel in chart.panels)
+        if is_surface
+        else (),
         scale=scale.legend() if is_surface else None,
         metric=METRICS[figure.metric].title,
         table=_tabulate_spots(chart),
@@ -143,7 +145,7 @@ def _list_keys(chart: Chart) -> list[Key]:
         return [Key(text, contestant=str(value)) for value, text in names]
     if figure.kind == "bars" and not figure.log:
         return [Key(text, opacity=shade(number, len(names))) for number, (_, text) in enumerate(names)]
-    dashes = [dash_array(number) if figure.kind == "curves" else None for number in range(len(names))]
+    dashes = [format_dashes(number) if figure.kind == "curves" else None for number in range(len(names))]
     return [Key(text, shape=number % len(theme.SHAPES), dash=dashes[number]) for number, (_, text) in enumerate(names)]
 
 
@@ -176,11 +178,11 @@ def _make_row(
     names = [figures.name_of(name, spot.at[name], chart.unsafe) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     texts = [
-        quantities.DASH if estimate is None else with_interval(estimate, metric.speak)
+        quantities.DASH if estimate is None else format_with_interval(estimate, metric.speak)
         for estimate, metric in zip(spot.estimates, metrics, strict=True)
     ]
     if spot.missing:
-        texts[0] = figures.missing(spot)
+        texts[0] = figures.explain_missing(spot)
     source_figure = published.get(tuple(spot.at.items()))
     lost = (
         quantities.DASH

@@ -12,9 +12,9 @@ from netdyno.analysis.aa.found import AA, Control
 from netdyno.base import quantities
 from netdyno.present.prose import aa
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, finish, panel
+from netdyno.present.report.drawing import Panel, finish, open_panel
 from netdyno.present.report.tables import Table
-from netdyno.present.report.views import comparison_row
+from netdyno.present.report.views import make_comparison_row
 
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14
 HEADINGS = (
@@ -35,11 +35,11 @@ class ControlView:
     table: Table
 
 
-def view(control: Control) -> ControlView:
+def make_view(control: Control) -> ControlView:
     drawn = [pair for pair in control.comparisons if pair.comparison.pairs]
     return ControlView(
-        sentence=aa.sentence(control),
-        short=aa.short(control),
+        sentence=aa.describe_control(control),
+        short=aa.summarise_control(control),
         share=quantities.share(control.share),
         alarm=control.fails,
         panels=(_draw_forest(drawn, control),) if drawn else (),
@@ -48,13 +48,13 @@ def view(control: Control) -> ControlView:
 
 
 def _make_row(pair: AA) -> tuple[str, ...]:
-    return pair.scenario, pair.level, pair.contestant, *comparison_row(pair.comparison)[2:]
+    return pair.scenario, pair.level, pair.contestant, *make_comparison_row(pair.comparison)[2:]
 
 
 def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:
     """Draw a row for each comparison, the least ratio at the bottom; the table has their names."""
     rows = sorted((pair.comparison for pair in pairs), key=lambda comparison: comparison.ratio)
-    with panel(AXIS_INCHES + ROW_INCHES * len(rows)) as axes:
+    with open_panel(AXIS_INCHES + ROW_INCHES * len(rows)) as axes:
         axes.axvline(1, color=theme.MUTED, linewidth=0.9, zorder=1)
         spans = [(row, comparison.interval) for row, comparison in enumerate(rows) if comparison.interval]
         xs = [end for _, span in spans for end in (span.low, span.high, math.nan)]
@@ -75,4 +75,4 @@ def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:
         axes.set_xlabel("first name to second, change of the metric")
         axes.grid(axis="x")
         title = f"Each against itself, with its 95% interval; p up to {control.level:.0%} by itself in colour"
-        return finish(axes, title, aa.sentence(control), "aa")
+        return finish(axes, title, aa.describe_control(control), "aa")

@@ -13,9 +13,17 @@ from netdyno.model.base import type_level
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, finish, level_axis, ring, stack
-from netdyno.present.report.marks import Extent, drawable, hollow, look_of, metric_axis, spoken, title_of
-from netdyno.present.report.panels import FACTOR_AXES, Looks, estimates
+from netdyno.present.report.drawing import Panel, draw_ring, finish, set_level_ticks, stack
+from netdyno.present.report.marks import (
+    Extent,
+    choose_look,
+    describe_panel,
+    draw_published,
+    is_drawable,
+    name_metric,
+    set_metric_ticks,
+)
+from netdyno.present.report.panels import FACTOR_AXES, Looks, draw_estimates
 from netdyno.present.report.theme import Look
 
 CURVE_INCHES, BELOW_INCHES = 2.75, 1.35
@@ -23,12 +31,12 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
 """Lengths of strokes and gaps, in widths of the line; the first line is whole."""
 
 
-def dash_array(number: int) -> str:
+def format_dashes(number: int) -> str:
     """Return the dashes of a line as SVG has them; empty for a whole line."""
     return " ".join(f"{2 * length:g}" for length in DASHES[number % len(DASHES)])
 
 
-def curves(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
     """Draw a line for each value of `across`, broken where there is no figure; under it the further metrics."""
     figure = chart.figure
     metrics = [METRICS[metric_name] for metric_name in (figure.metric, *figure.below)]
@@ -43,19 +51,19 @@ def curves(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Pa
                 line = [spot for spot in chart_panel.spots if not figure.across or spot.at[figure.across] == value]
                 _draw_line(axes, chart, line, number, looks)
                 if number == 0 and line:
-                    look = look_of(chart, line[0], looks)[0]
+                    look = choose_look(chart, line[0], looks)[0]
                     _draw_published_line(axes, chart, chart_panel, value, look)
             axes.set_ylim(*limits)
-            metric_axis(axes.yaxis, metric, limits, log=log)
-            axes.set_title(title_of(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
+            set_metric_ticks(axes.yaxis, metric, limits, log=log)
+            axes.set_title(name_metric(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
             axes.grid(axis="y")
-        return finish(rows[0], figures.title(chart_panel), spoken(chart, chart_panel), name)
+        return finish(rows[0], figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
 
 
 def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
     figure = chart.figure
     levels = [float(value) for value in chart.along]
-    level_axis(axes, levels, FACTOR_AXES.get(figure.along, figure.along), log=figure.x_log)
+    set_level_ticks(axes, levels, FACTOR_AXES.get(figure.along, figure.along), log=figure.x_log)
     axes.tick_params(axis="x", labelbottom=last)
     if not last:
         axes.set_xlabel("")
@@ -63,16 +71,16 @@ def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
 
 def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Looks) -> None:
     log = chart.figure.log and number == 0
-    for run in _split_at_gaps(chart, line, lambda spot: drawable(spot.estimates[number], log=log)):
-        look, dash = look_of(chart, run[0], looks)
+    for run in _split_at_gaps(chart, line, lambda spot: is_drawable(spot.estimates[number], log=log)):
+        look, dash = choose_look(chart, run[0], looks)
         drawn = [estimate for spot in run if (estimate := spot.estimates[number]) is not None]
         xs = [_shift_place(chart, spot, axes) for spot in run]
-        estimates(
+        draw_estimates(
             axes, xs, [estimate.value for estimate in drawn], drawn, look, line=(0, DASHES[dash % len(DASHES)] or None)
         )
         for x, spot, estimate in zip(xs, run, drawn, strict=True):
             if spot.above:
-                ring(axes, x, estimate.value, look)
+                draw_ring(axes, x, estimate.value, look)
 
 
 def _split_at_gaps(chart: Chart, line: Sequence[Spot], is_drawn: Callable[[Spot], bool]) -> list[list[Spot]]:
@@ -107,7 +115,7 @@ def _draw_published_line(
     figure = chart.figure
     points = [point for point in chart_panel.published if not figure.across or point.at[figure.across] == value]
     points.sort(key=lambda point: float(point.at[figure.along]))
-    hollow(
+    draw_published(
         axes,
         [float(point.at[figure.along]) for point in points],
         [point.value for point in points],

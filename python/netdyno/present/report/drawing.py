@@ -70,7 +70,7 @@ class Panel:
 
 
 @contextmanager
-def panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
+def open_panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
     """Yield axes in the house style; `finish` turns them into a Panel inside the context."""
     with stack([height]) as (axes,):
         yield axes
@@ -101,7 +101,7 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
         warnings.simplefilter("ignore", UserWarning)  # a name that these fonts lack, or that leaves no room for more
         _make_room(figure)
         canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-    return Panel(title, inline(out.getvalue(), alt, name), alt)
+    return Panel(title, embed_svg(out.getvalue(), alt, name), alt)
 
 
 def _make_room(figure: Figure) -> None:
@@ -138,7 +138,7 @@ def _make_ruler() -> RendererSVG:
     return RendererSVG(*PANEL_INCHES, io.StringIO())  # type: ignore[no-untyped-call]
 
 
-def inline(svg: str, alt: str, name: str) -> str:
+def embed_svg(svg: str, alt: str, name: str) -> str:
     """Make a matplotlib file part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -149,7 +149,7 @@ def inline(svg: str, alt: str, name: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     # Two decimals of a point are finer than a screen; text is left as it was written.
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorten_number, tag[0]), svg)
-    return harmless_lines(theme.themed(_shrink(re.sub(r"\n\s*", "\n", svg), name)))
+    return harmless_lines(theme.replace_stand_ins(_shrink(re.sub(r"\n\s*", "\n", svg), name)))
 
 
 def _open_tag(alt: str, tag: re.Match[str]) -> str:
@@ -183,16 +183,16 @@ def _share_style(markers: re.Match[str]) -> str:
 # --- axes --------------------------------------------------------------------------------------------------------
 
 
-def rate_axis(axes: Axes) -> None:
+def set_rate_axis(axes: Axes) -> None:
     """Put messages per second on y, from 0: a difference must look as large as it is."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short_number(value)))
     axes.set_ylabel("messages per second")
     axes.grid(axis="y")
 
 
-def share_axis(axes: Axes, label: str) -> None:
+def set_share_axis(axes: Axes, label: str) -> None:
     """Put a share of all messages as a percentage on y, from 0."""
     axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1e-6))
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -201,14 +201,14 @@ def share_axis(axes: Axes, label: str) -> None:
     axes.grid(axis="y")
 
 
-def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, opacity: float, size: float) -> None:
+def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, opacity: float, size: float) -> None:
     """Draw many small dots as one line of round ends: a page with thousands stays small. `size` is in points."""
     x = [value for place in xs for value in (place, place, math.nan)]
     y = [value for place in ys for value in (place, place, math.nan)]
     axes.plot(x, y, "-", color=colour, alpha=opacity, linewidth=size, solid_capstyle="round", zorder=2)
 
 
-def ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = False) -> None:
+def draw_ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = False) -> None:
     """Draw the mark of a loss above the bound, around what is drawn there of a contestant."""
     size, width = (6.0, 0.8) if small else (11.5, 1.3)
     axes.plot(
@@ -223,16 +223,16 @@ def ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = Fals
     )
 
 
-def duration_axis(axes: Axes, label: str) -> None:
+def set_duration_axis(axes: Axes, label: str) -> None:
     """Put nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
     axes.set_yscale("log")
-    log_ticks(axes.yaxis, *axes.get_ylim())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_duration(value)))
+    set_log_ticks(axes.yaxis, *axes.get_ylim())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short_duration(value)))
     axes.set_ylabel(f"{label} (log scale)")
     axes.grid(axis="y")
 
 
-def log_ticks(axis: Axis, low: float, high: float) -> None:
+def set_log_ticks(axis: Axis, low: float, high: float) -> None:
     """Set ticks at the decades of a logarithmic axis, at 1, 2, 5 when the range is short; nothing between them."""
     subs = (1.0, 2.0, 5.0) if math.log10(high / low) < 2.5 else (1.0,)
     axis.set_major_locator(LogLocator(base=10, subs=subs))
@@ -240,14 +240,14 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def linear_ticks(axis: Axis, top: float, scales: Sequence[float] = ()) -> None:
+def set_linear_ticks(axis: Axis, top: float, scales: Sequence[float] = ()) -> None:
     """Set ticks at a handful of round values from 0 to `top`, in the largest scale that it fills (1024 for KiB)."""
     scale = max((scale for scale in scales if scale <= top), default=1.0)
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top / scale)
     axis.set_major_locator(FixedLocator([scale * tick for tick in ticks if 0 <= tick * scale <= top * 1.001]))
 
 
-def level_axis(axes: Axes, values: Sequence[float], label: str, *, log: bool | None = None) -> None:
+def set_level_ticks(axes: Axes, values: Sequence[float], label: str, *, log: bool | None = None) -> None:
     """Set the measured levels as the only ticks, without those that have no room; logarithmic as `log` says, by default
     where they span more than a factor of eight."""
     if log is None:
@@ -256,7 +256,7 @@ def level_axis(axes: Axes, values: Sequence[float], label: str, *, log: bool | N
         axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(_select_with_room(sorted(values), log=log)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short_number(value)))
     axes.set_xlabel(f"{label} (log scale)" if axes.get_xscale() == "log" else label)
 
 
@@ -271,20 +271,20 @@ def _select_with_room(values: Sequence[float], *, log: bool) -> list[float]:
     return [values[number] for number in reversed(kept)]
 
 
-def nines_axis(axes: Axes) -> None:
+def set_nines_axis(axes: Axes) -> None:
     """Put percentiles on the axis log 1/(1-q), out to 99.99: each step to the right is ten times rarer."""
     ticks = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
-    axes.set_xlim(0, nines(99.99) + 0.05)
-    axes.xaxis.set_major_locator(FixedLocator([nines(percent) for percent in ticks]))
+    axes.set_xlim(0, count_nines(99.99) + 0.05)
+    axes.xaxis.set_major_locator(FixedLocator([count_nines(percent) for percent in ticks]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (1 - 10**-value):.6g}"))
     axes.set_xlabel("percentile of messages (log scale)")
 
 
-def nines(percent: float) -> float:
+def count_nines(percent: float) -> float:
     return -math.log10(1 - percent / 100)
 
 
-def short_number(value: float) -> str:
+def format_short_number(value: float) -> str:
     """Format a tick: 20k, 1.5M."""
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
@@ -292,7 +292,7 @@ def short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def short_duration(nanoseconds: float) -> str:
+def format_short_duration(nanoseconds: float) -> str:
     """Format a tick: 200 µs."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if nanoseconds >= size * 0.9999:
@@ -300,7 +300,7 @@ def short_duration(nanoseconds: float) -> str:
     return quantities.duration(nanoseconds)
 
 
-def short_memory(size_bytes: float) -> str:
+def format_short_memory(size_bytes: float) -> str:
     """Format a tick: 64 MiB."""
     for size, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
         if size_bytes >= size:

@@ -35,16 +35,16 @@ class Source:
     """Labels of levels, by question and key of the level."""
 
 
-def sheets(sources: Sequence[Source]) -> dict[str, Sheet]:
+def make_sheets(sources: Sequence[Source]) -> dict[str, Sheet]:
     """Return the sheets by the names that links to the page have for them."""
     trials = [(source, trial) for source in sources for trial in source.export.trials]
     several = len(sources) > 1
     return {"blocks": _make_blocks_sheet(sources), "trials": _make_trials_sheet(trials, "each trial", several=several)}
 
 
-def fitting(sheet: Sheet, room: int) -> Sheet:
+def fit_sheet(sheet: Sheet, room: int) -> Sheet:
     """Keep as many of the first rows as fit `room`, in bytes of JSON, and say in the title how many are left out."""
-    ends = itertools.accumulate(len(templates.json_of(row)) + 1 for row in sheet.rows)
+    ends = itertools.accumulate(len(templates.encode_json(row)) + 1 for row in sheet.rows)
     shown = sum(1 for _ in itertools.takewhile(lambda end: end <= room, ends))
     if shown == len(sheet.rows):
         return sheet

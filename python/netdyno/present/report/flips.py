@@ -15,7 +15,7 @@ from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, finish, level_axis, panel
+from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
 from netdyno.present.report.tables import Table
 from netdyno.statistics.flips import Point, Side
@@ -52,14 +52,14 @@ class FlipView:
     table: Table
 
 
-def view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
+def make_view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
     measured = [point for point in flip.flips.points if point.blocks]
     return FlipView(
         anchor=anchor,
-        title=f"{flip.question}: {flip.first} or {flip.second}, by {prose.factor_words(flip)}",
-        verdict=prose.headline(flip),
+        title=f"{flip.question}: {flip.first} or {flip.second}, by {prose.name_factor(flip)}",
+        verdict=prose.summarise_flip(flip),
         status={"flip": "winner", "none": "equal", "open": "not_enough_blocks"}[flip.flips.verdict],
-        sentence=f"{prose.sentence(flip)}.",
+        sentence=f"{prose.describe_flip(flip)}.",
         note=_describe_drawing(flip),
         keys=tuple(
             Key(f"{name} is better", name if name in looks else "")
@@ -67,7 +67,7 @@ def view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
             if any(point.side == side for point in measured)
         ),
         panels=(_draw_panel(flip, measured, looks, anchor),) if measured else (),
-        table=Table(prose.headings(flip), tuple(prose.rows(flip))),
+        table=Table(prose.list_headings(flip), tuple(prose.list_rows(flip))),
     )
 
 
@@ -79,10 +79,10 @@ def _describe_drawing(flip: FlipFound) -> str:
 
 
 def _draw_panel(flip: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> Panel:
-    with panel() as axes:
+    with open_panel() as axes:
         places = [point.at for point in points]
-        level_axis(axes, places, FACTOR_AXES.get(flip.factor, prose.factor_words(flip)), log=flip.log)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: prose.number(flip, float(f"{place:.6g}"))))
+        set_level_ticks(axes, places, FACTOR_AXES.get(flip.factor, prose.name_factor(flip)), log=flip.log)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: prose.format_place(flip, float(f"{place:.6g}"))))
         axes.axhline(0, color=theme.INK, linewidth=0.9, zorder=1.5)
         for crossing in flip.flips.crossings:
             axes.axvspan(
@@ -131,13 +131,13 @@ def _draw_mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
 
 def _set_contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
     """Scale y by the logarithm of the ratio, so that twice as good is as far from the same as half as good."""
-    ends = [end for point in points for end in (point.mean, *_interval_ends(point))]
+    ends = [end for point in points for end in (point.mean, *_list_ends(point))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = max(0.08 * (high - low), 0.005)
     low, high = low - 2 * room, high + room  # below, there is a line of words
     axes.set_ylim(low, high)
     reach = math.expm1(max(-low, high))
-    places = [sign * math.log1p(tick) for tick in (0.0, *_ticks(reach)) for sign in (1.0, -1.0)]
+    places = [sign * math.log1p(tick) for tick in (0.0, *_list_ticks(reach)) for sign in (1.0, -1.0)]
     axes.yaxis.set_major_locator(FixedLocator([place for place in sorted(set(places)) if low <= place <= high]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -146,7 +146,7 @@ def _set_contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
     axes.grid(axis="y")
 
 
-def _ticks(reach: float) -> list[float]:
+def _list_ticks(reach: float) -> list[float]:
     """Return ticks up to `reach`: shares by which a side is better."""
     for step in STEPS:
         if reach / step <= MOST_TICKS:
@@ -161,13 +161,14 @@ def _format_tick(contrast: float, _: float) -> str:
     return "0%" if share < 1e-9 else quantities.percent_change(1 + share).replace("+", "")
 
 
-def _interval_ends(point: Point) -> tuple[float, ...]:
+def _list_ends(point: Point) -> tuple[float, ...]:
     return (point.interval.low, point.interval.high) if point.interval else ()
 
 
 def _describe_panel(flip: FlipFound, points: Sequence[Point]) -> str:
-    where = [f"at {prose.number(flip, point.at)} {prose.change(point.mean)}" for point in points]
+    where = [f"at {prose.format_place(flip, point.at)} {prose.format_change(point.mean)}" for point in points]
     metric = METRICS[flip.metric].title
     return (
-        f"{prose.sentence(flip)}. How much better {flip.first} is than {flip.second} by {metric}: {', '.join(where)}."
+        f"{prose.describe_flip(flip)}. "
+        f"How much better {flip.first} is than {flip.second} by {metric}: {', '.join(where)}."
     )

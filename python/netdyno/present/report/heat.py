@@ -72,7 +72,7 @@ class Scale:
         return self._speak(self._low), self._speak(middle), self._speak(self._high)
 
 
-def surface(chart: Chart, chart_panel: ChartPanel, scale: Scale) -> HeatPanel:
+def tabulate_surface(chart: Chart, chart_panel: ChartPanel, scale: Scale) -> HeatPanel:
     figure = chart.figure
     along, across = _list_values(chart, figure.along), _list_values(chart, figure.across)
     ringed = {_find_nearest_cell(published, figure, along, across): published for published in chart_panel.published}
@@ -86,7 +86,7 @@ def surface(chart: Chart, chart_panel: ChartPanel, scale: Scale) -> HeatPanel:
     ]
     numeric = all(isinstance(value, int | float) for value in across)
     return HeatPanel(
-        title=figures.title(chart_panel),
+        title=figures.name_panel(chart_panel),
         columns=tuple(_format_value(figure.along, x) for x in along),
         rows=tuple(reversed(rows) if numeric else rows),
         along=FACTOR_AXES.get(figure.along, figure.along),
@@ -115,7 +115,7 @@ def _make_cell(
     place = f"{figures.name_of(figure.along, x)}, {figures.name_of(figure.across, y)}"
     source_figure = speak(published.value).removesuffix("/s") if published else ""
     if spot is None or spot.value is None:
-        why = figures.missing(spot) if spot else "not run"
+        why = figures.explain_missing(spot) if spot else "not run"
         return HeatCell("", None, f"{place}: {why}", published=source_figure)
     texts = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:

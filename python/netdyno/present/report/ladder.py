@@ -11,42 +11,42 @@ from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, finish, panel, ring
-from netdyno.present.report.marks import axis_across, drawable, hollow, look_of, spoken
-from netdyno.present.report.panels import Looks, estimates
+from netdyno.present.report.drawing import Panel, draw_ring, finish, open_panel
+from netdyno.present.report.marks import choose_look, describe_panel, draw_published, is_drawable, set_metric_axis
+from netdyno.present.report.panels import Looks, draw_estimates
 
 RUNG_INCHES, AXIS_INCHES = 0.44, 0.62
 
 
-def rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
+def list_rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
     """Return the spots to draw: the least figure first, then what only the source measured. The rest is named below."""
-    drawn = [spot for spot in chart_panel.spots if drawable(spot.value, log=chart.figure.log)]
+    drawn = [spot for spot in chart_panel.spots if is_drawable(spot.value, log=chart.figure.log)]
     published = {tuple(figure.at.items()): figure.value for figure in chart_panel.published}
     only_published = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
     measured = sorted(drawn, key=lambda spot: spot.value.value if spot.value else math.inf)
     return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.at.items())])]
 
 
-def ladder(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_ladder(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
     """Draw a rung for each spot: its name, figure and loss stand over a line of the whole width of the axis."""
-    steps = rungs(chart, chart_panel)
+    steps = list_rungs(chart, chart_panel)
     lossy = any(spot.lost is not None for spot in chart.spots)
-    with panel(AXIS_INCHES + RUNG_INCHES * len(steps)) as axes:
-        axis_across(axes, chart, room=0.05)
+    with open_panel(AXIS_INCHES + RUNG_INCHES * len(steps)) as axes:
+        set_metric_axis(axes, chart, room=0.05)
         for row, spot in enumerate(steps):
             axes.axhline(row, color=theme.RULE, linewidth=0.9, zorder=1)
-            look = look_of(chart, spot, looks)[0]
+            look = choose_look(chart, spot, looks)[0]
             _write_rung(axes, row, chart, spot, look, lossy=lossy)
             estimate = spot.value
-            if estimate is not None and drawable(estimate, log=chart.figure.log):
-                estimates(axes, [estimate.value], [row], [estimate], look, along="x")
+            if estimate is not None and is_drawable(estimate, log=chart.figure.log):
+                draw_estimates(axes, [estimate.value], [row], [estimate], look, along="x")
                 if spot.above:
-                    ring(axes, estimate.value, row, look)
-            hollow(axes, *_find_published(chart_panel, spot, row))
+                    draw_ring(axes, estimate.value, row, look)
+            draw_published(axes, *_find_published(chart_panel, spot, row))
         axes.set_ylim(len(steps) - 0.6, -0.75)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        return finish(axes, figures.title(chart_panel), spoken(chart, chart_panel), name)
+        return finish(axes, figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
 
 
 def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[list[float], list[float]]:
@@ -64,7 +64,7 @@ def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Lo
 
     write(figures.name_of(figure.along, spot.at[figure.along], chart.unsafe), 0, "left")
     if spot.value is None:
-        write(figures.missing_word(spot), 1, "right", theme.MUTED)
+        write(figures.name_missing_status(spot), 1, "right", theme.MUTED)
         return
     write(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
     if spot.lost is not None:

@@ -14,14 +14,14 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno.analysis.canary import Beside, MachineOverTime, Range, by_block
+from netdyno.analysis.canary import Beside, MachineOverTime, Range, group_by_block
 from netdyno.analysis.findings import MadeAgain
 from netdyno.audits.canary import FACTOR
 from netdyno.base import quantities
 from netdyno.present.prose import made_again
-from netdyno.present.prose.canary import sentences
+from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, dots, finish, panel, short_number
+from netdyno.present.report.drawing import Panel, draw_dots, finish, format_short_number, open_panel
 from netdyno.present.report.tables import Table
 
 HEIGHT_INCHES = 2.4
@@ -68,7 +68,7 @@ class AgainView:
     slices_by_program: Table | None
 
 
-def again(retries: MadeAgain) -> AgainView | None:
+def make_retries_view(retries: MadeAgain) -> AgainView | None:
     """Return the tables of retries; None where the machine disturbed no trial, and no slice of one."""
     if retries.is_empty:
         return None
@@ -79,18 +79,18 @@ def again(retries: MadeAgain) -> AgainView | None:
     causes = ((name.replace("_", " "), str(count)) for name, count in retries.causes.items())
     programs = ((name, str(count)) for name, count in retries.slices_again.items())
     return AgainView(
-        sentence=made_again.sentence(retries),
+        sentence=made_again.describe_retries(retries),
         by_contestant=Table(("contestant", "retried", "cells", "slices again", "slices"), tuple(contestants)),
         by_cause=Table(("cause", "tries"), tuple(causes)) if retries.causes else None,
         slices_by_program=Table(("program", "slices"), tuple(programs)) if retries.slices_again else None,
     )
 
 
-def view(machine: MachineOverTime | None) -> MachineView | None:
+def make_view(machine: MachineOverTime | None) -> MachineView | None:
     if machine is None:
         return None
     return MachineView(
-        sentences=sentences(machine),
+        sentences=describe_drift(machine),
         note=_describe_drawing(machine),
         panels=tuple(_draw_panel(machine, number) for number in range(len(machine.ranges))),
         table=_tabulate_blocks(machine),
@@ -110,12 +110,12 @@ def _describe_drawing(machine: MachineOverTime) -> str:
     texts = [drawn, f"Upright lines: {lines}."]
     if machine.struck:
         texts.append(f"Crosses: invalid trials, further than a factor of {FACTOR:g} from their block.")
-    if sum(point.struck for point in points(machine, 0)) > MOST_STRUCK:
+    if sum(point.struck for point in list_points(machine, 0)) > MOST_STRUCK:
         texts.append(f"The first {MOST_STRUCK} are marked.")
     return " ".join(texts)
 
 
-def points(machine: MachineOverTime, number: int) -> list[Point]:
+def list_points(machine: MachineOverTime, number: int) -> list[Point]:
     """Return one figure over the run, with at most MOST_POINTS points."""
     return [
         _merge_trials(group, number)
@@ -144,16 +144,16 @@ def _count_merged(count: int, most: int) -> int:
 
 def _find_beginnings(machine: MachineOverTime) -> list[float]:
     """Return when each block began, in seconds."""
-    return [block[0].at_s for block in by_block(machine.trials)]
+    return [block[0].at_s for block in group_by_block(machine.trials)]
 
 
 def _draw_panel(machine: MachineOverTime, number: int) -> Panel:
-    drawn = points(machine, number)
+    drawn = list_points(machine, number)
     rate = machine.ranges[number]
     minutes = drawn[-1].at_s >= 300
     unit_s = 60.0 if minutes else 1.0
     xs = [point.at_s / unit_s for point in drawn]
-    with panel(height=HEIGHT_INCHES) as axes:
+    with open_panel(height=HEIGHT_INCHES) as axes:
         _draw_line(axes, xs, drawn, merged=len(drawn) < len(machine.trials))
         top = 1.08 * max(point.most for point in drawn)
         begun = _find_beginnings(machine)
@@ -161,7 +161,7 @@ def _draw_panel(machine: MachineOverTime, number: int) -> Panel:
         _draw_crosses(axes, xs, drawn, top)
         axes.set_ylim(0, top)
         axes.yaxis.set_major_locator(MaxNLocator(4))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short_number(value)))
         axes.set_ylabel(UNITS[number])
         axes.set_xlabel(f"{'minutes' if minutes else 'seconds'} since the first trial")
         axes.grid(axis="y")
@@ -174,7 +174,7 @@ def _draw_line(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], *, merge
     axes.fill_between(xs, least, most, color=theme.MUTED, alpha=0.35, linewidth=0)
     axes.plot(xs, medians, color=theme.INK, linewidth=1.1, zorder=3)
     if not merged:
-        dots(axes, xs, medians, theme.INK, 0.8, 3.0)
+        draw_dots(axes, xs, medians, theme.INK, 0.8, 3.0)
 
 
 def _draw_blocks(axes: Axes, begun: Sequence[float], top: float) -> None:
@@ -204,7 +204,7 @@ def _describe_panel(machine: MachineOverTime, rate: Range) -> str:
 def _tabulate_blocks(machine: MachineOverTime) -> Table:
     """List each block, or neighbouring blocks together where there are many: least, median and most of each figure."""
     headings = [f"{rate.name}, {statistic}" for rate in machine.ranges for statistic in ("least", "median", "most")]
-    blocks = by_block(machine.trials)
+    blocks = group_by_block(machine.trials)
     rows = (
         _make_row([trial for block in together for trial in block], len(machine.ranges))
         for together in _split_into_groups(blocks, _count_merged(len(blocks), MOST_BLOCKS))

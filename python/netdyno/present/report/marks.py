@@ -20,7 +20,13 @@ from netdyno.model.figure import Figure
 from netdyno.model.metrics import METRICS, RATE, Metric
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import linear_ticks, log_ticks, short_duration, short_memory, short_number
+from netdyno.present.report.drawing import (
+    format_short_duration,
+    format_short_memory,
+    format_short_number,
+    set_linear_ticks,
+    set_log_ticks,
+)
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.theme import Look
 
@@ -29,9 +35,9 @@ SHADES = (0.92, 0.42, 0.14)
 MOST_SPOKEN = 12
 """Values that the text of a panel lists; all stand in the table under the figure."""
 _TICKS: Mapping[Callable[[float], str], tuple[Callable[[float], str], tuple[float, ...]]] = {
-    quantities.duration: (short_duration, ()),
-    quantities.rate: (short_number, ()),
-    quantities.memory: (short_memory, (2.0**10, 2.0**20, 2.0**30)),
+    quantities.duration: (format_short_duration, ()),
+    quantities.rate: (format_short_number, ()),
+    quantities.memory: (format_short_memory, (2.0**10, 2.0**20, 2.0**30)),
     quantities.share: (quantities.share, ()),
 }
 """The format of ticks by the format of values, and the scales in which they are round."""
@@ -70,26 +76,26 @@ def _list_values(chart: Chart, number: int) -> Iterator[float]:
         yield from (figure.value for chart_panel in chart.panels for figure in chart_panel.published)
 
 
-def metric_axis(axis: Axis, metric: Metric, limits: tuple[float, float], *, log: bool) -> None:
+def set_metric_ticks(axis: Axis, metric: Metric, limits: tuple[float, float], *, log: bool) -> None:
     """Set ticks in the metric's unit."""
     write, scales = _TICKS.get(metric.unit.speak, (quantities.three_digits, ()))
     if log:
-        log_ticks(axis, *limits)
+        set_log_ticks(axis, *limits)
     else:
-        linear_ticks(axis, limits[1], scales)
+        set_linear_ticks(axis, limits[1], scales)
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value) if value else "0"))
 
 
-def title_of(metric: Metric, *, log: bool = False) -> str:
+def name_metric(metric: Metric, *, log: bool = False) -> str:
     unit = ", messages per second" if metric.unit is RATE else ""
     return f"{metric.title}{unit}{' (log scale)' if log else ''}"
 
 
-def drawable(estimate: Estimate | None, *, log: bool) -> bool:
+def is_drawable(estimate: Estimate | None, *, log: bool) -> bool:
     return estimate is not None and (estimate.value > 0 or not log)
 
 
-def look_of(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
+def choose_look(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
     """Return the colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels
     shades. An unsafe contestant has another dash than those beside it."""
     look = looks[spot.contestant]
@@ -105,19 +111,19 @@ def shade(number: int, count: int) -> float:
     return SHADES[0] + (SHADES[-1] - SHADES[0]) * number / (count - 1)
 
 
-def axis_across(axes: Axes, chart: Chart, room: float) -> None:
+def set_metric_axis(axes: Axes, chart: Chart, room: float) -> None:
     """Put the metric on x."""
     metric, log = METRICS[chart.figure.metric], chart.figure.log
     limits = Extent.of(chart, 0).limits(log=log, room=room)
     if log:
         axes.set_xscale("log")
     axes.set_xlim(*limits)
-    metric_axis(axes.xaxis, metric, limits, log=log)
-    axes.set_xlabel(title_of(metric, log=log))
+    set_metric_ticks(axes.xaxis, metric, limits, log=log)
+    axes.set_xlabel(name_metric(metric, log=log))
     axes.grid(axis="x")
 
 
-def hollow(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = theme.INK, line: str = "") -> None:
+def draw_published(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = theme.INK, line: str = "") -> None:
     """Draw published figures."""
     axes.plot(
         xs,
@@ -137,7 +143,7 @@ def hollow(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = the
 # --- in words ----------------------------------------------------------------------------------------------------
 
 
-def loss_text(figure: Figure, spot: Spot) -> str:
+def format_loss(figure: Figure, spot: Spot) -> str:
     """Return the share lost, if any, to stand beside a figure; the mark alone where the share is what is drawn."""
     mark = f" {loss.MARK}" if spot.above else ""
     if not spot.lost or figure.metric == "lost":
@@ -145,10 +151,10 @@ def loss_text(figure: Figure, spot: Spot) -> str:
     return f", {quantities.share(spot.lost)} lost{mark}"
 
 
-def spoken(chart: Chart, chart_panel: ChartPanel) -> str:
+def describe_panel(chart: Chart, chart_panel: ChartPanel) -> str:
     """Describe a panel for readers who do not see it."""
     figure, metric = chart.figure, METRICS[chart.figure.metric]
-    where = f", {panel_title}" if (panel_title := figures.title(chart_panel)) else ""
+    where = f", {panel_title}" if (panel_title := figures.name_panel(chart_panel)) else ""
     title = f"{figure.title}{where}. {metric.title[0].upper()}{metric.title[1:]}"
     values = [(spot, spot.value.value) for spot in chart_panel.spots if spot.value]
     if not values:
@@ -165,4 +171,4 @@ def _describe_spot(chart: Chart, spot: Spot, value: float) -> str:
     place = ", ".join(
         figures.name_of(name, spot.at[name], chart.unsafe) for name in (figure.along, figure.across) if name
     )
-    return f"{METRICS[figure.metric].speak(value)} ({place}{loss_text(figure, spot)})"
+    return f"{METRICS[figure.metric].speak(value)} ({place}{format_loss(figure, spot)})"

@@ -13,9 +13,9 @@ from netdyno.analysis.run_comparison import SideBySide
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking, side_by_side
-from netdyno.present.report.curves import DASHES, dash_array
-from netdyno.present.report.drawing import Panel, duration_axis, finish, level_axis, panel, rate_axis
-from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep, estimates, measured_sweeps
+from netdyno.present.report.curves import DASHES, format_dashes
+from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks, set_rate_axis
+from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep, draw_estimates, list_measured_sweeps
 from netdyno.present.report.tables import Table
 
 FILLS = ("full", "none", "bottom", "top")
@@ -68,11 +68,11 @@ def _set_cpu_axis(axes: Axes) -> None:
 
 
 WANTED = (
-    _OverlayMetric("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
+    _OverlayMetric("Throughput", lambda cell: cell.throughput, set_rate_axis, quantities.rate),
     _OverlayMetric(
         "99th-percentile response time",
         lambda cell: cell.response_ns.p99,
-        lambda axes: duration_axis(axes, "response time"),
+        lambda axes: set_duration_axis(axes, "response time"),
         quantities.duration,
     ),
     _OverlayMetric(
@@ -84,31 +84,35 @@ WANTED = (
 )
 
 
-def view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
+def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
     """Lay runs over each other. `compared` has each later run with the first, `looks` the looks of each run."""
     names = [scenario.scenario.name for scenario in analyses[0].scenarios]
     questions = [_draw_question(name, analyses, looks, f"o{number}") for number, name in enumerate(names, 1)]
     changes = [
-        (comparison.second, [*side_by_side.environment(comparison), *side_by_side.asked(comparison)])
+        (
+            comparison.second,
+            [*side_by_side.list_environment_changes(comparison), *side_by_side.list_question_changes(comparison)],
+        )
         for comparison in compared
     ]
     return OverlayView(
         runs=tuple(
-            Line(analysis.run_id, analysis.started_at, dash_array(number)) for number, analysis in enumerate(analyses)
+            Line(analysis.run_id, analysis.started_at, format_dashes(number))
+            for number, analysis in enumerate(analyses)
         ),
         questions=tuple(question for question in questions if question.panels),
         apart=tuple(f"{run}: {text}" for run, texts in changes for text in texts),
-        unshared=unshared(analyses, compared),
+        unshared=explain_unshared(analyses, compared),
         note=side_by_side.NOT_PAIRED,
         table=Table(HEADINGS, tuple(row for comparison in compared for row in _make_rows(comparison))),
     )
 
 
-def unshared(analyses: Sequence[Analysis], compared: Sequence[SideBySide]) -> tuple[str, ...]:
+def explain_unshared(analyses: Sequence[Analysis], compared: Sequence[SideBySide]) -> tuple[str, ...]:
     """Explain why later runs cannot be laid over the first."""
     first, *later = analyses
     reasons = [
-        side_by_side.nothing_shared(comparison, first, analysis)
+        side_by_side.explain_nothing_shared(comparison, first, analysis)
         for comparison, analysis in zip(compared, later, strict=True)
     ]
     return tuple(text for text in reasons if text)
@@ -121,7 +125,7 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
         change = f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ''}"
         figures = (speak(cell.first), comparison.second, speak(cell.second))
         about = (cell.scenario, cell.contestant, cell.level, cell.metric)
-        rows.append((*about, *figures, change, ranking.change_interval(cell.interval)))
+        rows.append((*about, *figures, change, ranking.format_change_interval(cell.interval)))
     return rows
 
 
@@ -137,7 +141,7 @@ def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Look
     first = runs[0].findings
     panels = [
         _draw_panel(metric, sweep, runs, f"{anchor}-{number}{kind}")
-        for number, sweep in enumerate(measured_sweeps(first)[:MOST_SWEEPS])
+        for number, sweep in enumerate(list_measured_sweeps(first)[:MOST_SWEEPS])
         for kind, metric in enumerate(WANTED)
         if len(runs) > 1 and any(metric.figure(cell) for cell in cells)
     ]
@@ -159,9 +163,9 @@ class _RunWithQuestion:
 def _draw_panel(metric: _OverlayMetric, sweep: Sweep, runs: Sequence[_RunWithQuestion], name: str) -> Panel:
     title = f"{metric.title}, {sweep.fixed}" if sweep.fixed else metric.title
     texts: list[str] = []
-    with panel() as axes:
+    with open_panel() as axes:
         if sweep.factor:
-            level_axis(axes, _read_values(sweep), FACTOR_AXES.get(sweep.factor, sweep.factor))
+            set_level_ticks(axes, _read_values(sweep), FACTOR_AXES.get(sweep.factor, sweep.factor))
         else:
             axes.set_xticks([])
             axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
@@ -190,7 +194,7 @@ def _draw_lines(axes: Axes, metric: _OverlayMetric, sweep: Sweep, run: _RunWithQ
         ]
         if spots:
             xs, drawn = [x for x, _ in spots], [figure for _, figure in spots]
-            estimates(axes, xs, [figure.value for figure in drawn], drawn, look, line=line, fill=FILLS[run.number])
+            draw_estimates(axes, xs, [figure.value for figure in drawn], drawn, look, line=line, fill=FILLS[run.number])
             texts.append(f"{contestant} in {run.run_id} {metric.speak(drawn[-1].value)}")
     return texts
 

@@ -16,16 +16,16 @@ from netdyno.present.prose import loss as loss_words
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import (
     Panel,
-    dots,
-    duration_axis,
+    count_nines,
+    draw_dots,
+    draw_ring,
     finish,
-    level_axis,
-    nines,
-    nines_axis,
-    panel,
-    rate_axis,
-    ring,
-    share_axis,
+    open_panel,
+    set_duration_axis,
+    set_level_ticks,
+    set_nines_axis,
+    set_rate_axis,
+    set_share_axis,
 )
 from netdyno.present.report.theme import Look
 
@@ -57,7 +57,7 @@ class Sweep:
     levels: tuple[LevelInfo, ...]
 
 
-def sweeps(findings: ScenarioFindings) -> list[Sweep]:
+def list_sweeps(findings: ScenarioFindings) -> list[Sweep]:
     """Return one sweep per combination of the other factors; connections are the axis wherever they vary."""
     numeric = [
         name
@@ -78,10 +78,10 @@ def sweeps(findings: ScenarioFindings) -> list[Sweep]:
     ]
 
 
-def measured_sweeps(findings: ScenarioFindings) -> list[Sweep]:
+def list_measured_sweeps(findings: ScenarioFindings) -> list[Sweep]:
     """Return the sweeps with anything to draw."""
     measured = {cell.level for cell in findings.cells}
-    return [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
+    return [sweep for sweep in list_sweeps(findings) if any(level.key in measured for level in sweep.levels)]
 
 
 def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
@@ -91,25 +91,25 @@ def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
     return [measured[round(number * (len(measured) - 1) / (most - 1))] for number in range(most)]
 
 
-def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Draw throughput, median and 99th percentile over the levels; the mean where it is ranked, and the loss where
     messages may be lost."""
-    lag = send_lag(findings)
+    lag = find_send_lag(findings)
 
     def set_latency_axis(axes: Axes) -> None:
         if lag is not None:
             _mark_send_lag(axes, lag)
-        duration_axis(axes, "response time")
+        set_duration_axis(axes, "response time")
 
     def set_loss_axis(axes: Axes) -> None:
-        share_axis(axes, "share of messages lost")
+        set_share_axis(axes, "share of messages lost")
         axes.axhline(findings.loss_bound, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
             "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
         )
 
     metrics: list[tuple[str, Figure, Ready, Speak]] = [
-        ("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
+        ("Throughput", lambda cell: cell.throughput, set_rate_axis, quantities.rate),
         ("Median response time", lambda cell: cell.response_ns.p50, set_latency_axis, quantities.duration),
         ("99th-percentile response time", lambda cell: cell.response_ns.p99, set_latency_axis, quantities.duration),
     ]
@@ -118,12 +118,12 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
     if findings.may_lose:
         metrics.append(("Messages lost", _read_loss, set_loss_axis, quantities.share))
     panels = []
-    for number, sweep in enumerate(_pick_spread(measured_sweeps(findings), MOST_SWEEPS)):
+    for number, sweep in enumerate(_pick_spread(list_measured_sweeps(findings), MOST_SWEEPS)):
         for kind, (title, figure, ready, speak) in enumerate(metrics):
             full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
             alt = _describe_panel(full_title, findings, sweep.levels[-1], figure, speak)
             draw = _draw_lines if sweep.factor else _draw_dots
-            with panel() as axes:
+            with open_panel() as axes:
                 draw(axes, findings, sweep, figure, looks, ready)
                 panels.append(finish(axes, full_title, alt, f"{name}-perf{number}{kind}"))
     return panels
@@ -133,7 +133,7 @@ def _read_loss(cell: CellFigures) -> Estimate:
     return cell.loss.lost if cell.loss else Estimate(0.0, None, ())
 
 
-def send_lag(findings: ScenarioFindings) -> float | None:
+def find_send_lag(findings: ScenarioFindings) -> float | None:
     """Return the worst p99 of the send lag in ns; None where messages have no scheduled time, or no load reports it."""
     if not findings.scenario.scheduled:
         return None
@@ -166,7 +166,7 @@ def _draw_lines(
 ) -> None:
     assert sweep.factor is not None
     values = [float(level.values[sweep.factor]) for level in sweep.levels]
-    level_axis(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
+    set_level_ticks(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
     for number, (name, look) in enumerate(looks.items()):
         level_cells = [findings.cell(name, level.key) for level in sweep.levels]
         cells = [(x, cell) for x, cell in zip(values, level_cells, strict=True) if cell]
@@ -178,7 +178,7 @@ def _draw_lines(
         span = max(values) - min(values)
         xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
         drawn = [figure(cell) for _, cell in cells]
-        estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
+        draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
         for x, (_, cell) in zip(xs, cells, strict=True):
             _mark_loss(axes, x, figure(cell), cell, look)
     ready(axes)
@@ -190,7 +190,7 @@ def _draw_dots(
     """Draw one level: the contestants side by side, named below by their markers' legend."""
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
-            estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
+            draw_estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
             _mark_loss(axes, number, figure(cell), cell, look)
     axes.set_xlim(-0.6, len(looks) - 0.4)
     axes.set_xticks([])
@@ -198,7 +198,7 @@ def _draw_dots(
     ready(axes)
 
 
-def estimates(
+def draw_estimates(
     axes: Axes,
     xs: Sequence[float],
     ys: Sequence[float],
@@ -216,7 +216,7 @@ def estimates(
     points = [(place, point) for place, estimate in places for point in estimate.points]
     spans = [(place, estimate.interval) for place, estimate in places if estimate.interval]
     ends = [(place, end) for place, span in spans for end in (span.low, span.high, None)]
-    dots(axes, *_split_columns(points, turned=along == "x"), colour, 0.3, 2.4)
+    draw_dots(axes, *_split_columns(points, turned=along == "x"), colour, 0.3, 2.4)
     axes.plot(*_split_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
     axes.plot(xs, ys, linestyle=line, marker=marker, fillstyle=fill, markerfacecoloralt="none", color=colour, zorder=3)
 
@@ -231,13 +231,13 @@ def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look
     """Draw a ring around each trial that lost more than the bound, and around the estimate that it is part of."""
     if cell.loss is None or not cell.marked:
         return
-    ring(axes, x, estimate.value, look)
+    draw_ring(axes, x, estimate.value, look)
     for trial, point in zip(cell.loss.trials, estimate.points, strict=True):
         if trial.above:
-            ring(axes, x, point, look, small=True)
+            draw_ring(axes, x, point, look, small=True)
 
 
-def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Draw response time by percentile, a panel per level: the first, the middle and the last where there are many."""
     measured = {cell.level for cell in findings.cells}
     chosen = [level for level in findings.levels if level.key in measured]
@@ -248,22 +248,22 @@ def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
 
 def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str) -> Panel:
     title = f"At {level.label}"
-    lag = send_lag(findings)
-    with panel() as axes:
+    lag = find_send_lag(findings)
+    with open_panel() as axes:
         for contestant, look in looks.items():
             cell = findings.cell(contestant, level.key)
             if cell is None or not cell.curve:
                 continue
-            xs, ys = [nines(percent) for percent, _ in cell.curve], [ns for _, ns in cell.curve]
+            xs, ys = [count_nines(percent) for percent, _ in cell.curve], [ns for _, ns in cell.curve]
             marker = theme.SHAPES[look.shape].matplotlib
             axes.plot(xs, ys, color=look.stand_in, marker=marker, markevery=(4 * look.shape, 30))
             if cell.marked:
                 for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
-                    ring(axes, x, y, look)
+                    draw_ring(axes, x, y, look)
         if lag is not None:
             _mark_send_lag(axes, lag)
-        nines_axis(axes)
-        duration_axis(axes, "response time")
+        set_nines_axis(axes)
+        set_duration_axis(axes, "response time")
         alt = _describe_panel(
             f"Response time by percentile at {level.label}", findings, level, _read_p999, quantities.duration
         )
@@ -292,7 +292,7 @@ class Bars:
 UNKNOWN = "unknown"
 
 
-def switches(cost: Cost) -> tuple[Estimate, ...]:
+def list_switches(cost: Cost) -> tuple[Estimate, ...]:
     """Return the voluntary ones, then the involuntary ones; none where they are not known."""
     return tuple(count for count in (cost.voluntary_switches, cost.involuntary_switches) if count is not None)
 
@@ -307,26 +307,28 @@ COSTS = (
     Bars(
         "Context switches per message",
         "switches per message",
-        lambda cost: switches(cost),
+        lambda cost: list_switches(cost),
         lambda cost: (
-            quantities.three_digits(sum(count.value for count in switches(cost))) if switches(cost) else UNKNOWN
+            quantities.three_digits(sum(count.value for count in list_switches(cost)))
+            if list_switches(cost)
+            else UNKNOWN
         ),
     ),
     Bars(
         "Peak memory of the server",
         "MiB resident at the peak",
-        lambda cost: (_to_mebibytes(cost.rss_peak_bytes),),
+        lambda cost: (_convert_to_mebibytes(cost.rss_peak_bytes),),
         lambda cost: f"{quantities.memory(cost.rss_peak_bytes.value)}, {quantities.plural(cost.threads, 'thread')}",
         room=1.95,
     ),
 )
 
 
-def _to_mebibytes(estimate: Estimate) -> Estimate:
+def _convert_to_mebibytes(estimate: Estimate) -> Estimate:
     return Estimate(estimate.value / 2**20, None, tuple(point / 2**20 for point in estimate.points))
 
 
-def costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Draw CPU, context switches and memory at the heaviest level."""
     if not any(cell.cost for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
@@ -341,7 +343,7 @@ def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) 
     ]
     values = "; ".join(f"{contestant} {bars.label(cost)}" for contestant, cost in rows)
     marked = {cell.contestant for cell in findings.cells if cell.level == level.key and cell.marked}
-    with panel(height=0.85 + 0.36 * len(rows)) as axes:
+    with open_panel(height=0.85 + 0.36 * len(rows)) as axes:
         for row, (contestant, cost) in enumerate(rows):
             _draw_bar(axes, row, bars, cost, looks[contestant], marked=contestant in marked)
         axes.set_yticks(range(len(rows)), [contestant for contestant, _ in rows])
@@ -362,7 +364,7 @@ def _draw_bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marke
         axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
         left += part.value
     if marked:
-        ring(axes, left, row, look)
+        draw_ring(axes, left, row, look)
     gap = 9 if marked else 4
     label = bars.label(cost)
     axes.annotate(label, (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=look.ink)

@@ -76,7 +76,7 @@ class Scoreboard:
     note: str
 
 
-def view(findings: ScenarioFindings) -> Scoreboard | None:
+def make_view(findings: ScenarioFindings) -> Scoreboard | None:
     """Return the table; None where no contestant was measured, validly or not."""
     groups = tuple(_split_into_groups(findings))
     if not groups:
@@ -100,7 +100,7 @@ def _list_columns(findings: ScenarioFindings) -> Iterator[Column]:
 
 def _describe_figures(findings: ScenarioFindings) -> str:
     """Describe the figures, and the loads that the ranks are over."""
-    company_sentences = company.sentences(findings.company)
+    company_sentences = company.list_caveats(findings.company)
     if not findings.axes or not findings.cells:
         return " ".join(company_sentences)
     several = len(findings.levels) > 1
@@ -139,11 +139,11 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
 def _describe_cores(findings: ScenarioFindings, ground: int) -> str:
     """Return the cores that a group could use, with a colon; nothing where all could use the same."""
     groups = findings.ground.together
-    return f"On {ground_words.usable_words(groups[ground].cores)}: " if len(groups) > 1 else ""
+    return f"On {ground_words.describe_usable_cores(groups[ground].cores)}: " if len(groups) > 1 else ""
 
 
 def _list_faults(faults: Sequence[Fault]) -> str:
-    return quantities.listed([fault_words.fault(fault) for fault in faults])
+    return quantities.listed([fault_words.describe_fault(fault) for fault in faults])
 
 
 def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
@@ -153,7 +153,7 @@ def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
     mark = company.mark(findings.company)
     cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
-        cells.insert(1, Cell(loss.largest(standing), warns=standing.lossy))
+        cells.insert(1, Cell(loss.format_largest(standing), warns=standing.lossy))
     return Row(standing.contestant, tuple(cells))
 
 
@@ -172,7 +172,7 @@ def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     """Return the cell of a metric that stands alone."""
     if not math.isfinite(standing.value):
         return Cell(quantities.DASH)
-    figure = f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}"
+    figure = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
     if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
         return Cell(figure, standing.bound)
     ranks = [peer.rank for peer in findings.standings if peer.ground == standing.ground]

@@ -14,7 +14,7 @@ _COMMON_STYLE = re.compile(r'<defs>\s*<style type="text/css">([^<]*)</style>\s*<
 """The style at the head of each figure of matplotlib, which holds for the whole page wherever it stands."""
 
 
-def shared(page: str) -> str:
+def share_styles(page: str) -> str:
     """Move the frequent styles of a page's figures to its style sheet. Tags with a class keep their style."""
     figures = _FIGURE.findall(page)
     tags = (tag for figure in figures for tag in _STYLED.findall(figure))

@@ -77,7 +77,7 @@ class Look(NamedTuple):
         return f"var(--k{self.number})"
 
 
-def looks(contestants: Sequence[str]) -> dict[str, Look]:
+def assign_looks(contestants: Sequence[str]) -> dict[str, Look]:
     """Return a look for each name; beyond eight the colours come again with other shapes."""
     count = len(SHAPES)
     return {
@@ -86,7 +86,7 @@ def looks(contestants: Sequence[str]) -> dict[str, Look]:
     }
 
 
-def themed(svg: str) -> str:
+def replace_stand_ins(svg: str) -> str:
     """Replace every stand-in of an SVG by its variable."""
     for stand_in, variable in VARIABLES.items():
         svg = svg.replace(stand_in, variable)
@@ -99,7 +99,7 @@ def _replace_stand_in(stand_in: re.Match[str]) -> str:
     return (f"var(--k{number})", f"var(--i{number}, var(--ink))", f"var(--r{number}, var(--bad))")[int(stand_in[1]) - 2]
 
 
-def of_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
+def copy_for_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
     """Return the same looks for each run, each with variables of its own."""
     return [
         {name: look._replace(number=look.number + run * len(looks)) for name, look in looks.items()}
@@ -107,17 +107,17 @@ def of_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
     ]
 
 
-def own_variables(looks: Sequence[Mapping[str, Look]]) -> str:
+def declare_run_colours(looks: Sequence[Mapping[str, Look]]) -> str:
     """Return CSS declarations: the colour of each contestant in each run."""
     return " ".join(f"--k{look.number}: var(--c{look.colour});" for run_looks in looks for look in run_looks.values())
 
 
-def style_variables(colours: Sequence[str], heat: Sequence[str]) -> str:
+def declare_colours(colours: Sequence[str], heat: Sequence[str]) -> str:
     """Return CSS declarations of the contestants' colours, and of the steps of a surface with the ink on each."""
     return " ".join(
         [
             *(f"--c{index}: {colour};" for index, colour in enumerate(colours)),
-            *(f"--h{index}: {colour}; --t{index}: {ink_on(colour)};" for index, colour in enumerate(heat)),
+            *(f"--h{index}: {colour}; --t{index}: {choose_ink(colour)};" for index, colour in enumerate(heat)),
         ]
     )
 
@@ -138,7 +138,7 @@ HEAT_DARK = _make_heat(0.98, 0.1)
 """The least is nearest to the paper, in light and in dark."""
 
 
-def ink_on(colour: str) -> str:
+def choose_ink(colour: str) -> str:
     """Return black or white, whichever has the greater contrast; one of them has 4.5:1 (WCAG 2.2, 1.4.3)."""
     parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
     luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]

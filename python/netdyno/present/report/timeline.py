@@ -30,19 +30,19 @@ class LevelTraces:
     traces: tuple[Trace, ...]
 
 
-def traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
+def collect_traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
     """Return traces by scenario and level, thinned so that the page stays small."""
     points = sum(
         len(trial.per_second) for scenario in analysis.scenarios for cell in scenario.cells for trial in cell.series
     )
     factor = -(-points // MOST_POINTS) or 1
     return {
-        scenario.scenario.name: _trace_scenario(scenario, analysis.contestants, factor)
+        scenario.scenario.name: _collect_scenario_traces(scenario, analysis.contestants, factor)
         for scenario in analysis.scenarios
     }
 
 
-def _trace_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
+def _collect_scenario_traces(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
     result = []
     for level in findings.levels:
         cells = [cell for cell in findings.cells if cell.level == level.key]
@@ -53,7 +53,7 @@ def _trace_scenario(findings: ScenarioFindings, contestants: Sequence[str], fact
             Trace(
                 contestants.index(cell.contestant),
                 series.block,
-                thinned(series.per_second, factor),
+                merge_neighbours(series.per_second, factor),
                 *_read_loss(cell, number),
             )
             for cell in cells
@@ -71,7 +71,7 @@ def _read_loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
     return trial.lost, trial.above
 
 
-def thinned(values: Sequence[float], factor: int) -> tuple[int, ...]:
+def merge_neighbours(values: Sequence[float], factor: int) -> tuple[int, ...]:
     """Return means over `factor` neighbours; a last group that is not full is left out, for its mean would jump."""
     whole = len(values) - len(values) % factor
     return tuple(round(sum(values[start : start + factor]) / factor) for start in range(0, whole, factor))

@@ -87,49 +87,49 @@ class ScenarioView:
     work: behind.WorkView | None
 
 
-def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
+def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     name = f"s{number}"
     scale = _fit_scale(findings.standings)
-    lag = panels.send_lag(findings)
-    curves = tuple(panels.curves(findings, looks, name)) if findings.cells else ()
+    lag = panels.find_send_lag(findings)
+    curves = tuple(panels.draw_curves(findings, looks, name)) if findings.cells else ()
     drawn = {standing.contestant: looks[standing.contestant] for standing in findings.standings}
     return ScenarioView(
         anchor=name,
         findings=findings,
         answer=verdict.answer(findings),
-        evidence=verdict.evidence(findings),
-        caveats=verdict.caveats(findings),
+        evidence=verdict.list_evidence(findings),
+        caveats=verdict.list_caveats(findings),
         ground=(
-            *filter(None, [languages.sentence(findings.within, findings.ground)]),
-            *ground.sentences(findings.ground),
-            *ground.load_shares(findings.ground, findings.cells),
+            *filter(None, [languages.describe_choices(findings.within, findings.ground)]),
+            *ground.list_caveats(findings.ground),
+            *ground.describe_load_shares(findings.ground, findings.cells),
         ),
         verdict=_describe_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
-        load=verdict.load_words(findings.scenario),
+        load=verdict.describe_load(findings.scenario),
         certainty=_describe_certainty(findings),
-        scores=scoreboard.view(findings),
+        scores=scoreboard.make_view(findings),
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
         leader_at=scale.at(1.0),
-        performance=tuple(panels.performance(findings, drawn, name)) if findings.cells else (),
+        performance=tuple(panels.draw_performance(findings, drawn, name)) if findings.cells else (),
         curves=curves,
-        costs=tuple(panels.costs(findings, drawn, name)) if findings.cells else (),
+        costs=tuple(panels.draw_costs(findings, drawn, name)) if findings.cells else (),
         figures=_tabulate_figures(findings),
         comparisons=_tabulate_comparisons(findings),
-        along=along.view(findings),
+        along=along.make_view(findings),
         pairs=_tabulate_pairs(findings) if findings.pairs else None,
         lag=quantities.duration(lag) if lag is not None else "",
-        undrawn_sweeps=max(0, len(panels.measured_sweeps(findings)) - panels.MOST_SWEEPS),
+        undrawn_sweeps=max(0, len(panels.list_measured_sweeps(findings)) - panels.MOST_SWEEPS),
         undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
         loss_bound=quantities.share(findings.loss_bound),
         apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_tabulate_trials(findings) if findings.may_lose else None,
-        unsafe=Table(excluded.HEADINGS, tuple(map(excluded.row, findings.unsafe))) if findings.unsafe else None,
-        unsafe_explained=excluded.explained(findings.unsafe),
-        ended=stopping.sentence(findings.ending) if findings.ending else "",
-        work=behind.view(findings),
+        unsafe=Table(excluded.HEADINGS, tuple(map(excluded.make_row, findings.unsafe))) if findings.unsafe else None,
+        unsafe_explained=excluded.explain_columns(findings.unsafe),
+        ended=stopping.explain_end(findings.ending) if findings.ending else "",
+        work=behind.make_view(findings),
     )
 
 
@@ -137,11 +137,13 @@ def _describe_verdict(findings: ScenarioFindings) -> str:
     """Name the contestant to take, in a few words, and say where it leads only among those with loss or faults."""
     if findings.capacity is not None and findings.capacity.search is not None:
         return "Capacity"
-    word = verdict.answer(findings).headline if findings.flips else verdict.badge(findings)
+    word = verdict.answer(findings).headline if findings.flips else verdict.make_badge(findings)
     kind = findings.standings[0].kind if findings.standings else 0
     together, eligible = findings.ground.together, findings.decision.among
     several = len(together) > 1 and bool(eligible) and not findings.flips
-    cores = f", {ground.usable_words(together[findings.ground.group_of(eligible[0])].cores)}" if several else ""
+    cores = (
+        f", {ground.describe_usable_cores(together[findings.ground.group_of(eligible[0])].cores)}" if several else ""
+    )
     return f"{word}{('', ', with loss', ', with faults')[kind]}{cores}"
 
 
@@ -154,7 +156,7 @@ def _explain_separate_ranking(findings: ScenarioFindings) -> dict[str, str]:
     )
     first = findings.standings[0].contestant if findings.standings else ""
     reasons = ("", lossy, "they had a fault in some trial, and their figures are those of their other trials")
-    usable = [f"they could use {ground.usable_words(group.cores)}" for group in findings.ground.together]
+    usable = [f"they could use {ground.describe_usable_cores(group.cores)}" for group in findings.ground.together]
     return {
         name: reasons[kind] or usable[ground_number] for (ground_number, kind), name in firsts.items() if name != first
     }
@@ -187,18 +189,18 @@ class ClaimView:
     checks: Table
 
 
-def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
+def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
     return tuple(
         ClaimView(
             judged=judgement,
-            verdict=verdicts.word(judgement),
-            here=verdicts.here(judgement),
-            published=verdicts.published(judgement.claim),
-            beside=claim_words.beside(judgement),
+            verdict=verdicts.name_verdict(judgement),
+            here=verdicts.describe_outcome(judgement),
+            published=verdicts.quote_published(judgement.claim),
+            beside=claim_words.describe_counts(judgement),
             notes=(
-                *filter(None, [claim_words.measured_on(judgement), claim_words.left_out(judgement)]),
-                *claim_words.losses(judgement),
-                *stopping.of_claim(judgement, scenarios),
+                *filter(None, [claim_words.name_systems(judgement), claim_words.name_left_out(judgement)]),
+                *claim_words.describe_losses(judgement),
+                *stopping.explain_undecided_claim(judgement, scenarios),
             ),
             checks=_tabulate_checks(judgement),
         )
@@ -217,9 +219,12 @@ def _make_check_row(check: Check, judged: Judged) -> tuple[str, ...]:
         for probability in (check.p, check.p_corrected)
     )
     outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
-    what, figures = claim_words.what(check, judged.scenarios), " against ".join(claim_words.figures(check))
-    claimed = claim_words.claimed(check.step)
-    return what, claim_words.shown(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
+    what, figures = (
+        claim_words.describe_comparison(check, judged.scenarios),
+        " against ".join(claim_words.list_figures(check)),
+    )
+    claimed = claim_words.format_claimed_effect(check.step)
+    return what, claim_words.format_effect(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
@@ -250,9 +255,9 @@ def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
         value=f"{verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ''}"
-        f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}",
-        change=ranking.to_first(standing),
-        interval=ranking.change_interval(relative.interval) if relative and relative.interval else "",
+        f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}",
+        change=ranking.compare_with_first(standing),
+        interval=ranking.format_change_interval(relative.interval) if relative and relative.interval else "",
         blocks=comparison.blocks if comparison else None,
         mark=_place_mark(scale, Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
@@ -264,7 +269,7 @@ def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def with_interval(estimate: Estimate, speak: Callable[[float], str]) -> str:
+def format_with_interval(estimate: Estimate, speak: Callable[[float], str]) -> str:
     if estimate.interval is None:
         return speak(estimate.value)
     return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
@@ -318,12 +323,15 @@ def _make_figures_row(
     row = [label, cell.contestant, str(cell.trials)]
     if findings.may_lose:
         row += _format_loss(cell)
-    row += [with_interval(cell.throughput, quantities.rate), with_interval(cell.mean_ns, quantities.duration)]
     row += [
-        with_interval(estimate, quantities.duration)
+        format_with_interval(cell.throughput, quantities.rate),
+        format_with_interval(cell.mean_ns, quantities.duration),
+    ]
+    row += [
+        format_with_interval(estimate, quantities.duration)
         for estimate in (response.p50, response.p90, response.p99, response.p999)
     ]
-    row += [with_interval(estimate, quantities.duration) for estimate in (service.p50, service.p99)]
+    row += [format_with_interval(estimate, quantities.duration) for estimate in (service.p50, service.p99)]
     if scheduled:
         row += [quantities.duration(value_ns) for value_ns in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
     read = cell.receive_lag
@@ -364,7 +372,7 @@ def _format_loss(cell: CellFigures) -> list[str]:
     loss = cell.loss
     if loss is None:
         return [quantities.share(0.0)] * 4
-    lost = f"{with_interval(loss.lost, quantities.share)}{f' {loss_words.MARK}' if loss.above else ''}"
+    lost = f"{format_with_interval(loss.lost, quantities.share)}{f' {loss_words.MARK}' if loss.above else ''}"
     return [lost, *(quantities.share(share) for share in (loss.late, loss.duplicated, loss.reordered))]
 
 
@@ -404,7 +412,10 @@ def _tabulate_pairs(findings: ScenarioFindings) -> Table:
     clients = tuple(dict.fromkeys(pair.client for pair in findings.pairs))
     servers = dict.fromkeys(pair.contestant for pair in findings.pairs)
     rows = (
-        (server, *(verdict.pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server))
+        (
+            server,
+            *(verdict.format_pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server),
+        )
         for server in servers
     )
     return Table(("server", *clients), tuple(rows))
@@ -419,7 +430,7 @@ CONSEQUENCES = {
 """The consequence of a failed audit, by its kind (docs/adr/audit-kinds.md)."""
 
 
-def audits(tallies: Sequence[AuditTally]) -> Table:
+def tabulate_audits(tallies: Sequence[AuditTally]) -> Table:
     """List the audits: the subject of each, and the consequence where it fails."""
     rows = (
         (tally.name.replace("_", " "), kind, CONSEQUENCES[kind], str(tally.passed), str(tally.failed))
@@ -429,7 +440,7 @@ def audits(tallies: Sequence[AuditTally]) -> Table:
     return Table(("audit", "about the", "if it fails", "trials passed", "trials failed"), tuple(rows))
 
 
-def code(about: Sequence[About]) -> Table:
+def tabulate_code(about: Sequence[About]) -> Table:
     """Return the amount of code of each contestant, by itself and with its family; shared code comes last."""
     headings = (
         *("contestant", "what", "model", "family", "files", "lines", "lines with family", "functions"),
@@ -488,7 +499,7 @@ def _describe_difference(comparison: Comparison) -> str:
     return "yes" if comparison.different else "no" if comparison.decidable else "not enough blocks"
 
 
-def comparison_row(comparison: Comparison) -> tuple[str, ...]:
+def make_comparison_row(comparison: Comparison) -> tuple[str, ...]:
     p, p_corrected = (
         quantities.p_value(probability).removeprefix("p = ").removeprefix("p ")
         for probability in (comparison.p, comparison.p_corrected)

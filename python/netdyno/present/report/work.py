@@ -27,7 +27,7 @@ class WorkView:
     untraced: tuple[str, ...]
 
 
-def view(findings: ScenarioFindings) -> WorkView | None:
+def make_view(findings: ScenarioFindings) -> WorkView | None:
     """Return the section; None where no contestant was measured or traced at the level."""
     if not findings.work:
         return None
@@ -44,7 +44,7 @@ def view(findings: ScenarioFindings) -> WorkView | None:
 # --- traced ------------------------------------------------------------------------------------------------------
 
 
-def most_frequent(work: Sequence[Work]) -> tuple[str, ...]:
+def select_frequent_calls(work: Sequence[Work]) -> tuple[str, ...]:
     """Return the system calls to show by name: those that any contestant makes most often."""
     most: dict[str, float] = {}
     for entry in work:
@@ -54,7 +54,7 @@ def most_frequent(work: Sequence[Work]) -> tuple[str, ...]:
 
 
 def _tabulate_calls(work: Sequence[Work], findings: ScenarioFindings) -> Table:
-    names = most_frequent(work)
+    names = select_frequent_calls(work)
     headings = (
         *("contestant", "system calls per message", *names, "all others"),
         *("of them in vain (EAGAIN)", "in futex per message, traced", "messages traced", "traced at", "measured at"),

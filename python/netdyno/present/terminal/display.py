@@ -63,33 +63,33 @@ class PlainDisplay:
 
     def begin(self, text: str) -> None:
         for line in text.splitlines():
-            self._line(line)
+            self._write_line(line)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
         """Write no line yet: it comes with the result."""
-        self._running = self._about(cell, progress, progress.done + 1)
+        self._running = self._describe_trial(cell, progress, progress.done + 1)
 
     def throughput(self, completed: int, seconds: float) -> None:
         if self._clock() - self._said_at >= SILENT_S and seconds > 0:
-            self._line(
+            self._write_line(
                 quantities.shortened(f"{self._running}: {quantities.whole(completed / seconds)}/s so far", LONGEST_LINE)
             )
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
-        text = f"{self._about(trial, progress, progress.done)}: {describe_result(trial)}"
-        self._line(quantities.shortened(text, LONGEST_LINE))
+        text = f"{self._describe_trial(trial, progress, progress.done)}: {describe_result(trial)}"
+        self._write_line(quantities.shortened(text, LONGEST_LINE))
 
-    def _about(self, cell: Cell | Trial, progress: Progress, number: int) -> str:
+    def _describe_trial(self, cell: Cell | Trial, progress: Progress, number: int) -> str:
         where = f"block {cell.block}/{progress.blocks} trial {number}/{progress.total}"
         return f"{where} ({progress.left_words()}) {describe_cell(cell)}"
 
     def note(self, text: str) -> None:
-        self._line(text)
+        self._write_line(text)
 
     def close(self) -> None:
         self._stream.flush()
 
-    def _line(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         self._said_at = self._clock()
         print(harmless(" ".join(text.split())), file=self._stream, flush=True)
 

@@ -71,17 +71,19 @@ def render(analysis: Analysis) -> RenderableType:
     if analysis.control.is_the_question:
         parts += [Text(), _describe_control(analysis)]
     if analysis.claims:
-        parts += [Text(), Text(verdicts.summary(analysis.claims), style="bold"), _draw_claims(analysis)]
+        parts += [Text(), Text(verdicts.summarise_claims(analysis.claims), style="bold"), _draw_claims(analysis)]
     for findings in analysis.scenarios:
         parts += [Text(), *_draw_scenario(findings)]
     parts += [Text(), *_draw_excluded(analysis)]
     parts += [
         Text(text, style="dim")
-        for text in dict.fromkeys(text for findings in analysis.scenarios for text in ground.sentences(findings.ground))
+        for text in dict.fromkeys(
+            text for findings in analysis.scenarios for text in ground.list_caveats(findings.ground)
+        )
     ]
-    if retried := made_again.sentence(analysis.made_again):
+    if retried := made_again.describe_retries(analysis.made_again):
         parts.append(Text(retried))
-    if drifted := canary.drift_line(analysis.canary):
+    if drifted := canary.summarise_drift(analysis.canary):
         parts.append(Text(drifted, style="yellow"))
     if not analysis.control.is_the_question:
         parts.append(_describe_control(analysis))
@@ -95,22 +97,22 @@ def _draw_claims(analysis: Analysis) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("text", overflow="fold")
     for result in analysis.claims:
-        endings = stopping.of_claim(result, analysis.scenarios)
-        lines = [Text(result.claim.text), Text(f"here: {verdicts.here(result)}", style="dim")]
+        endings = stopping.explain_undecided_claim(result, analysis.scenarios)
+        lines = [Text(result.claim.text), Text(f"here: {verdicts.describe_outcome(result)}", style="dim")]
         if result.claim.published:
-            lines.append(Text(f"published: {verdicts.published(result.claim, PUBLISHED_SHOWN)}", style="dim"))
+            lines.append(Text(f"published: {verdicts.quote_published(result.claim, PUBLISHED_SHOWN)}", style="dim"))
         lines += [
             Text(text, style="dim")
             for text in (
-                claims.measured_on(result),
-                claims.beside(result),
-                claims.left_out(result),
-                *claims.losses(result),
+                claims.name_systems(result),
+                claims.describe_counts(result),
+                claims.name_left_out(result),
+                *claims.describe_losses(result),
                 *endings,
             )
             if text
         ]
-        word = Text(verdicts.word(result), style=CLAIM_STYLES[result.verdict])
+        word = Text(verdicts.name_verdict(result), style=CLAIM_STYLES[result.verdict])
         table.add_row(result.claim.id, word, Text("\n").join(lines))
     return table
 
@@ -119,29 +121,33 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     answer = verdict.answer(findings)
     title = Text.assemble((f"{findings.scenario.name}  ", "bold"), (answer.headline, _choose_style(findings)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
-    parts += [Text(text, style="yellow") for text in company.sentences(findings.company)]
+    parts += [Text(text, style="yellow") for text in company.list_caveats(findings.company)]
     if findings.axes and findings.standings:
         parts.append(_Scores(findings))
         if notes := _explain_scores(findings):
             parts.append(Text(notes, style="dim"))
     elif findings.standings:
         parts += [_draw_ranking(findings), Text(_explain_columns(findings), style="dim")]
-    parts += [Text(text, style="dim") for text in ground.load_shares(findings.ground, findings.cells)]
+    parts += [Text(text, style="dim") for text in ground.describe_load_shares(findings.ground, findings.cells)]
     if findings.ending:
-        parts.append(Text(stopping.sentence(findings.ending), style="dim"))
+        parts.append(Text(stopping.explain_end(findings.ending), style="dim"))
     parts += [
-        Text(f"correlates: {associations.short(why, findings.scenario)}", style="dim") for why in findings.whys[:1]
+        Text(f"correlates: {associations.summarise_pair(why, findings.scenario)}", style="dim")
+        for why in findings.whys[:1]
     ]
-    if text := languages.sentence(findings.within, findings.ground):
+    if text := languages.describe_choices(findings.within, findings.ground):
         parts.append(Text(text, style="dim"))
-    parts += [Text(text, style="dim") for text in (*warmups.sentences(findings), *turns.sentences(findings))]
-    noticed = (*constant_latency.sentences(findings), *uneven_threads.sentences(findings))
+    parts += [
+        Text(text, style="dim")
+        for text in (*warmups.describe_contestants(findings), *turns.explain_exceptions(findings))
+    ]
+    noticed = (*constant_latency.describe_contestants(findings), *uneven_threads.describe_contestants(findings))
     parts += [Text(text, style="yellow") for text in noticed]
     if findings.pairs:
         parts += [Text(), _draw_pairs(findings), Text(_explain_pairs(findings), style="dim")]
     if findings.unsafe:
-        parts += [Text(), *(Text(text, style="bold red") for text in excluded.caveats(findings.unsafe))]
-        parts += [_draw_unsafe(findings), Text(excluded.explained(findings.unsafe), style="dim")]
+        parts += [Text(), *(Text(text, style="bold red") for text in excluded.explain_unsafe(findings.unsafe))]
+        parts += [_draw_unsafe(findings), Text(excluded.explain_columns(findings.unsafe), style="dim")]
     return parts
 
 
@@ -152,27 +158,27 @@ def _choose_style(findings: ScenarioFindings) -> str:
 
 def _draw_pairs(findings: ScenarioFindings) -> Table:
     """Draw the pairs: servers down, clients across."""
-    table = _new_table()
+    table = _make_table()
     servers = list(dict.fromkeys(pair.contestant for pair in findings.pairs))
     _add_names(table, "server", servers)
     for client in dict.fromkeys(pair.client for pair in findings.pairs):
         table.add_column(client, justify="right", overflow="fold", min_width=len(client))
     for server in servers:
-        row = [verdict.pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server]
+        row = [verdict.format_pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server]
         table.add_row(server, *row)
     return table
 
 
 def _draw_unsafe(findings: ScenarioFindings) -> Table:
     """Draw what was lost or corrupt; the report has the rest as well."""
-    table = _new_table()
+    table = _make_table()
     _add_names(table, "contestant", [row.contestant for row in findings.unsafe])
     table.add_column("load", overflow="fold", min_width=12)
     for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
         table.add_column(heading, justify="right", overflow="fold")
     for row in findings.unsafe:
         wrong = f"{row.wrong} of {row.trials}"
-        counts = (excluded.lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
+        counts = (excluded.format_lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
         table.add_row(row.contestant, row.level, wrong, *counts)
     return table
 
@@ -215,7 +221,7 @@ class _Scores:
 def _draw_scores(findings: ScenarioFindings, gap: str = " ") -> Table:
     """Draw every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
     before the figures that it flatters."""
-    table = _new_table()
+    table = _make_table()
     table.add_column("#", justify="right", no_wrap=True)
     _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
     axes = findings.axes[:AXES_BESIDE_LOSS] if findings.may_lose else findings.axes
@@ -228,7 +234,7 @@ def _draw_scores(findings: ScenarioFindings, gap: str = " ") -> Table:
         mark = company.mark(findings.company)
         cells = [score(axis, standing.contestant, gap, mark) for axis in axes]
         if findings.may_lose:
-            cells.insert(1, loss.largest(standing))
+            cells.insert(1, loss.format_largest(standing))
         table.add_row(ranking.rank(findings, standing), standing.contestant, *cells)
     return table
 
@@ -242,7 +248,7 @@ def _begin_ground(table: Table, findings: ScenarioFindings, standing: Standing) 
     if table.row_count:
         table.add_section()
     table.add_row(
-        "", Text(f"on {ground.usable_words(findings.ground.together[standing.ground].cores)}:", style="italic")
+        "", Text(f"on {ground.describe_usable_cores(findings.ground.together[standing.ground].cores)}:", style="italic")
     )
 
 
@@ -264,7 +270,7 @@ def _explain_scores(findings: ScenarioFindings) -> str:
     notes = [f"figures at {findings.heaviest.label}{ranks}"] if len(findings.levels) > 1 else []
     if findings.may_lose:
         notes.append(_explain_loss(findings))
-    if lags := verdict.lags(findings.scenario, findings.cells):
+    if lags := verdict.describe_lags(findings.scenario, findings.cells):
         notes.append(lags)
     return "; ".join(notes)
 
@@ -280,14 +286,14 @@ def _add_names(table: Table, heading: str, names: Sequence[str]) -> None:
     table.add_column(heading, no_wrap=True, min_width=max(map(len, (heading, *names))))
 
 
-def _new_table() -> Table:
+def _make_table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
 
 
 def _draw_ranking(findings: ScenarioFindings) -> Table:
     """Draw the ranking of a capacity, which has no other axis."""
     level = findings.heaviest
-    table = _new_table()
+    table = _make_table()
     table.add_column("#", justify="right", no_wrap=True)
     _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
     for heading in (findings.scenario.metric, "to first", "95% interval", "p99", "CPU"):
@@ -295,23 +301,29 @@ def _draw_ranking(findings: ScenarioFindings) -> Table:
     for standing in findings.standings:
         _begin_ground(table, findings, standing)
         cell = findings.cell(standing.contestant, level.key)
-        value = f"{verdict.BOUND_SIGNS[standing.bound]}{verdict.value(findings.scenario, standing.value)}"
+        value = f"{verdict.BOUND_SIGNS[standing.bound]}{verdict.format_value(findings.scenario, standing.value)}"
         value += company.mark(findings.company)
-        figures = (value, ranking.to_first(standing), _interval_words(standing), _p99_words(cell), _cpu_words(cell))
+        figures = (
+            value,
+            ranking.compare_with_first(standing),
+            _format_interval(standing),
+            _format_p99(cell),
+            _format_cpu(cell),
+        )
         table.add_row(ranking.rank(findings, standing), standing.contestant, *figures)
     return table
 
 
-def _interval_words(standing: Standing) -> str:
+def _format_interval(standing: Standing) -> str:
     interval = standing.relative.interval if standing.relative else None
-    return ranking.change_interval(interval).replace(" to ", "..") if interval else ""
+    return ranking.format_change_interval(interval).replace(" to ", "..") if interval else ""
 
 
-def _p99_words(cell: CellFigures | None) -> str:
+def _format_p99(cell: CellFigures | None) -> str:
     return quantities.duration(cell.response_ns.p99.value) if cell else quantities.DASH
 
 
-def _cpu_words(cell: CellFigures | None) -> str:
+def _format_cpu(cell: CellFigures | None) -> str:
     return quantities.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else quantities.DASH
 
 
@@ -319,19 +331,19 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
     """Draw each cause in a line, with its number of excluded trials by contestant; the report has the details."""
     groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
-        groups.setdefault((note.status, set_aside.cause(note.cause)), []).append(note)
+        groups.setdefault((note.status, set_aside.describe_cause(note.cause)), []).append(note)
     # With pairs, the answer itself is which pairs do not work, and why.
     shown = len(groups) if any(findings.pairs for findings in analysis.scenarios) else CAUSES_SHOWN
     parts: list[RenderableType] = []
     if groups:
-        table = _new_table()
+        table = _make_table()
         for heading in ("excluded", "trials", "cause", "of"):
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
         shown_groups = list(groups.items())[:shown]
         origins = [_count_by_contestant(notes) for _, notes in shown_groups]
         table.columns[-1].min_width = max(len(word) for text in origins for word in text.split())
         for ((status, cause), notes), origin in zip(shown_groups, origins, strict=True):
-            why = set_aside.reason(notes[0]) if status in ("failed", "skipped") else cause
+            why = set_aside.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
             shown_reason = Text(quantities.shortened(why, LONGEST_REASON))
             table.add_row(STATUS_WORDS[status], str(len(notes)), shown_reason, Text(origin))
         parts.append(table)
@@ -352,7 +364,7 @@ def _count_by_contestant(notes: Sequence[TrialNote]) -> str:
 def _describe_control(analysis: Analysis) -> Text:
     control = analysis.control
     style = "bold red" if control.fails else "bold" if control.is_the_question else "dim"
-    return Text(aa.sentence(control), style=style)
+    return Text(aa.describe_control(control), style=style)
 
 
 def _describe_certainty(analysis: Analysis) -> Text:

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.model.contestant import About, Own
 from netdyno.model.run import OF_CLUSTER
-from netdyno.present.prose.repeat import commands
+from netdyno.present.prose.repeat import list_commands
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import paired_run
 
 
 def test_the_commands_by_hand_are_those_of_the_trial() -> None:
-    lines = [command.line for command in commands(analysed(paired_run()))]
+    lines = [command.line for command in list_commands(analysed(paired_run()))]
     assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
     assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
@@ -27,7 +27,7 @@ def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> Non
     )
     lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
     assert lan.links == ("lan at 1gbit",)
-    server, load = commands(lan)[2:]
+    server, load = list_commands(lan)[2:]
     assert server.purpose == "One trial by hand, over the loopback: the server"
     assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
@@ -38,7 +38,7 @@ def test_a_server_of_ones_own_is_started_by_its_own_command() -> None:
     own = Own(command="mine --at '{address}:{port}'", workload="rpc")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    rerun, _, server, _ = commands(analyse(replace(run, about=about)))
+    rerun, _, server, _ = list_commands(analyse(replace(run, about=about)))
     assert server.line == "mine --at 127.0.0.1:7000"
     assert rerun.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
 
@@ -48,24 +48,24 @@ def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None
     own = Own(command="", workload="rpc", address="tcp://127.0.0.1:7000")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    rerun, _, load = commands(analyse(replace(run, about=about)))
+    rerun, _, load = list_commands(analyse(replace(run, about=about)))
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
     assert rerun.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
 
 
 def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
     run = paired_run()
-    assert "--cluster" not in commands(analyse(run))[0].line
+    assert "--cluster" not in list_commands(analyse(run))[0].line
     hosts = replace(
         run,
         environment=run.environment | {OF_CLUSTER: "lab-7 at tls://10.0.0.2:8787"},
         experiment=run.experiment.with_each(client_hosts=2),
     )
-    rerun, _, _, load = commands(analyse(hosts))
+    rerun, _, _, load = list_commands(analyse(hosts))
     assert rerun.line.endswith(" --cluster DIR")
     assert "--share" not in load.line
 
 
 def test_an_id_that_a_shell_would_obey_is_quoted() -> None:
-    _, report, *_ = commands(analyse(replace(paired_run(), run_id="x; touch y")))
+    _, report, *_ = list_commands(analyse(replace(paired_run(), run_id="x; touch y")))
     assert report.line == "./netdyno report 'x; touch y'"

@@ -14,8 +14,8 @@ from netdyno.analysis.server_faults import Fault
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import ground
-from netdyno.present.prose.verdict import answer, caveats, evidence, load_words
-from netdyno.present.report import html
+from netdyno.present.prose.verdict import answer, describe_load, list_caveats, list_evidence
+from netdyno.present.report import render_html
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
     EPOLL,
@@ -46,9 +46,11 @@ def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
 
 
 def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
-    assert any("The load came from client contestants" in text for text in caveats(analysed(paired_run()).scenarios[0]))
+    assert any(
+        "The load came from client contestants" in text for text in list_caveats(analysed(paired_run()).scenarios[0])
+    )
     assert not any(
-        "client contestants" in text for findings in analysed(made_run()).scenarios for text in caveats(findings)
+        "client contestants" in text for findings in analysed(made_run()).scenarios for text in list_caveats(findings)
     )
 
 
@@ -63,7 +65,7 @@ def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> Non
         for trial in run.trials
         if trial.scenario == first.name and trial.load is not None
     )
-    texts = caveats(
+    texts = list_caveats(
         analyse(replace(run, experiment=replace(run.experiment, scenarios=(first,)), trials=trials)).scenarios[0]
     )
     assert any(text.startswith("The figures of tcpkali are those of an external load program") for text in texts)
@@ -83,11 +85,11 @@ def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -
         )
         findings = analyse(replace(run, experiment=experiment, trials=changed)).scenarios[0]
         assert answer(findings).headline == headline
-        invalid = [text for text in caveats(findings) if text.startswith("Without any valid trial")]
+        invalid = [text for text in list_caveats(findings) if text.startswith("Without any valid trial")]
         assert not any(name in text for name in unseen for text in invalid)
         (text,) = [
             caveat
-            for caveat in caveats(findings)
+            for caveat in list_caveats(findings)
             if caveat.startswith("Not ranked, as their valid trials have no figure for server CPU")
         ]
         assert all(name in text for name in unseen)
@@ -98,18 +100,18 @@ def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -
 def test_a_load_that_connects_anew_says_so() -> None:
     plain = made_run().experiment.scenarios[0]
     single, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
-    assert load_words(single) == f"{load_words(plain)}, a new connection for each request"
-    assert load_words(ten).endswith(", a new connection for each 10 requests")
+    assert describe_load(single) == f"{describe_load(plain)}, a new connection for each request"
+    assert describe_load(ten).endswith(", a new connection for each 10 requests")
 
 
 def test_a_chat_says_how_its_servers_deliver() -> None:
     chat = msgspec.structs.replace(made_run().experiment.scenarios[0], workload="chat", server={})
     for fields in ({"server": {"deliveries": "single"}}, {"where_possible": {"deliveries": "single"}}):
         single = msgspec.structs.replace(chat, **fields)
-        assert load_words(single) == f"{load_words(chat)}, deliveries single"
-        assert "deliveries" not in load_words(msgspec.structs.replace(single, workload="rpc"))
+        assert describe_load(single) == f"{describe_load(chat)}, deliveries single"
+        assert "deliveries" not in describe_load(msgspec.structs.replace(single, workload="rpc"))
     varied = msgspec.structs.replace(chat, factors={"deliveries": ("single", "joined")})
-    assert "deliveries" not in load_words(varied)
+    assert "deliveries" not in describe_load(varied)
 
 
 def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
@@ -119,7 +121,7 @@ def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
         ", sent and read every 20ms (times may be up to twice that too long), all messages due on a connection in one "
         "write"
     )
-    assert load_words(looking) == load_words(plain) + ends
+    assert describe_load(looking) == describe_load(plain) + ends
 
 
 def test_switches_that_nobody_counted_are_unknown() -> None:
@@ -133,10 +135,10 @@ def test_switches_that_nobody_counted_are_unknown() -> None:
     echo = scenario(emptied, "echo")
     assert gone[0].load is not None
     assert METRICS["switches"].of(gone[0], gone[0].load) is None
-    assert any("Context switches per message: an unknown number against" in text for text in evidence(echo))
+    assert any("Context switches per message: an unknown number against" in text for text in list_evidence(echo))
     with undrawn():
-        assert "unknown" in html(dataclasses.replace(emptied, scenarios=(echo,)))
-    assert "an unknown number" not in " ".join(evidence(scenario(analysed(run), "echo")))
+        assert "unknown" in render_html(dataclasses.replace(emptied, scenarios=(echo,)))
+    assert "an unknown number" not in " ".join(list_evidence(scenario(analysed(run), "echo")))
 
 
 def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
@@ -147,22 +149,22 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
     findings = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
     assert "closed loop in rounds of 100ms" in answer(findings).sentence
-    (loop,) = [text for text in caveats(findings) if text.startswith("Closed loop")]
+    (loop,) = [text for text in list_caveats(findings) if text.startswith("Closed loop")]
     assert "In a round, all connections that have their replies send at the same moment" in loop
-    assert any(text.startswith("Send lag, the error bar") for text in caveats(findings))
+    assert any(text.startswith("Send lag, the error bar") for text in list_caveats(findings))
 
     assert not plain.scheduled
     assert in_rounds.scheduled
     assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
-    assert not any("Send lag" in text for text in caveats(analyse(run).scenarios[0]))
+    assert not any("Send lag" in text for text in list_caveats(analyse(run).scenarios[0]))
 
 
 def test_caveats_name_the_loop_the_lag_and_who_lost_cells(analysis: Analysis) -> None:
     echo, rpc = scenario(analysis, "echo"), scenario(analysis, "rpc-open")
-    assert any(text.startswith("Closed loop") for text in caveats(echo))
-    assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in caveats(echo))
-    assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
-    assert all(any(FOLLY in text for text in caveats(findings)) for findings in analysis.scenarios)
+    assert any(text.startswith("Closed loop") for text in list_caveats(echo))
+    assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in list_caveats(echo))
+    assert any(text.startswith("Send lag, the error bar") for text in list_caveats(rpc))
+    assert all(any(FOLLY in text for text in list_caveats(findings)) for findings in analysis.scenarios)
 
 
 def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis: Analysis) -> None:
@@ -172,11 +174,13 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis
     run = made_run()
     trials = tuple(with_threads(trial) if trial.contestant == LOCK else trial for trial in run.trials)
     echo = scenario(analyse(replace(run, trials=trials)), "echo")
-    note = [text for text in caveats(echo) if "at most as many clients at a time as it has threads" in text]
+    note = [text for text in list_caveats(echo) if "at most as many clients at a time as it has threads" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
     assert "for each connection: 11, 101 and 1001 threads in all" in note[0]
-    assert not any("at most as many clients" in text for findings in analysis.scenarios for text in caveats(findings))
+    assert not any(
+        "at most as many clients" in text for findings in analysis.scenarios for text in list_caveats(findings)
+    )
 
 
 @pytest.mark.parametrize(("ratio", "gap"), [(1.99, "99% above"), (2.0, "2.00 times that of")])
@@ -198,7 +202,7 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
     assert answer(lossy).sentence.endswith(
         f" Ranked separately, as they lost more than 0.1% of the messages in some trial: {REUSEPORT} (12% lost)."
     )
-    texts = (answer(lossy).sentence, *evidence(lossy))
+    texts = (answer(lossy).sentence, *list_evidence(lossy))
     for name in (UDP, REUSEPORT):
         assert all(f"{name} (" in text or f"{name}: lost" in text for text in texts if name in text)
 
@@ -227,7 +231,7 @@ def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so
 
 
 def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
-    (text,) = [text for text in evidence(lossy) if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in list_evidence(lossy) if f"{REUSEPORT}: lost" in text]
     cell = lossy.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
@@ -242,9 +246,11 @@ def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) 
     assert drops.generator is not None
     uncounted = lost - 1000 * drops.server - drops.generator
     assert f"the other {uncounted:,} of {lost:,} lost messages were counted nowhere" in text
-    assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
-    assert any("are marked in every figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
-    assert any("loss makes them look better" in text for text in caveats(lossy))
+    assert not any(ZMQ + ":" in text for text in list_evidence(lossy))  # it lost nothing
+    assert any(
+        "are marked in every figure: more than 0.1% of the messages lost" in text for text in list_caveats(lossy)
+    )
+    assert any("loss makes them look better" in text for text in list_caveats(lossy))
 
 
 def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
@@ -256,7 +262,7 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
         return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
 
     findings = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
-    (text,) = [text for text in evidence(findings) if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in list_evidence(findings) if f"{REUSEPORT}: lost" in text]
     cell = findings.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
@@ -283,19 +289,19 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
         return replace(trial, kernel={})
 
     (findings,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
-    (text,) = [text for text in evidence(findings) if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in list_evidence(findings) if f"{REUSEPORT}: lost" in text]
     assert text.endswith("Where they were lost is unknown: no drop was counted.")
 
 
 def test_over_streams_nothing_is_said_of_loss(analysis: Analysis) -> None:
     for findings in analysis.scenarios:
         assert not findings.may_lose
-        assert not any("% lost" in text for text in (answer(findings).sentence, *evidence(findings)))
-        assert not any("flatters" in text for text in caveats(findings))
+        assert not any("% lost" in text for text in (answer(findings).sentence, *list_evidence(findings)))
+        assert not any("flatters" in text for text in list_caveats(findings))
 
 
 def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
-    assert f"Set only for the servers that support it: threads 2 ({REUSEPORT})." in caveats(lossy)
+    assert f"Set only for the servers that support it: threads 2 ({REUSEPORT})." in list_caveats(lossy)
 
 
 def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
@@ -304,6 +310,6 @@ def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> Non
         replace(contestant, threads="any") if contestant.kind == "server" else contestant for contestant in run.about
     )
     for findings in analyse(replace(run, about=known)).scenarios:
-        sentences = ground.sentences(findings.ground)
+        sentences = ground.list_caveats(findings.ground)
         assert sentences[0].startswith("The server had one core: lock contention and parallel work cannot show here")
-        assert set(sentences) <= set(caveats(findings))
+        assert set(sentences) <= set(list_caveats(findings))
