@@ -37,7 +37,7 @@ def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float = stats.LEVEL) -> Advice:
-    """Return the advice on a scenario with findings made at `level_of` this level."""
+    """Return the advice on a scenario with findings made at `divide_level` this level."""
     kept = check_objective(advise, part, level)
     among, names = _select_among(kept, _list_sound(part))
     able = [name for name in _list_sound(part) if _may_meet(kept, name)]

@@ -85,7 +85,7 @@ class Answer:
 
 @dataclass
 class Search:
-    """A search: ask `next_rate` for the next rate, `tell` its outcome, until `answer` is set."""
+    """A search: ask `choose_rate` for the next rate, `tell` its outcome, until `answer` is set."""
 
     plan: CapacityPlan
     answer: Answer | None = None
@@ -128,7 +128,7 @@ class Search:
         return None if self._asked is None else self.rate_hz(self._asked)
 
     def tell(self, outcome: Outcome) -> None:
-        """Count the outcome of the trial at the last rate of `next_rate`."""
+        """Count the outcome of the trial at the last rate of `choose_rate`."""
         if self._asked is None:
             raise ValueError("no rate was requested")
         step, self._asked = self._asked, None

@@ -32,7 +32,7 @@ class Evidence:
     limited: Collection[tuple[Name, Name, Name]]
     """Scenario, key of the level and contestant of the cells in which the generator was at its limit."""
     _counted: dict[tuple[Name, frozenset[Status]], Mapping[int, Counted]] = field(default_factory=dict, compare=False)
-    """The results of `_counted_trials`, by its arguments."""
+    """The results of `_select_counted`, by its arguments."""
 
     @cached_property
     def _positions(self) -> Mapping[Name, Mapping[str, Mapping[type_level, set[int]]]]:
