@@ -134,7 +134,7 @@ def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator
         Process(command, [core], output, name=name, talks=True, realtime=realtime, priority=PRIORITY) as burner,
     ):
         if burner.lines().wait_line(time.monotonic() + PATIENCE_S) is None:
-            raise TrialError(f"the {name} did not begin within {PATIENCE_S:g} s{burner.last_words()}")
+            raise TrialError(f"the {name} did not begin within {PATIENCE_S:g} s{burner.read_last_line()}")
         yield burner
 
 

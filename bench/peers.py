@@ -159,8 +159,8 @@ def version(program: str) -> str:
 
 
 def machine() -> str:
-    cpu = environment.cpu_model(Path("/proc/cpuinfo").read_text())
-    system = environment.os_name(Path("/etc/os-release").read_text())
+    cpu = environment.parse_cpu_model(Path("/proc/cpuinfo").read_text())
+    system = environment.parse_os_name(Path("/etc/os-release").read_text())
     cores = quantities.plural(len(os.sched_getaffinity(0)), "core")
     return f"{cpu or platform.machine()}, {cores}, Linux {platform.release()}, {system}"
 

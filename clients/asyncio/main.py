@@ -15,7 +15,7 @@ from netdyno.base.addresses import Found, resolve
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
-from netdyno_client.plan import ClientPlan, awaited_go, parse_client_plan
+from netdyno_client.plan import ClientPlan, await_go, parse_client_plan
 from netdyno_client.room import Room, Speaker
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -109,7 +109,7 @@ class Instance:
 
     async def _receive(self, reader: asyncio.StreamReader) -> bool:
         """Receive a message; returns whether it is the response to the request under way."""
-        size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
+        size = self.caller.parse_body_size(await reader.readexactly(wire.FRAME_HEADER))
         return self.caller.receive(await reader.readexactly(size))
 
     def _write(self, writer: asyncio.StreamWriter, header: bytes, body: bytes) -> None:
@@ -153,7 +153,7 @@ class Chatter(Instance):
         """Hear all messages, until the network ends it."""
         try:
             while True:
-                size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
+                size = self.caller.parse_body_size(await reader.readexactly(wire.FRAME_HEADER))
                 speaker = self._speaker.hear(await reader.readexactly(size))
                 self._network.heard(speaker)
         except asyncio.IncompleteReadError as error:
@@ -277,7 +277,7 @@ class Network:
         loop.remove_reader(sys.stdin.fileno())
         if self.is_over:
             return
-        begin_ns = awaited_go(self.plan.program)
+        begin_ns = await_go(self.plan.program)
         self._begin(begin_ns)
 
     def _begin(self, begin_ns: int) -> None:

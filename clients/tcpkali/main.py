@@ -40,7 +40,7 @@ from netdyno.model.load_result import (
     TimeSeries,
 )
 from netdyno.statistics.histogram import Histogram
-from netdyno_client.command_line import Parser, one_of, reader
+from netdyno_client.command_line import Parser, accept_one_of, make_reader
 from netdyno_client.output import write_event, write_result
 from netdyno_client.recorder import distribution
 
@@ -87,13 +87,15 @@ def parse(arguments: Sequence[str]) -> Asked:
     parser = Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
 
     def add(name: str, read: Callable[[str], object], default: object, text: str, *short_names: str) -> None:
-        parser.add_argument(*short_names, name, type=reader(read), default=default, metavar="X", help=text)
+        parser.add_argument(*short_names, name, type=make_reader(read), default=default, metavar="X", help=text)
 
     parser.add_argument("tcpkali", help="the program")
-    parser.add_argument("url", type=reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
-    add("--workload", one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
+    parser.add_argument(
+        "url", type=make_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000"
+    )
+    add("--workload", accept_one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
     add("--connections", _parse_whole_number, 1, "connections, all opened before the window", "-c")
-    add("--size", one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
+    add("--size", accept_one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
     add("--rate", str, "", "messages a second in all, or on each connection with /conn")
     add("--connect-rate", _parse_positive, None, "connections opened a second")
     add("--duration", _parse_duration, 10.0, "the measured window")
@@ -101,9 +103,9 @@ def parse(arguments: Sequence[str]) -> Asked:
     add("--connect-timeout", _parse_duration, 5.0, "how long a connect may take")
     add("--timeout", _parse_duration, 10.0, "stands in the result: it waits for no answer after its end")
     add("--linger", _parse_duration, 0.0, "has no effect: it closes its connections at its end")
-    add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
-    add("--write-mode", one_of("gathered"), "gathered", "a message is one write")
-    add("--write-due", one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
+    add("--nodelay", accept_one_of("on", "off"), "on", "TCP_NODELAY")
+    add("--write-mode", accept_one_of("gathered"), "gathered", "a message is one write")
+    add("--write-due", accept_one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
     add("--seed", _parse_whole_number, 1, "stands in the result; nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add("--events-fd", int, -1, "write what happens, one JSON object a line, to this descriptor")

@@ -17,7 +17,7 @@ from netdyno_client.journal import Journal
 from netdyno_client.output import write_event, write_result
 from netdyno_client.plan import ClientPlan
 from netdyno_client.recorder import NEVER, Window, distribution
-from netdyno_client.result import Cpu, failures_text, load_result, summary
+from netdyno_client.result import Cpu, format_failures, format_summary, load_result
 
 TICK_NS = 10_000_000
 PROGRESS_NS = 500_000_000
@@ -79,8 +79,8 @@ class Application:
                 self._ended.set()
             self._announcer.join()
         result = load_result(self._plan, self._journal, self._cpu, self._tick_lag)
-        failures = failures_text(self._journal)
-        text = summary(self._plan, result, failures, distribution(self._tick_lag))
+        failures = format_failures(self._journal)
+        text = format_summary(self._plan, result, failures, distribution(self._tick_lag))
         error = write_result(result, self._plan.json_file, text)
         if not error and result.messages.received == 0:
             error = f"no valid answer from {self._plan.url}; failures: {failures}"
@@ -93,10 +93,10 @@ class Application:
         if self._ended.wait((self._window.start - monotonic_ns()) / 1e9):
             return
         write_event(self._plan.events_fd, event="window_start")
-        cpu_at_start = cpu_used()
+        cpu_at_start = read_cpu_used()
         if not self._ended.wait((self._window.end - monotonic_ns()) / 1e9):
             write_event(self._plan.events_fd, event="window_end")
-        self._cpu = cpu_used() - cpu_at_start
+        self._cpu = read_cpu_used() - cpu_at_start
 
 
 def give_way() -> None:
@@ -107,7 +107,7 @@ def give_way() -> None:
         os.sched_setparam(0, os.sched_param(priority - 1))
 
 
-def cpu_used() -> Cpu:
+def read_cpu_used() -> Cpu:
     """CPU time of this process so far, all its threads together."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return Cpu(usage.ru_utime, usage.ru_stime)

@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def reader(read: Callable[[str], T]) -> Callable[[str], T]:
+def make_reader(read: Callable[[str], T]) -> Callable[[str], T]:
     """Return a reader for argparse, which shows the text of ArgumentTypeError and of no other exception."""
 
     def read_checked(text: str) -> T:
@@ -34,7 +34,7 @@ def reader(read: Callable[[str], T]) -> Callable[[str], T]:
     return read_checked
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def accept_one_of(*words: str) -> Callable[[str], str]:
     """Return a reader that accepts these words only."""
 
     def read(text: str) -> str:

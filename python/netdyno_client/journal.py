@@ -103,7 +103,7 @@ class Journal:
             self.begin()
         self.end = min(self.end, time.monotonic_ns())
 
-    def reached_the_end(self) -> bool:
+    def has_reached_end(self) -> bool:
         return self.end >= self.recorder.window.end
 
     def may_send(self) -> bool:
@@ -181,7 +181,7 @@ class Caller:
         journal.messages.bytes_expected += wire.FRAME_HEADER + wire.response_size(job_id, journal.size)
         return self._send(body)
 
-    def body_size(self, header: bytes) -> int:
+    def parse_body_size(self, header: bytes) -> int:
         """Return the length of the body that follows. Raises FailedError where this is no valid frame."""
         self._journal.messages.bytes_received += len(header)
         size = int.from_bytes(header, "big")
@@ -196,7 +196,7 @@ class Caller:
         messages = self._journal.messages
         messages.bytes_received += len(body)
         try:
-            sequence = self._verified(body)
+            sequence = self._verify(body)
         except wire.MalformedError as error:
             messages.corrupt += 1
             raise FailedError(Failure.PROTOCOL) from error
@@ -204,14 +204,14 @@ class Caller:
             return False
         if sequence not in self._in_flight:  # of a request that was given up; the right one may follow
             return False
-        self._answered(sequence, now)
+        self._record_answer(sequence, now)
         return True
 
     def cut_off(self, partial: bytes) -> None:
         """Count the last bytes of a stream that has ended."""
         self._journal.messages.bytes_received += len(partial)
 
-    def _verified(self, body: bytes) -> int:
+    def _verify(self, body: bytes) -> int:
         response = wire.parse_response(body)
         client, sequence = wire.read_stamp(response.stamp)
         ours = client == self._identity and sequence < self._next and len(response.stamp) == self._journal.size
@@ -241,7 +241,7 @@ class Caller:
             self._journal.recorder.error(now)
         return verdict == "new"
 
-    def _answered(self, sequence: int, now: int) -> None:
+    def _record_answer(self, sequence: int, now: int) -> None:
         """Record the answer to a request in flight. The next request is intended from here on."""
         intended, sent = self._in_flight.pop(sequence)
         self._journal.recorder.answered(intended, sent, now)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from netdyno.base.units import parse_bytes, parse_duration
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.protocol import wire
-from netdyno_client.command_line import Parser, one_of, reader
+from netdyno_client.command_line import Parser, accept_one_of, make_reader
 
 LARGEST_SIZE = 64 << 20
 MOST_CONNECTIONS = 1_000_000
@@ -88,7 +88,7 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
     return plan
 
 
-def awaited_go(program: str) -> int:
+def await_go(program: str) -> int:
     """Read the line on stdin with the moment at which the load begins, in nanoseconds of CLOCK_MONOTONIC. Ends the
     program if there is none, or the moment has passed."""
     go_line = re.fullmatch(r"go (\d{1,18})\n", sys.stdin.readline())
@@ -101,10 +101,12 @@ def awaited_go(program: str) -> int:
 def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> None:
     def add(name: str, read: Callable[[str], object], default: object, text: str, *short_names: str) -> None:
         shown = f" (default {default})" if default not in ("", -1) else ""
-        parser.add_argument(*short_names, name, type=reader(read), default=default, metavar="X", help=text + shown)
+        parser.add_argument(*short_names, name, type=make_reader(read), default=default, metavar="X", help=text + shown)
 
-    parser.add_argument("url", type=reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
-    add("--workload", one_of(*workloads), "rpc", "application protocol")
+    parser.add_argument(
+        "url", type=make_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000"
+    )
+    add("--workload", accept_one_of(*workloads), "rpc", "application protocol")
     add("--connections", _make_integer_reader(1, MOST_CONNECTIONS), "1", "instances, each with one connection", "-c")
     if "chat" in workloads:
         add("--depth", _make_integer_reader(1, MOST_IN_FLIGHT), "1", "messages in flight on each connection of a chat")
@@ -116,8 +118,8 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
     add("--retry-delay", _parse_duration_ns, "100ms", "from a failure to the next attempt")
     add("--linger", _parse_duration_ns, "0", "how long connections stay open after the last answer")
     add("--service-time", _parse_duration_ns, "0", "service time that each request asks for")
-    add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
-    add("--write-mode", one_of("gathered", "split"), "gathered", "length and body in one write or two")
+    add("--nodelay", accept_one_of("on", "off"), "on", "TCP_NODELAY")
+    add("--write-mode", accept_one_of("gathered", "split"), "gathered", "length and body in one write or two")
     add("--share", _parse_share, "1/1", "make one of several equal parts of this load: I/N")
     parser.add_argument("--await-go", action="store_true", help="begin at the moment that a line on stdin names: go N")
     add("--seed", _make_integer_reader(0, 2**64 - 1), "1", "stands in the result; nothing here is random")

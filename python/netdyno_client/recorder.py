@@ -13,7 +13,7 @@ LEAST_SLOTS = 20
 NEVER = 2**63 - 1
 
 
-def slot_ns(window_ns: int) -> int:
+def choose_slot_ns(window_ns: int) -> int:
     """Return 100 ms; in a window of less than 2 s, the longest multiple of 5 ms that fits 20 times, but at least 5
     ms."""
     return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
@@ -101,7 +101,7 @@ class Recorder:
     def set_window(self, window: Window) -> None:
         """Set the window, once."""
         self.window = window
-        self.slots.interval_ns = slot_ns(window.end - window.start)
+        self.slots.interval_ns = choose_slot_ns(window.end - window.start)
         self._slot_end = min(window.start + self.slots.interval_ns, window.end)
 
     def sent(self, intended: int, now: int) -> None:

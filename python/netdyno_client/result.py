@@ -49,7 +49,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         cpu_system_s=cpu.system_s,
         spun_s=0.0,  # a closed loop waits for no moment
         cores_used=(cpu.user_s + cpu.system_s) / window_s,
-        max_rss_bytes=peak_rss_bytes(),
+        max_rss_bytes=read_peak_rss(),
         threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
         cores=len(os.sched_getaffinity(0)),
         busiest=(cpu.user_s + cpu.system_s) / window_s,
@@ -88,7 +88,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             "protocol": failures[Failure.PROTOCOL],
         },
         timeseries=recorder.slots.timeseries(),
-        audits=audits(plan, journal, generator),
+        audits=run_audits(plan, journal, generator),
         client=ClientReport(
             **{failure.value: failures[failure] for failure in Failure},
             recovered=journal.recovered,
@@ -129,7 +129,7 @@ def _count_connections(journal: Journal) -> Connections:
     )
 
 
-def peak_rss_bytes() -> int:
+def read_peak_rss() -> int:
     """VmHWM. (getrusage's ru_maxrss keeps the size of the process that called exec: getrusage(2).)"""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
@@ -138,7 +138,7 @@ def peak_rss_bytes() -> int:
 # --- audits (loadgen/audits.cpp) ----------------------------------------------------------------------------------
 
 
-def audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Audit, ...]:
+def run_audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Audit, ...]:
     """Run the generator's checks under the same names, and `window`."""
     return (
         _audit_verification(journal),
@@ -215,7 +215,7 @@ def _audit_little(plan: ClientPlan, journal: Journal) -> Audit:
 
 
 def _audit_window(plan: ClientPlan, journal: Journal) -> Audit:
-    is_whole = journal.reached_the_end()
+    is_whole = journal.has_reached_end()
     detail = (
         f"{plan.duration_ns / 1e9:g} s, as requested"
         if is_whole
@@ -227,13 +227,13 @@ def _audit_window(plan: ClientPlan, journal: Journal) -> Audit:
 # --- for people ---------------------------------------------------------------------------------------------------
 
 
-def failures_text(journal: Journal) -> str:
+def format_failures(journal: Journal) -> str:
     """ "response_timeout 3, recovered 2"; "none"."""
     counts = [(failure.value, journal.failures[failure]) for failure in Failure] + [("recovered", journal.recovered)]
     return ", ".join(f"{name} {count}" for name, count in counts if count) or "none"
 
 
-def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distribution) -> str:
+def format_summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distribution) -> str:
     """Return a screen of figures, without the newline at its end."""
     connections, messages, requests, used = result.connections, result.messages, result.requests, result.generator
     load_text = f"{plan.workload} of {plan.size} B over {plan.connections} connections"

@@ -117,7 +117,7 @@ class Speaker(Caller):
             return None
         if not (sequence in speaker._in_flight and self._room.is_witness(self.identity, identity)):
             return None
-        speaker._answered(sequence, now)
+        speaker._record_answer(sequence, now)
         return identity
 
     def _speaker(self, identity: int, sequence: int) -> Speaker:

@@ -57,7 +57,7 @@ class HttpSession(MessageSession):
 
     def _refuse(self, status: bytes) -> None:
         self._respond(status, b"", b"close", is_head=False)
-        self._protocol_error()
+        self._count_protocol_error()
 
     def _respond(self, status: bytes, body: bytes, connection: bytes, *, is_head: bool) -> None:
         connection_header = b"Connection: %s\r\n" % connection if connection else b""

@@ -76,7 +76,7 @@ def is_reset(descriptor: int) -> bool:
     return any(events & (select.POLLHUP | select.POLLERR) for _, events in poller.poll(0))
 
 
-def handed_to_kernel(sock: socket.socket) -> int:
+def count_handed_bytes(sock: socket.socket) -> int:
     """Return the bytes that the kernel has taken from this side of a connection, by TCP_INFO (tcp(7), struct tcp_info):
     those sent, each counted once, and those not sent yet."""
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 216)

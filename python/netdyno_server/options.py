@@ -35,7 +35,7 @@ class Options:
         self.outbox_limit: int = values["outbox_limit"]
 
 
-def options_or_exit(command_line: Sequence[str]) -> Options:
+def read_options(command_line: Sequence[str]) -> Options:
     """Read the options; ends the program with exit 2 where the launcher did not start it. A server is called as its
     folder."""
     program = os.path.basename(os.path.dirname(os.path.abspath(command_line[0])))  # noqa: PTH119, PTH120, PTH100

@@ -34,17 +34,17 @@ def parse_request(data: bytes, offset: int, end: int) -> tuple[int, int, bytes] 
     return request
 
 
-def response(job_id: int, stamp: bytes) -> bytes:
+def encode_response(job_id: int, stamp: bytes) -> bytes:
     """WorkMessage{WorkResponse{job_id, is_complete: true, stamp}}; as in proto3, a default is left out."""
     fields = b"\x10\x01"
     if job_id:
-        fields = b"\x08" + varint(job_id) + fields
+        fields = b"\x08" + encode_varint(job_id) + fields
     if stamp:
-        fields += b"\x1a" + varint(len(stamp)) + stamp
-    return b"\x12" + varint(len(fields)) + fields
+        fields += b"\x1a" + encode_varint(len(stamp)) + stamp
+    return b"\x12" + encode_varint(len(fields)) + fields
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     if value < 0x80:
         return value.to_bytes(1, "big")
     encoded = bytearray()

@@ -106,7 +106,7 @@ class Session:
         self._end_write()
         self._effects.append(CLOSE)
 
-    def _protocol_error(self) -> None:
+    def _count_protocol_error(self) -> None:
         self._totals.protocol_errors += 1
         self._close()
 
@@ -148,7 +148,7 @@ class MessageSession(Session):
     def _on_end(self) -> None:
         """Count a protocol error for a stream that ends inside a message."""
         if self._pending:
-            self._protocol_error()
+            self._count_protocol_error()
 
 
 def burn_cpu(duration: int, longest: int) -> int:

@@ -36,7 +36,7 @@ class LinesSession(Session):
             piece = data[offset : end or len(data)]
             offset += len(piece)
             if len(self._pending) + len(piece) > self._options.max_frame:
-                return self._protocol_error()
+                return self._count_protocol_error()
             if not end:
                 self._pending += piece
             else:
@@ -66,7 +66,7 @@ class FramedSession(MessageSession):
                 break
             (length,) = _LENGTH.unpack_from(data, offset)
             if not 0 < length <= self._options.max_frame:
-                self._protocol_error()
+                self._count_protocol_error()
                 break
             self._wanted = _HEADER + length
             if size - offset < self._wanted:
@@ -85,11 +85,11 @@ class RpcSession(FramedSession):
     def _on_frame(self, data: bytes, offset: int, end: int) -> None:
         request = protobuf.parse_request(data, offset + _HEADER, end)
         if request is None or not 0 <= request[1] <= _MAX_WORKLOAD_US:
-            return self._protocol_error()
+            return self._count_protocol_error()
         job_id, workload_us, stamp = request
         self._totals.requests += 1
         self._serve(self._options.service_time + workload_us * 1000)
-        body = protobuf.response(job_id, stamp)
+        body = protobuf.encode_response(job_id, stamp)
         self._reply(_LENGTH.pack(len(body)), body)
         return None
 

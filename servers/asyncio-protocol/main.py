@@ -2,11 +2,11 @@
 
 import sys
 
-from netdyno_server.options import options_or_exit
+from netdyno_server.options import read_options
 
 
 def main() -> None:
-    options = options_or_exit(sys.argv)
+    options = read_options(sys.argv)
     # Only now: most of a start is these imports, and an option that is refused needs none of them.
     import asyncio
 

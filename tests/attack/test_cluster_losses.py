@@ -72,7 +72,7 @@ def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
         for name in NAMES:
             role, core = ("server", cores[0]) if name == "server" else ("client", cores[-1])
             words = ("--as", role, "--cores", str(core), "--cluster", str(folder))
-            joining = daemon(hosts[name], "join", authority.scheduler_of(folder), *words)
+            joining = daemon(hosts[name], "join", authority.read_scheduler(folder), *words)
             daemons[name] = stack.enter_context(joining)
         yield Cluster(folder, hosts, daemons)
 
@@ -112,7 +112,7 @@ def pull_a_cable(moment: Moment) -> None:
 
 def fill_the_disk(moment: Moment) -> None:
     """Fill the disk of the run, which is a small one of its own."""
-    inside = Path(f"/proc/{server_proc.family(moment.run.pid)[-1]}/root{moment.results}")
+    inside = Path(f"/proc/{server_proc.find_family(moment.run.pid)[-1]}/root{moment.results}")
     with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1 << 16))
@@ -123,7 +123,7 @@ def children(moment: Moment) -> tuple[int, ...]:
     pids: list[int] = []
 
     def are_there() -> bool:
-        pids[:] = server_proc.family(moment.cluster.daemons[moment.host].pid)[1:]
+        pids[:] = server_proc.find_family(moment.cluster.daemons[moment.host].pid)[1:]
         return bool(pids) or moment.run.poll() is not None
 
     eventually(are_there, f"{moment.host} never had anything to do")
@@ -132,7 +132,7 @@ def children(moment: Moment) -> tuple[int, ...]:
 
 def has_begun(server: int) -> bool:
     """Return whether that host has started a server."""
-    return any(is_called(pid, "epoll-reactor") for pid in server_proc.family(server)[1:])
+    return any(is_called(pid, "epoll-reactor") for pid in server_proc.find_family(server)[1:])
 
 
 LOSSES: tuple[tuple[Callable[[Moment], None], tuple[str, ...]], ...] = (
@@ -211,7 +211,7 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
     with on_a_bridge("control", *NAMES) as hosts, TemporaryDirectory(prefix="lost-") as short:
         temporary = Path(short)
         monkeypatch.setenv("TMPDIR", str(temporary))  # of all but what the hosts are made of
-        authority.init(folder, f"tls://{hosts['control'].address}:8786")
+        authority.create(folder, f"tls://{hosts['control'].address}:8786")
         with standing(hosts, folder) as cluster:
             control = hosts["control"]
             if hit is fill_the_disk:

@@ -91,7 +91,7 @@ def test_a_damaged_file_is_read_or_said_to_be_damaged(seed: int, whole: bytes, t
         for ask in (read.load, read.summary, read.load_cells, lambda target: write.Store.reopen(target).close()):
             with suppress(UserError):
                 ask(path)
-        assert [row["id"] for row in listing.runs(tmp_path)][1] == read.load(intact).run_id
+        assert [row["id"] for row in listing.list_runs(tmp_path)][1] == read.load(intact).run_id
 
 
 RUNS = 2

@@ -46,7 +46,7 @@ WORKLOAD = ("--connections", "20", "--rate", "1k", "--objective", "p99<5ms")
 NAMED = ("--contestants", ",".join(COSTS))
 
 
-of_machine = functools.cache(environment.of_machine)
+of_machine = functools.cache(environment.describe_machine)
 
 
 class Machine:
@@ -59,7 +59,7 @@ class Machine:
         self.ran: Counter[str] = Counter()
         self.results = results
         monkeypatch.setattr(runner, "run_trial", self._run_trial)
-        monkeypatch.setattr(environment, "of_machine", of_machine)
+        monkeypatch.setattr(environment, "describe_machine", of_machine)
         monkeypatch.setattr(report, "write_page", lambda *_: None)
 
     def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
@@ -132,7 +132,7 @@ def test_json_is_whole_where_there_is_no_answer(
     words = ("--no-along", "--time-budget", "60s", "--again", "--json")
     machine.asks(*words)
     answered = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr(runner, "run_trial", lambda cell, *_: trial.skipped(cell, "it is not there"))
+    monkeypatch.setattr(runner, "run_trial", lambda cell, *_: trial.record_skip(cell, "it is not there"))
     assert machine.asks(*words) == 1
     answer = json.loads(capsys.readouterr().out)
     assert list(answer) == list(answered)
@@ -187,13 +187,13 @@ def test_half_and_double_are_looked_at_and_a_flip_is_named(
 def test_who_ends_that_early_has_the_answer_all_the_same(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    carried_out = advise._carried_out
+    carried_out = advise._run_experiment
 
     def cut_short(text: str, name: str, *rest: Any) -> Any:
         done, folder = carried_out(text, name, *rest)
         return (done._replace(exit_code=130), folder) if name == advise.BESIDE_NAME else (done, folder)
 
-    monkeypatch.setattr(advise, "_carried_out", cut_short)
+    monkeypatch.setattr(advise, "_run_experiment", cut_short)
     assert machine.asks("--time-budget", "20m") == 0
     assert len(machine.runs()) == 2
     out = capsys.readouterr().out
@@ -460,14 +460,16 @@ def test_the_stored_neighbours_say_where_it_changes(
 
 def test_languages_narrow_the_contestants() -> None:
     servers = discover()
-    chosen = advise.allowed(servers, {"languages": ("go", "RUST")})
+    chosen = advise.select_allowed(servers, {"languages": ("go", "RUST")})
     assert {contestant.name for contestant in chosen} <= {"go-net", "tokio", "tokio-current-thread", "tokio-per-core"}
     assert len(chosen) >= 2
-    names = {contestant.name for contestant in advise.allowed(servers, {})}
+    names = {contestant.name for contestant in advise.select_allowed(servers, {})}
     assert SECOND in names
     assert not {contestant.name for contestant in servers if contestant.manifest.apart} & names
     assert not any(name.startswith(("udp-", "zeromq-")) for name in names)
-    assert {contestant.name for contestant in advise.allowed(servers, {"transports": ("udp",)})} >= {"udp-coroutines"}
+    assert {contestant.name for contestant in advise.select_allowed(servers, {"transports": ("udp",)})} >= {
+        "udp-coroutines"
+    }
 
 
 @pytest.mark.parametrize(
@@ -513,7 +515,7 @@ def test_without_a_word_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
-    received = advise.questions()
+    received = advise.ask_questions()
     assert received == {
         "connections": 30,
         "rate": 2000.0,

@@ -11,7 +11,7 @@ from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.experiment import find_folder
 from netdyno.model.experiment import Budget, Experiment
-from netdyno.run.runner import announcement, what_it_answers, with_overrides
+from netdyno.run.runner import apply_overrides, describe_questions, format_announcement
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
 NIGHT = datetime(2026, 11, 22, 23, 58)
@@ -27,7 +27,7 @@ def announce(requested: Experiment, begins: datetime) -> list[str]:
         for contestant in discover()
         if any(contestant.name in scenario.contestants for scenario in requested.scenarios)
     }
-    return announcement(requested, servers, begins=begins).splitlines()
+    return format_announcement(requested, servers, begins=begins).splitlines()
 
 
 def test_the_first_lines_of_quick() -> None:
@@ -45,13 +45,13 @@ def test_the_first_lines_of_quick() -> None:
 
 
 def test_a_fixed_number_of_blocks_has_one_end() -> None:
-    trials, time = announce(with_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
+    trials, time = announce(apply_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
     assert trials.startswith("It makes 2 blocks of 25 trials")
     assert re.fullmatch(r"It takes about 0:2\d \(minutes:seconds\), and ends at about 09:30.", time)
 
 
 def test_with_a_precision_it_ends_between_two_times_and_another_day_is_named() -> None:
-    time = announce(with_overrides(repository("quick"), None, None, None, 0.05), NIGHT - timedelta(minutes=2))[-1]
+    time = announce(apply_overrides(repository("quick"), None, None, None, 0.05), NIGHT - timedelta(minutes=2))[-1]
     assert time.startswith("It takes between ")
     assert time.endswith(", and ends between 23:59 and Monday 00:00.")
 
@@ -61,4 +61,4 @@ def test_with_a_precision_it_ends_between_two_times_and_another_day_is_named() -
     [("sources", "scenarios, from"), ("sources", "published claims hold here"), ("quick", "and echo (by p50)")],
 )
 def test_many_scenarios_are_counted_and_claims_are_named(name: str, part: str) -> None:
-    assert part in what_it_answers(repository(name))
+    assert part in describe_questions(repository(name))

@@ -49,7 +49,7 @@ def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("cluster") / "ours"
-    authority.init(made, f"tls://127.0.0.1:{free_port()}")
+    authority.create(made, f"tls://127.0.0.1:{free_port()}")
     return made
 
 
@@ -63,7 +63,7 @@ def scheduler(folder: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def host(folder: Path, scheduler: subprocess.Popen[str]) -> Iterator[tuple[subprocess.Popen[str], TcpUrl]]:
     assert scheduler.poll() is None
-    address = authority.scheduler_of(folder)
+    address = authority.read_scheduler(folder)
     port = free_port()
     with started("join", address, "--as", "server", "--port", str(port), "--cluster", str(folder)) as (process, line):
         assert line == f"joined {address} as server, at tls://127.0.0.1:{port}\n"
@@ -73,14 +73,14 @@ def host(folder: Path, scheduler: subprocess.Popen[str]) -> Iterator[tuple[subpr
 @pytest.fixture(params=["scheduler", "host"])
 def door(request: pytest.FixtureRequest, folder: Path, host: tuple[object, TcpUrl]) -> TcpUrl:
     """The address of a daemon that listens for others."""
-    return host[1] if request.param == "host" else parse_tls_url(authority.scheduler_of(folder))
+    return host[1] if request.param == "host" else parse_tls_url(authority.read_scheduler(folder))
 
 
 def context(folder: Path, role: authority.Role | None, certificate: Path | None = None) -> ssl.SSLContext:
     made = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(folder / "ca.pem"))
     made.check_hostname = False
     if role is not None:
-        files = authority.files(folder, role)
+        files = authority.find_files(folder, role)
         made.load_cert_chain(files.certificate, files.key)
     elif certificate is not None:
         made.load_cert_chain(certificate, certificate.with_name("server-key.pem"))
@@ -132,7 +132,7 @@ def signed(folder: Path, into: Path, days: str, subject: str) -> Path:
 
 def test_who_has_a_role_that_may_ask_for_something_is_let_in(door: TcpUrl, folder: Path) -> None:
     """A scheduler admits every role but that of a scheduler."""
-    is_scheduler = door == parse_tls_url(authority.scheduler_of(folder))
+    is_scheduler = door == parse_tls_url(authority.read_scheduler(folder))
     for role in authority.ROLES:
         is_let_in = greeting(door, context(folder, role)) != b""
         assert is_let_in == (not is_scheduler or role != "scheduler")
@@ -160,7 +160,7 @@ def test_a_certificate_without_the_role_is_named_before_anything_is_connected_to
 
 def test_a_certificate_that_has_expired_is_named_before_anything_is_connected_to(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"server\.pem cannot be used: .*certificate has expired.*cluster init"):
-        authority.files(expired(folder, tmp_path), "server")
+        authority.find_files(expired(folder, tmp_path), "server")
 
 
 def test_no_certificate_is_refused(door: TcpUrl, folder: Path) -> None:
@@ -169,7 +169,7 @@ def test_no_certificate_is_refused(door: TcpUrl, folder: Path) -> None:
 
 
 def test_a_certificate_of_another_authority_is_refused(door: TcpUrl, folder: Path, tmp_path: Path) -> None:
-    authority.init(tmp_path / "theirs", "tls://127.0.0.1:8786")
+    authority.create(tmp_path / "theirs", "tls://127.0.0.1:8786")
     theirs = context(tmp_path / "theirs", "server")
     with pytest.raises(ssl.SSLError, match=r"(?i)certificate.verify.failed"):
         greeting(door, theirs)  # we do not take the other side's either
@@ -201,7 +201,7 @@ def test_nothing_listens_but_what_was_asked_for(
 ) -> None:
     listed = subprocess.run(["ss", "-Hlntup"], check=True, capture_output=True, text=True).stdout
     worker, url = host
-    for process, port in ((scheduler, parse_tls_url(authority.scheduler_of(folder)).port), (worker, url.port)):
+    for process, port in ((scheduler, parse_tls_url(authority.read_scheduler(folder)).port), (worker, url.port)):
         own = [line for line in listed.splitlines() if f"pid={process.pid}," in line]
         assert [re.split(r"\s+", line)[4] for line in own] == [f"127.0.0.1:{port}"]
 
@@ -223,7 +223,7 @@ def test_who_is_not_let_in_reads_why(
 ) -> None:
     assert scheduler.poll() is None
     theirs = tmp_path / "theirs"
-    authority.init(theirs, authority.scheduler_of(folder))
+    authority.create(theirs, authority.read_scheduler(folder))
     assert main(["cluster", "status", "--cluster", str(theirs)]) == 2
     assert re.fullmatch(r"netdyno: no scheduler of this cluster answers at \S+ .*\n", capsys.readouterr().err)
 

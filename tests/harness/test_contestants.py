@@ -13,8 +13,8 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT, launcher_path
 from netdyno.contestants.contestants import (
-    by_name,
     discover,
+    find_by_name,
     parse_manifest,
     prepare,
     select,
@@ -298,7 +298,7 @@ def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no server is called 'epol' \(did you mean 'epoll'\?\)"):
         select(everyone, ["epol"])
     with pytest.raises(UserError, match=r"unknown server 'asio-calbacks' \(did you mean 'asio-callbacks'\?\)"):
-        by_name(everyone, "asio-calbacks")
+        find_by_name(everyone, "asio-calbacks")
 
 
 def test_who_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:

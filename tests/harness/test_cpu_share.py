@@ -36,7 +36,7 @@ BUSY = "while True: pass"
 
 def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
     before, after = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6)
-    seen = cpu_share.observation(before, after, {0, 1})
+    seen = cpu_share.compute_observation(before, after, {0, 1})
     assert seen is not None
     assert (seen.cores, seen.window_s) == (2, 1.0)
     assert seen.steal_s == pytest.approx(0.1)
@@ -46,14 +46,14 @@ def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
 
 
 def test_only_the_cores_that_the_harness_may_use_count() -> None:
-    seen = cpu_share.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
+    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
     assert seen is not None
     assert (seen.cores, seen.steal_s) == (1, 0.0)
     assert seen.foreign_s == pytest.approx(1.0 - 0.7 - 0.2)
 
 
 def test_ticks_that_round_against_us_are_no_negative_load() -> None:
-    seen = cpu_share.observation(Snapshot(10.0, STAT, 0.0), Snapshot(11.0, SECOND_LATER, 0.9), {0, 1})
+    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 0.0), Snapshot(11.0, SECOND_LATER, 0.9), {0, 1})
     assert seen is not None
     assert seen.foreign_s == 0.0
 
@@ -64,13 +64,13 @@ def test_ticks_that_round_against_us_are_no_negative_load() -> None:
     ids=["no cores", "zeros only", "another core"],
 )
 def test_a_kernel_that_does_not_tell_of_every_core_is_not_guessed_at(stat: str) -> None:
-    assert cpu_share.observation(Snapshot(1.0, stat, 0.0), Snapshot(2.0, stat, 0.0), {0, 1}) is None
+    assert cpu_share.compute_observation(Snapshot(1.0, stat, 0.0), Snapshot(2.0, stat, 0.0), {0, 1}) is None
 
 
 def test_descendants_are_children_and_theirs() -> None:
     parents = {1: 0, 10: 1, 11: 10, 12: 11, 20: 1, 21: 20}
-    assert cpu_share.descendants(10, parents) == (11, 12)
-    assert cpu_share.descendants(12, parents) == ()
+    assert cpu_share.find_descendants(10, parents) == (11, 12)
+    assert cpu_share.find_descendants(12, parents) == ()
 
 
 @pytest.fixture
@@ -105,21 +105,21 @@ def observed(own_processes: tuple[int, ...], busy: int) -> tuple[float, float]:
     """Return the own and the foreign load while a process uses a fifth of a second."""
     before = cpu_share.take(own_processes)
     until_used(busy, 0.2)
-    seen = cpu_share.observation(before, cpu_share.take(own_processes), os.sched_getaffinity(0))
+    seen = cpu_share.compute_observation(before, cpu_share.take(own_processes), os.sched_getaffinity(0))
     assert seen is not None
     assert seen.own_s + seen.foreign_s + seen.steal_s <= seen.cores * seen.window_s + 0.05
     return seen.own_s, seen.foreign_s
 
 
 def test_what_we_have_started_is_our_own(own: int) -> None:
-    processes = cpu_share.own_processes()
+    processes = cpu_share.find_own_processes()
     assert own in processes
     assert os.getpid() not in processes  # it reads itself
     assert observed(processes, own)[0] >= 0.2
 
 
 def test_what_somebody_else_runs_is_foreign(nobodys: int) -> None:
-    processes = cpu_share.own_processes()
+    processes = cpu_share.find_own_processes()
     assert nobodys not in processes
     own, foreign = observed(processes, nobodys)
     assert own < 0.2
@@ -158,7 +158,7 @@ def test_this_machine_tells() -> None:
 
 def test_softirqs_are_told_of_each_core() -> None:
     softirq = SECOND_LATER.replace("cpu0 130 0 120 440 50 0 10 ", "cpu0 130 0 120 440 50 0 17 ")
-    seen = cpu_share.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
+    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
     assert seen is not None
     assert seen.softirq_s == pytest.approx({0: 0.07, 1: 0.0})
     assert msgspec.json.decode(msgspec.json.encode(seen), type=MachineObservation) == seen

@@ -12,7 +12,7 @@ import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.machine import digests
 from netdyno.model.contestant import Contestant, Own
 from tests.support.fixtures import with_launcher
@@ -29,20 +29,22 @@ def copied(folder: Path, *parts: str) -> Path:
 
 def digest(contestant: Contestant) -> str:
     assert contestant.available, contestant.why_not
-    (line,) = (line for line in digests.digests(GENERATOR, [contestant]) if line.startswith(f"{contestant.name} "))
+    (line,) = (
+        line for line in digests.digest_programs(GENERATOR, [contestant]) if line.startswith(f"{contestant.name} ")
+    )
     return line
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_a_session_file_of_node_changes_the_digest(tmp_path: Path) -> None:
     tree = copied(tmp_path, "servers/node-events")
-    server = by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "node-events")
+    server = find_by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "node-events")
     before = digest(server)
     assert digest(server) == before
     with (tree / "servers/node-events/session.js").open("a") as file:
         file.write("// changed\n")
     assert digest(server) != before
-    (line,) = digests.runtimes([server])
+    (line,) = digests.list_runtimes([server])
     assert line.startswith("node-events: Node.js v")
     assert line.endswith(f", {Path(shutil.which('node') or '').resolve()}")
 
@@ -51,12 +53,12 @@ def test_a_session_file_of_node_changes_the_digest(tmp_path: Path) -> None:
 def test_a_module_of_a_server_in_python_changes_the_digest(tmp_path: Path, module: str) -> None:
     parts = ("servers/asyncio-protocol", "servers/_shared/asyncio", "python/netdyno_server")
     tree = copied(tmp_path, *parts)
-    server = by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "asyncio-protocol")
+    server = find_by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "asyncio-protocol")
     before = digest(server)
     with (tree / module).open("a") as file:
         file.write("# changed\n")
     assert digest(server) != before
-    assert digests.runtimes([server])[0].startswith("asyncio-protocol: Python 3.")
+    assert digests.list_runtimes([server])[0].startswith("asyncio-protocol: Python 3.")
 
 
 def write_jar(path: Path, text: str, year: int) -> None:
@@ -72,7 +74,7 @@ def test_a_jar_changes_the_digest_by_what_is_in_it_and_not_by_when_it_was_made(t
     (build / "servers/netty").write_text("#!/bin/sh\n")
     for name in ("java/netty/program.jar", "java/netty-4/netty-common.jar"):
         write_jar(build / name, "one", 2024)
-    server = by_name(discover(root=tree, build=build), "netty")
+    server = find_by_name(discover(root=tree, build=build), "netty")
     before = digest(server)
     write_jar(build / jar, "one", 2025)
     assert digest(server) == before
@@ -112,10 +114,10 @@ def test_a_client_with_the_name_of_a_server_has_a_line_of_its_own(contestant: Co
     program = tmp_path / "client"
     program.write_text("one")
     client = msgspec.structs.replace(contestant, command=(str(program),))
-    before = digests.digests(GENERATOR, [contestant], [client])
-    assert digests.digests(GENERATOR, [contestant]) == before[1:]
+    before = digests.digest_programs(GENERATOR, [contestant], [client])
+    assert digests.digest_programs(GENERATOR, [contestant]) == before[1:]
     program.write_text("two")
-    after = digests.digests(GENERATOR, [contestant], [client])
+    after = digests.digest_programs(GENERATOR, [contestant], [client])
     assert [line.split()[0] for line in set(before) - set(after)] == ["client-fake"]
 
 
@@ -123,7 +125,7 @@ def test_what_cannot_be_read_is_a_user_error(contestant: Contestant, tmp_path: P
     (tmp_path / "broken.jar").write_text("no jar")
     server = msgspec.structs.replace(contestant, loads=(str(tmp_path / "*.jar"),))
     with pytest.raises(UserError, match=r"what fake loads cannot be read"):
-        digests.digests(GENERATOR, [server])
+        digests.digest_programs(GENERATOR, [server])
 
 
 def test_a_program_of_machine_code_has_the_libraries_that_it_needs(contestant: Contestant) -> None:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from netdyno.base.paths import ROOT
 from netdyno.instruments.doctor import examine
-from netdyno.instruments.doctor.checks.load import device_interrupts, pressure
-from netdyno.instruments.doctor.finding import Finding, Verdict, all_checks
+from netdyno.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
+from netdyno.instruments.doctor.finding import Finding, Verdict, list_checks
 from netdyno.instruments.doctor.system import Moment, System
 from netdyno.instruments.doctor.text import as_text
 from netdyno.machine import pinning
@@ -322,7 +322,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
 
 
 def finding(name: str, system: System) -> Finding:
-    (selected,) = [check for check in all_checks() if check.name == name]
+    (selected,) = [check for check in list_checks() if check.name == name]
     return selected.examine(system)
 
 
@@ -339,13 +339,13 @@ def test_every_check_has_a_case_for_each_verdict_that_it_can_come_to() -> None:
     verdicts: dict[str, set[str]] = {}
     for name, _, verdict, _ in CASES:
         verdicts.setdefault(name, set()).add(verdict)
-    assert verdicts.keys() == {check.name for check in all_checks()}
+    assert verdicts.keys() == {check.name for check in list_checks()}
     assert all("good" in seen and len(seen) > 1 for seen in verdicts.values())
 
 
 def test_a_quiet_machine_is_told_on_one_screen() -> None:
     lines = as_text(examine(Made()), 100).splitlines()
-    assert lines[0] == f"this machine: {len(all_checks())} good"
+    assert lines[0] == f"this machine: {len(list_checks())} good"
     assert len(lines) <= 24
     assert all(len(line) <= 100 for line in lines)
 
@@ -376,29 +376,29 @@ def test_a_namespace_that_is_refused_tells_the_way_to_get_one() -> None:
 
 
 def test_every_effect_is_one_sentence_on_one_line() -> None:
-    for check in all_checks():
+    for check in list_checks():
         assert check.effect.endswith("."), check.name
         assert ". " not in check.effect, check.name
 
 
 def test_the_manual_names_every_check() -> None:
     manual = (ROOT / "docs" / "doctor.md").read_text().lower()
-    for check in all_checks():
+    for check in list_checks():
         assert all(word in manual for word in check.name.lower().split()), check.name
 
 
 def test_pressure_is_read_where_the_kernel_has_it() -> None:
     assert (
-        pressure("some avg10=70.54 avg60=56.88 avg300=49.35 total=17\nfull avg10=1.00 avg60=0 avg300=0 total=0")
+        parse_pressure("some avg10=70.54 avg60=56.88 avg300=49.35 total=17\nfull avg10=1.00 avg60=0 avg300=0 total=0")
         == 70.54
     )
-    assert pressure("") is None
+    assert parse_pressure("") is None
 
 
 def test_interrupts_of_devices_are_summed_over_the_cores_asked_for() -> None:
-    assert device_interrupts(INTERRUPTS.format(first=3), (0, 1)) == {"24": 8, "25": 7}
-    assert device_interrupts(INTERRUPTS.format(first=3), (1,)) == {"24": 5, "25": 7}
-    assert device_interrupts("", (0,)) == {}
+    assert sum_device_interrupts(INTERRUPTS.format(first=3), (0, 1)) == {"24": 8, "25": 7}
+    assert sum_device_interrupts(INTERRUPTS.format(first=3), (1,)) == {"24": 5, "25": 7}
+    assert sum_device_interrupts("", (0,)) == {}
 
 
 def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -415,7 +415,7 @@ def test_the_command_looks_at_this_machine() -> None:
     done = doctor()
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("this machine: ")
-    for check in all_checks():
+    for check in list_checks():
         assert f"  {check.name} " in done.stdout
     cores = len(os.sched_getaffinity(0))
     assert f"{cores} to use: {pinning.choose().note.partition(';')[0][:20]}" in done.stdout
@@ -425,7 +425,7 @@ def test_the_command_prints_json() -> None:
     done = doctor("--json")
     assert (done.returncode, done.stderr) == (0, "")
     findings = json.loads(done.stdout)
-    assert {result["name"] for result in findings} == {check.name for check in all_checks()}
+    assert {result["name"] for result in findings} == {check.name for check in list_checks()}
     for result in findings:
         assert set(result) == {"name", "found", "verdict", "effect", "fix", "needs_root"}
         assert result["verdict"] in get_args(Verdict)

@@ -55,14 +55,14 @@ CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", le
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("cluster") / "ours"
-    authority.init(made, f"tls://127.0.0.1:{free_port()}")
+    authority.create(made, f"tls://127.0.0.1:{free_port()}")
     return made
 
 
 @pytest.fixture(scope="module")
 def at(folder: Path) -> Iterator[str]:
     """The address of a running scheduler, which the host of every run's load has joined."""
-    scheduler = authority.scheduler_of(folder)
+    scheduler = authority.read_scheduler(folder)
     words = ("join", scheduler, "--as", "client", "--port", str(free_port()), "--cluster", str(folder))
     with started("scheduler", "--cluster", str(folder)) as (_, line), started(*words):
         assert line.startswith("scheduler at ")
@@ -184,7 +184,7 @@ ASKED: tuple[tuple[Role, dict[str, Any]], ...] = (
 def test_a_scheduler_does_nothing_that_is_not_the_roles_to_ask_for(
     role: Role, asked: dict[str, Any], control: Control, folder: Path, trap: Path
 ) -> None:
-    assert ask_at(authority.scheduler_of(folder), folder, role, asked) is None
+    assert ask_at(authority.read_scheduler(folder), folder, role, asked) is None
     assert control.names()
     assert list(trap.parent.iterdir()) == []
 
@@ -199,7 +199,7 @@ def test_a_scheduler_does_nothing_that_is_not_the_roles_to_ask_for(
 def test_a_scheduler_opens_no_pickle_of_what_a_role_may_ask_for(
     role: Role, asked: dict[str, Any], control: Control, folder: Path, trap: Path
 ) -> None:
-    ask_at(authority.scheduler_of(folder), folder, role, asked)
+    ask_at(authority.read_scheduler(folder), folder, role, asked)
     assert control.names()
     assert list(trap.parent.iterdir()) == []
 
@@ -230,7 +230,7 @@ def test_a_host_does_nothing_that_is_not_the_roles_to_ask_for(
 
 def ask_at(address: str, folder: Path, role: Role, message: dict[str, Any]) -> object:
     """Return the answer to a holder of a role's certificate; None where the connection is closed."""
-    security = engine.security(folder, role, authority.scheduler_of(folder))
+    security = engine.configure_security(folder, role, authority.read_scheduler(folder))
 
     async def ask() -> object:
         comm = await connect(address, PATIENCE_S, **security.get_connection_args("client"))
@@ -274,7 +274,7 @@ def test_a_stranger_who_does_not_say_who_it_is_is_dropped(
         return b"still there"
 
     async def look() -> bytes:
-        security = engine.security(folder, "server", authority.scheduler_of(folder))
+        security = engine.configure_security(folder, "server", authority.read_scheduler(folder))
         async with listen("tls://127.0.0.1:0", refuse, **security.get_listen_args("worker")) as door:
             return await asyncio.wait_for(asyncio.to_thread(knock, door.get_host_port()[1]), PATIENCE_S)
 

@@ -56,7 +56,7 @@ def test_who_needs_what_the_kernel_forbids_is_a_stated_skip(tmp_path: Path, monk
         (tmp_path / "servers" / name / "server.json").write_text(json.dumps(manifest | {"needs": needs}))
         (tmp_path / "build" / "servers").mkdir(parents=True, exist_ok=True)
         (tmp_path / "build" / "servers" / name).touch()
-    monkeypatch.setattr(kernel, "_why_no_uring", lambda: "io_uring is forbidden")
+    monkeypatch.setattr(kernel, "_test_uring", lambda: "io_uring is forbidden")
     first, second = discover(tmp_path, tmp_path / "build")
     assert (first.available, first.why_not) == (False, "io_uring is forbidden")
     assert second.available

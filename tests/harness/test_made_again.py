@@ -116,9 +116,9 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
     assert {trial.status for trial in judged if trial.contestant == NAMES[1]} == {"censored"}
     cells = read.load_cells(outcome.folder / schema.FILE_NAME)
     last = next(cell for cell in reversed(cells) if (cell.scenario, cell.contestant) == ("echo", NAMES[0]))
-    assert schedule.Schedule(run, cells, Silent().progress).out_of_reach(last)
+    assert schedule.Schedule(run, cells, Silent().progress).find_stop_reason(last)
     search = replace(run, experiment=run.experiment.with_each(slo="p99<5ms"))
-    assert not schedule.Schedule(search, cells, Silent().progress).out_of_reach(last)
+    assert not schedule.Schedule(search, cells, Silent().progress).find_stop_reason(last)
 
 
 def test_it_is_given_up_after_a_stated_number_of_tries(

@@ -17,8 +17,14 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.machine.links import namespace_child
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, becoming, entering, private_namespace
-from netdyno.machine.links.namespace_child import MARK, network_of
+from netdyno.machine.links.namespace import (
+    Namespace,
+    NotAllowedError,
+    build_entry_words,
+    make_namespace,
+    wrap_in_namespace,
+)
+from netdyno.machine.links.namespace_child import MARK, read_network
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 NOBODY = 65534
@@ -38,7 +44,7 @@ with private_namespace() as made:
 def made(rights: str) -> Iterator[Namespace]:
     """A namespace made with root's rights, and one made with a user namespace alone."""
     try:
-        with private_namespace() as namespace:
+        with make_namespace() as namespace:
             assert namespace.other_users == ("--user" in namespace.enter) == (rights == "anybody")
             yield namespace
     except NotAllowedError as error:
@@ -53,7 +59,7 @@ def ends(pidfd: int) -> bool:
 
 
 def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> None:
-    assert network_of(made.pid) != network_of("self")
+    assert read_network(made.pid) != read_network("self")
     rows = made.run("cat", "/proc/net/dev").splitlines()[2:]
     assert [row.split(":")[0].strip() for row in rows] == ["lo"]
     talk = "import socket as s; here = s.create_server(('127.0.0.1', 0)); s.create_connection(here.getsockname())"
@@ -61,8 +67,8 @@ def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> No
 
 
 def test_one_beside_another_is_another_network_of_the_same_users(made: Namespace) -> None:
-    with private_namespace(beside=made) as second:
-        assert network_of(second.pid) not in (network_of(made.pid), network_of("self"))
+    with make_namespace(beside=made) as second:
+        assert read_network(second.pid) not in (read_network(made.pid), read_network("self"))
         users = [Path(f"/proc/{pid}/ns/user").readlink() for pid in (made.pid, second.pid)]
         assert users[0] == users[1]
         assert second.other_users == made.other_users
@@ -75,13 +81,13 @@ def test_a_command_inside_keeps_its_process_id_and_is_told_where_it_is(made: Nam
         assert process.stdout is not None
         pid, mark, inode = process.stdout.read().split()
     assert int(pid) == process.pid
-    assert mark == inode == str(network_of(made.pid))
+    assert mark == inode == str(read_network(made.pid))
 
 
 def test_who_is_in_it_ends_with_it() -> None:
     with ExitStack() as stack:
         try:
-            made = stack.enter_context(private_namespace())
+            made = stack.enter_context(make_namespace())
         except NotAllowedError as error:
             pytest.skip(f"no namespaces here: {error}")
         keeper = os.pidfd_open(made.pid)
@@ -109,7 +115,7 @@ def test_a_hosts_file_of_its_own(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 only.netdyno.test\n")
     try:
-        with private_namespace(hosts) as made:
+        with make_namespace(hosts) as made:
             assert made.run("cat", "/etc/hosts") == hosts.read_text()
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")
@@ -118,16 +124,16 @@ def test_a_hosts_file_of_its_own(tmp_path: Path) -> None:
 
 def test_a_program_becomes_the_only_one_in_a_namespace_and_another_can_join_it() -> None:
     try:
-        command = becoming(["sh", "-c", "echo ready; exec cat"])
+        command = wrap_in_namespace(["sh", "-c", "echo ready; exec cat"])
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
-        assert network_of(program.pid) != network_of("self")
-        look = [*entering(program.pid), "stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
+        assert read_network(program.pid) != read_network("self")
+        look = [*build_entry_words(program.pid), "stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
         seen = subprocess.run(look, check=True, capture_output=True, text=True).stdout
-        assert int(seen) == network_of(program.pid)
+        assert int(seen) == read_network(program.pid)
 
 
 @pytest.mark.parametrize(
@@ -142,18 +148,18 @@ def test_a_system_that_forbids_it_is_quoted_with_the_way_to_get_it(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     with pytest.raises(NotAllowedError, match=rf"^unshare: not here \(.*{way}"):
-        becoming(["true"])
-    with pytest.raises(NotAllowedError, match=rf"^unshare: not here \(.*{way}"), private_namespace():
+        wrap_in_namespace(["true"])
+    with pytest.raises(NotAllowedError, match=rf"^unshare: not here \(.*{way}"), make_namespace():
         pass
 
 
 def test_nobody_joins_a_process_that_is_in_no_private_network() -> None:
     with pytest.raises(UserError, match=f"process {os.getpid()} is in no private network namespace"):
-        entering(os.getpid())
+        build_entry_words(os.getpid())
     gone = subprocess.Popen(["true"])
     gone.wait()
     with pytest.raises(UserError, match=f"process {gone.pid} cannot be inspected"):
-        entering(gone.pid)
+        build_entry_words(gone.pid)
 
 
 def test_a_mark_of_another_namespace_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,25 +167,25 @@ def test_a_mark_of_another_namespace_is_none(monkeypatch: pytest.MonkeyPatch) ->
     with subprocess.Popen(["sleep", "1000"], env=environment) as process:
         try:
             with pytest.raises(UserError, match="no private network"):
-                entering(process.pid)
+                build_entry_words(process.pid)
         finally:
             process.kill()
 
 
 def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _tool: None)
-    with pytest.raises(NotAllowedError, match="install util-linux"), private_namespace():
+    with pytest.raises(NotAllowedError, match="install util-linux"), make_namespace():
         pass
     with pytest.raises(NotAllowedError, match="install util-linux"):
-        becoming(["true"])
+        wrap_in_namespace(["true"])
 
 
 def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netdyno.machine.links.namespace._ways", lambda: [("--no-such-way",)])
-    with pytest.raises(NotAllowedError, match="no-such-way"), private_namespace():
+    with pytest.raises(NotAllowedError, match="no-such-way"), make_namespace():
         pass
     with pytest.raises(NotAllowedError, match="no-such-way"):
-        becoming(["true"])
+        wrap_in_namespace(["true"])
 
 
 def test_an_interface_that_is_not_there_cannot_be_brought_up() -> None:

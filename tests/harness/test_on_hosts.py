@@ -38,7 +38,7 @@ from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.plan import Cell
 from netdyno.machine import digests, topology
-from netdyno.machine.environment import commit
+from netdyno.machine.environment import read_commit
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
@@ -80,8 +80,8 @@ def stage(
                 if contestant.name in request.clients
             ]
             of_servers = [servers[name] for name in request.servers]
-            programs = digests.of_host(generator_path(fake_build), canary_path(fake_build), of_servers, clients)
-            return Prepared(environment=commit(), programs=tuple(programs), why_not={})
+            programs = digests.digest_host(generator_path(fake_build), canary_path(fake_build), of_servers, clients)
+            return Prepared(environment=read_commit(), programs=tuple(programs), why_not={})
         assert isinstance(request, TrialWanted)
         assert there.description.role == "server"
         cell = request.cell
@@ -91,7 +91,7 @@ def stage(
     monkeypatch.setattr(Stage, "_perform", perform)
 
     def build_stage(loads: int) -> Stage:
-        harness = digests.harness()
+        harness = digests.digest_harness()
         clients = (
             host("client", f"tls://10.0.0.{number}:8787", boot="b", harness=harness) for number in range(3, 3 + loads)
         )
@@ -357,13 +357,13 @@ def test_a_host_of_the_load_starts_no_program_but_those_of_its_own_copy(tmp_path
 def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "runner.py").write_text("a = 1\n")
-    before = digests.harness(tmp_path)
+    before = digests.digest_harness(tmp_path)
     (tmp_path / "run" / "runner.pyc").write_text("")
-    assert digests.harness(tmp_path) == before
+    assert digests.digest_harness(tmp_path) == before
     (tmp_path / "run" / "runner.py").write_text("a = 2\n")
-    changed = digests.harness(tmp_path)
+    changed = digests.digest_harness(tmp_path)
     (tmp_path / "run" / "runner.py").rename(tmp_path / "run" / "other.py")
-    assert len({before, changed, digests.harness(tmp_path)}) == 3
+    assert len({before, changed, digests.digest_harness(tmp_path)}) == 3
 
 
 def test_a_server_of_ones_own_is_refused_with_the_reason(

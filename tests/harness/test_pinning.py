@@ -14,15 +14,15 @@ from netdyno.machine import topology
 from netdyno.machine.pinning import (
     apply_placement,
     choose,
-    generator_cores,
+    choose_relay_cores,
+    count_generator_cores,
+    count_server_cores,
+    describe_relay_cores,
     give_server,
+    keep_punctual,
     may_run_realtime,
-    of_one_side,
+    place_canary,
     prioritise,
-    punctual,
-    relay_cores,
-    relay_note,
-    server_cores,
 )
 from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 from netdyno.machine.topology import Processor, Topology, format_list, split
@@ -78,7 +78,7 @@ def test_what_a_quota_leaves_is_what_the_sides_are_counted_by(monkeypatch: pytes
     assert os.sched_getaffinity(0) == {own[0]}, "what is not pinned would run on cores that are not counted"
     assert (chosen.server, chosen.generator) == ((), ())
     assert "a CPU quota leaves 0.4 cores' time" in chosen.note
-    assert (server_cores(chosen), generator_cores(chosen)) == (1, 1)
+    assert (count_server_cores(chosen), count_generator_cores(chosen)) == (1, 1)
 
 
 def test_only_allowed_cores_are_used() -> None:
@@ -99,9 +99,9 @@ def test_a_host_of_one_side_has_both_of_the_canarys_where_its_programs_are(
 ) -> None:
     """Two canaries on one core would take turns, unnoticed."""
     monkeypatch.setattr(topology, "ROOT", unpack("vm-4", tmp_path))
-    load = of_one_side(cores, is_load=True, realtime=True)
+    load = place_canary(cores, is_load=True, realtime=True)
     assert (load.server, load.generator, load.realtime) == (server_of_load, generator_of_load, True)
-    server = of_one_side(cores, is_load=False, realtime=False)
+    server = place_canary(cores, is_load=False, realtime=False)
     swapped = len(cores) == 1
     assert (server.generator, server.server)[:: 1 if swapped else -1] == (server_of_load, generator_of_load)
     assert not server.realtime
@@ -109,7 +109,7 @@ def test_a_host_of_one_side_has_both_of_the_canarys_where_its_programs_are(
 
 def test_a_host_with_one_core_lets_nobody_before_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(topology, "ROOT", unpack("vm-1", tmp_path))
-    only = of_one_side((0,), is_load=True, realtime=True)
+    only = place_canary((0,), is_load=True, realtime=True)
     assert (only.server, only.generator, only.realtime) == ((0,), (0,), False)
 
 
@@ -128,14 +128,17 @@ def test_a_generator_without_the_right_to_priority_says_so_and_how_to_get_it() -
 
 
 def test_a_relay_runs_on_one_of_the_generators_cores() -> None:
-    assert relay_cores(split_alone(6)) == (5,)
-    assert relay_cores(split_alone(1)) == ()
+    assert choose_relay_cores(split_alone(6)) == (5,)
+    assert choose_relay_cores(split_alone(1)) == ()
     two = split_alone(2)
-    assert relay_note(prioritise(two, allowed=True)) == (
+    assert describe_relay_cores(prioritise(two, allowed=True)) == (
         "core 1, which is one of the generator's, at real-time priority, above the generator's"
     )
-    assert relay_note(prioritise(two, allowed=False)) == "core 1, which is one of the generator's, at normal priority"
-    assert relay_note(split_alone(1)) == "not pinned"
+    assert (
+        describe_relay_cores(prioritise(two, allowed=False))
+        == "core 1, which is one of the generator's, at normal priority"
+    )
+    assert describe_relay_cores(split_alone(1)) == "not pinned"
 
 
 def test_asking_for_real_time_leaves_this_process_as_it_was() -> None:
@@ -154,12 +157,12 @@ def test_a_real_time_process_is_scheduled_so_with_all_its_threads(tmp_path: Path
 @pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
 def test_the_harness_is_punctual_for_a_while_and_its_children_are_not() -> None:
     before = os.sched_getscheduler(0)
-    with punctual(realtime=True):
+    with keep_punctual(realtime=True):
         assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
         child = subprocess.run(["chrt", "-p", "0"], capture_output=True, text=True, check=True).stdout
         assert "SCHED_FIFO" not in child
     assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
-    with punctual(realtime=False):
+    with keep_punctual(realtime=False):
         assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
 
 
@@ -167,13 +170,13 @@ def test_the_harness_is_punctual_for_a_while_and_its_children_are_not() -> None:
 def test_the_harness_keeps_to_its_core_while_the_load_runs() -> None:
     before = os.sched_getaffinity(0)
     own = (max(before),)
-    with punctual(own, realtime=False):
+    with keep_punctual(own, realtime=False):
         assert os.sched_getaffinity(0) == {*own}
     assert os.sched_getaffinity(0) == before
-    with punctual(own, realtime=may_run_realtime()):
+    with keep_punctual(own, realtime=may_run_realtime()):
         assert os.sched_getaffinity(0) == {*own}
     assert os.sched_getaffinity(0) == before
-    with punctual((), realtime=False):
+    with keep_punctual((), realtime=False):
         assert os.sched_getaffinity(0) == before
 
 

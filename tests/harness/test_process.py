@@ -98,7 +98,7 @@ def test_a_wait_ends_at_its_deadline_or_with_the_process(tmp_path: Path) -> None
         with Process(["sh", "-c", "echo sorry; exit 7"], [], output) as process:
             assert process.wait(time.monotonic() + SOON_S)
             assert process.exit_code() == 7
-            assert process.last_words() == ": sorry"
+            assert process.read_last_line() == ": sorry"
 
 
 def test_a_program_that_is_not_there_is_a_trial_error(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:
         output.seek(1 << 42)
         output.write(b"and then\nit was over\n")
         (tmp_path / "out").unlink()
-        assert process.last_words() == ": it was over"
+        assert process.read_last_line() == ": it was over"
 
 
 def test_an_exit_is_said_in_words() -> None:

@@ -46,7 +46,7 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
     first = replace(first, factors={"connections": (1, 2, 40)})
     requested = replace(experiment, scenarios=(first, replace(first, name="../second", contestants=("fake",))))
     output = io.StringIO()
-    profile.beside(requested, needed.Ready((contestant, missing), ()), tmp_path, tmp_path / "build", output)
+    profile.run_after_trials(requested, needed.Ready((contestant, missing), ()), tmp_path, tmp_path / "build", output)
 
     assert [(task.cell.scenario, task.contestant.name, task.wanted.connections) for task in looked_at] == [
         ("echo", "fake", 2),
@@ -90,7 +90,7 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
 
     monkeypatch.setattr(needed, "make", lambda *_, **__: needed.Ready((), ()))
     monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
-    monkeypatch.setattr(profile, "beside", looks)
+    monkeypatch.setattr(profile, "run_after_trials", looks)
     main(["run", "smoke", "--profile", "--results", str(tmp_path)])
     assert names_in(folder / "report.html") == ["all", "main", "a"]
 

@@ -41,7 +41,7 @@ def why_not(contestant: Contestant, bench: Bench) -> list[str]:
 def test_without_perf_it_is_said_how_to_get_it(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf, "program", lambda: None)
+    monkeypatch.setattr(perf, "find_program", lambda: None)
     assert (
         why_not(contestant, bench)
         == ["perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"] * 2
@@ -51,7 +51,7 @@ def test_without_perf_it_is_said_how_to_get_it(
 def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf, "program", lambda: tool(bench.folder, "echo 'Access is limited.' >&2; exit 255"))
+    monkeypatch.setattr(perf, "find_program", lambda: tool(bench.folder, "echo 'Access is limited.' >&2; exit 255"))
     assert (
         why_not(contestant, bench)
         == ["perf may not record here (Access is limited.): as root, sysctl -w kernel.perf_event_paranoid=1"] * 2
@@ -59,16 +59,16 @@ def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
 
 
 def test_without_the_kernel_only_what_it_computes_is_looked_at(tmp_path: Path) -> None:
-    rights = perf.rights(tool(tmp_path, 'case "$*" in *:k*) exit 255 ;; esac'), tmp_path)
+    rights = perf.find_rights(tool(tmp_path, 'case "$*" in *:k*) exit 255 ;; esac'), tmp_path)
     assert rights == perf.Rights(user=True, kernel=False)
-    assert perf.on_cpu(rights.kernel, 99)[1] == "cpu-clock:u"
+    assert perf.build_on_cpu_options(rights.kernel, 99)[1] == "cpu-clock:u"
 
 
 def test_what_perf_may_is_tried_once_for_all_servers_of_a_run(tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     program = tool(tmp_path, f"echo >>{tried}")
     for _ in range(2):
-        assert perf.rights(program, tmp_path).kernel
+        assert perf.find_rights(program, tmp_path).kernel
     assert tried.read_text() == "\n"
 
 
@@ -76,7 +76,7 @@ def test_a_perf_that_does_not_begin_is_no_profile(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = 'case "$*" in *--control*) echo "unknown option control" >&2; exit 129 ;; esac'
-    monkeypatch.setattr(perf, "program", lambda: tool(bench.folder, script))
+    monkeypatch.setattr(perf, "find_program", lambda: tool(bench.folder, script))
     assert why_not(contestant, bench) == ["perf did not begin: unknown option control"] * 2
 
 
@@ -102,4 +102,4 @@ def test_who_cannot_be_started_or_stands_already_is_not_looked_at(contestant: Co
 
 @pytest.mark.parametrize(("switches", "expected"), [(0, 1), (1000, 1), (1001, 3), (20_000, 31), (10**9, 4093)])
 def test_so_many_switches_are_looked_at_as_names_are_found_for_in_time(switches: int, expected: int) -> None:
-    assert profiled.every(switches) == expected
+    assert profiled.choose_interval(switches) == expected

@@ -12,7 +12,7 @@ import pytest
 
 from netdyno.base.paths import ROOT, generator_path
 from netdyno.machine import program_settings
-from netdyno.machine.program_settings import environment_for, limits_for, policy_for
+from netdyno.machine.program_settings import build_environment, choose_limits, choose_policy
 from tests.support.ground import by_the_harness, expect_level, parse_limits
 
 UNLIMITED = resource.RLIM_INFINITY
@@ -40,34 +40,34 @@ threading.Event().wait()
 
 
 def test_what_a_user_may_use_up_is_limited_by_the_hard_limits_alone() -> None:
-    given = limits_for(DEBIAN)
+    given = choose_limits(DEBIAN)
     assert (given["MEMLOCK"], given["NPROC"]) == ((1 << 23, 1 << 23), (5000, 5000))
     assert given["NOFILE"] == (1 << 20, 1 << 20)
-    assert limits_for(DEBIAN | {"NOFILE": (1024, 4096)})["NOFILE"] == (4096, 4096)
-    assert limits_for(DEBIAN | {"NOFILE": (UNLIMITED, UNLIMITED)})["NOFILE"] == (1 << 20, 1 << 20)
+    assert choose_limits(DEBIAN | {"NOFILE": (1024, 4096)})["NOFILE"] == (4096, 4096)
+    assert choose_limits(DEBIAN | {"NOFILE": (UNLIMITED, UNLIMITED)})["NOFILE"] == (1 << 20, 1 << 20)
     # What an experiment needs has been raised by then (runner.ensure_descriptors).
-    assert limits_for(DEBIAN | {"NOFILE": (1 << 21, 1 << 30)})["NOFILE"] == (1 << 21, 1 << 21)
+    assert choose_limits(DEBIAN | {"NOFILE": (1 << 21, 1 << 30)})["NOFILE"] == (1 << 21, 1 << 21)
 
 
 def test_the_stack_of_a_thread_is_the_same_whatever_the_shell_says() -> None:
-    assert limits_for(DEBIAN | {"STACK": (UNLIMITED, UNLIMITED)})["STACK"] == (8 << 20, UNLIMITED)
-    assert limits_for(DEBIAN | {"STACK": (1 << 20, 1 << 20)})["STACK"] == (1 << 20, 1 << 20)
-    assert limits_for(DEBIAN | {"CORE": (UNLIMITED, UNLIMITED)})["CORE"] == (0, UNLIMITED)
+    assert choose_limits(DEBIAN | {"STACK": (UNLIMITED, UNLIMITED)})["STACK"] == (8 << 20, UNLIMITED)
+    assert choose_limits(DEBIAN | {"STACK": (1 << 20, 1 << 20)})["STACK"] == (1 << 20, 1 << 20)
+    assert choose_limits(DEBIAN | {"CORE": (UNLIMITED, UNLIMITED)})["CORE"] == (0, UNLIMITED)
 
 
 def test_the_environment_is_a_list_of_what_is_allowed() -> None:
     own = {"PATH": "/bin", "HOME": "/home/ada", "LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8", "LD_PRELOAD": "x.so"}
-    assert environment_for(own) == {"PATH": "/bin", "HOME": "/home/ada", "LANG": "C.UTF-8"}
-    assert environment_for({}) == {"LANG": "C.UTF-8"}
+    assert build_environment(own) == {"PATH": "/bin", "HOME": "/home/ada", "LANG": "C.UTF-8"}
+    assert build_environment({}) == {"LANG": "C.UTF-8"}
 
 
 def test_a_real_time_policy_is_not_passed_on_and_a_lower_one_is() -> None:
-    assert policy_for(os.SCHED_FIFO | os.SCHED_RESET_ON_FORK) == policy_for(os.SCHED_OTHER) == os.SCHED_OTHER
-    assert policy_for(os.SCHED_BATCH) == os.SCHED_BATCH
+    assert choose_policy(os.SCHED_FIFO | os.SCHED_RESET_ON_FORK) == choose_policy(os.SCHED_OTHER) == os.SCHED_OTHER
+    assert choose_policy(os.SCHED_BATCH) == os.SCHED_BATCH
 
 
 def test_it_is_told_in_a_few_keys() -> None:
-    keys = program_settings.choose()._replace(limits=limits_for(DEBIAN), nice=3).described()
+    keys = program_settings.choose()._replace(limits=choose_limits(DEBIAN), nice=3).describe()
     assert keys["ground.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
     assert (keys["ground.timer_slack_ns"], keys["ground.policy"], keys["ground.nice"]) == (1, "SCHED_OTHER", 3)
     assert "LANG" in str(keys["ground.environment"]).split()

@@ -148,9 +148,9 @@ def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> No
 
 
 def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_build: Path) -> None:
-    assert resume._foreign_load(read.load(cut)) == "count"
+    assert resume._read_foreign_load(read.load(cut)) == "count"
     pretend(cut, "foreign_load", "nonsense")
-    assert resume._foreign_load(read.load(cut)) == "strike-out"
+    assert resume._read_foreign_load(read.load(cut)) == "strike-out"
 
 
 def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what_changed(
@@ -248,7 +248,7 @@ def test_whether_system_calls_are_traced_stays_as_it_began(
 def test_differences_name_the_key_and_both_values() -> None:
     before = {"kernel": "6.1", "git_dirty": False, "smt": "on", "mitigations": ["a", "b"], "load_average_1min": 1.0}
     now = {"kernel": "6.2", "git_dirty": True, "mitigations": ["a", "c", "d", "e", "f"], "load_average_1min": 2.0}
-    assert [changes.said(change) for change in differences.list_decisive(before, now)] == [
+    assert [changes.format_change(change) for change in differences.list_decisive(before, now)] == [
         "kernel was 6.1 and is 6.2",
         "git_dirty was no and is yes",
         "smt was on and is nothing",
@@ -261,7 +261,7 @@ def test_what_is_new_of_a_host_of_the_load_is_told() -> None:
     """Values that are not recorded of it equalled those of the server's host."""
     before = {"cluster.client": "lab-8 at 10.0.0.3", "cluster.client.doctor": ["bad"], "cluster.client-2.smt": "on"}
     now = {"cluster.client": "lab-8 at 10.0.0.4", "cluster.client.doctor": [], "cluster.client.kernel": "6.2"}
-    assert [changes.said(change) for change in differences.list_decisive(before, now)] == [
+    assert [changes.format_change(change) for change in differences.list_decisive(before, now)] == [
         "cluster.client-2.smt was on and is nothing",
         "cluster.client.kernel was nothing and is 6.2",
     ]
@@ -274,11 +274,11 @@ def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, 
     made = Contestant(name="made", manifest=contestant.manifest, command=("/bin/sh", str(server)), available=True)
     missing = Contestant(name="missing", manifest=contestant.manifest, command=("x",), available=False)
     there = msgspec.structs.replace(made, name="there", own=Own(command="", workload="echo", address="tcp://[::1]:1"))
-    before = digests.digests(generator, [made, missing, there])
+    before = digests.digest_programs(generator, [made, missing, there])
     assert [line.split()[0] for line in before] == ["made", "netdyno-load"]
-    assert digests.digests(generator, [made, missing]) == before
+    assert digests.digest_programs(generator, [made, missing]) == before
     server.write_text("two")
-    after = digests.digests(generator, [made, missing])
+    after = digests.digest_programs(generator, [made, missing])
     assert (after[0] == before[0], after[1] == before[1]) == (False, True)
 
 

@@ -426,10 +426,10 @@ def test_a_results_folder_that_cannot_be_made_is_one_clear_line() -> None:
 
 
 def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
-    changed = runner.with_overrides(experiment, 7, 0.5, None)
+    changed = runner.apply_overrides(experiment, 7, 0.5, None)
     assert (changed.blocks, changed.seed) == (7, experiment.seed)
     assert [scenario.duration_s for scenario in changed.scenarios] == [0.5]
-    assert runner.with_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
+    assert runner.apply_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
 
 
 @pytest.mark.usefixtures("strace_program")
@@ -476,7 +476,7 @@ def test_a_signal_that_came_in_a_finaliser_ends_the_run_at_the_next_trial() -> N
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
 
-    with runner.signals_raise() as raise_again:
+    with runner.raise_on_signals() as raise_again:
         raise_again()
         finalised = Finalised()
         del finalised  # Python prints what is raised there, and goes on

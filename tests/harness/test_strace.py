@@ -35,7 +35,7 @@ TRACE = """\
 
 
 def test_whole_calls_and_those_in_two_lines_are_read_with_the_time_of_their_return() -> None:
-    seen = list(strace.calls(TRACE.splitlines(keepends=True)))
+    seen = list(strace.parse_calls(TRACE.splitlines(keepends=True)))
     assert [(call.thread, call.name, call.error) for call in seen] == [
         (100, "epoll_wait", ""),
         (100, "recvfrom", ""),
@@ -52,7 +52,7 @@ def test_whole_calls_and_those_in_two_lines_are_read_with_the_time_of_their_retu
 
 
 def test_what_returned_within_the_window_counts_and_what_was_in_vain_stands_apart() -> None:
-    counted, threads = strace.count(strace.calls(TRACE.splitlines()), 1000.55, 1001.15)
+    counted, threads = strace.count(strace.parse_calls(TRACE.splitlines()), 1000.55, 1001.15)
     assert [(total.name, total.calls, total.again, total.failed) for total in counted] == [
         ("futex", 2, 0, 1),
         ("recvfrom", 2, 1, 0),
@@ -63,7 +63,7 @@ def test_what_returned_within_the_window_counts_and_what_was_in_vain_stands_apar
 
 
 def test_the_time_of_a_call_is_that_within_the_window() -> None:
-    ((futex,), _) = strace.count(strace.calls(TRACE.splitlines()), 1000.95, 1001.05)
+    ((futex,), _) = strace.count(strace.parse_calls(TRACE.splitlines()), 1000.95, 1001.05)
     assert (futex.name, futex.calls) == ("futex", 1)
     assert futex.time_s == pytest.approx(0.05)
 
@@ -71,12 +71,12 @@ def test_the_time_of_a_call_is_that_within_the_window() -> None:
 @pytest.mark.parametrize("line", ["strace: what is this", "100   1000.0 recvfrom(0x7", "recvfrom(0x7) = 1"])
 def test_a_line_that_is_not_understood_is_no_line_to_leave_out(line: str) -> None:
     with pytest.raises(strace.UnreadableTraceError, match="not understood"):
-        list(strace.calls([line]))
+        list(strace.parse_calls([line]))
 
 
 def test_who_traces_a_thread() -> None:
-    assert strace.tracer_of("Name:\tx\nTracerPid:\t17\nUid:\t0\n") == 17
-    assert strace.tracer_of("Name:\tx\n") is None
+    assert strace.parse_tracer("Name:\tx\nTracerPid:\t17\nUid:\t0\n") == 17
+    assert strace.parse_tracer("Name:\tx\n") is None
 
 
 @pytest.fixture
@@ -101,12 +101,12 @@ ask()
 
 def test_it_is_attached_to_all_threads_and_lets_go_of_them(asking: int, strace_program: str, tmp_path: Path) -> None:
     log, trace = TrialLog(tmp_path / "log"), tmp_path / "trace"
-    with strace.attached(strace_program, asking, (), trace, log) as tracer:
+    with strace.attach_tracer(strace_program, asking, (), trace, log) as tracer:
         start_s = time.time()
 
         def since() -> tuple[tuple[SystemCall, ...], int]:
             whole_lines = trace.read_text().rpartition("\n")[0].splitlines()
-            return strace.count(strace.calls(whole_lines), start_s, time.time())
+            return strace.count(strace.parse_calls(whole_lines), start_s, time.time())
 
         def both_have_asked() -> bool:
             counted, threads = since()
@@ -116,7 +116,7 @@ def test_it_is_attached_to_all_threads_and_lets_go_of_them(asking: int, strace_p
         tracer.terminate()
         strace.let_go(tracer)
     statuses = Path(f"/proc/{asking}/task").glob("*/status")
-    assert [strace.tracer_of(status.read_text()) for status in statuses] == [0, 0]
+    assert [strace.parse_tracer(status.read_text()) for status in statuses] == [0, 0]
     assert "== strace: " in log.path.read_text()
 
 
@@ -127,7 +127,7 @@ def test_a_tracer_that_may_not_trace_says_why(tmp_path: Path) -> None:
     log = TrialLog(tmp_path / "log")
     with (
         pytest.raises(TrialError, match=r"strace may not trace here: strace: attach: Operation not permitted"),
-        strace.attached(str(refused), os.getpid(), (), tmp_path / "trace", log),
+        strace.attach_tracer(str(refused), os.getpid(), (), tmp_path / "trace", log),
     ):
         pass
 
@@ -137,6 +137,6 @@ def test_a_process_that_is_gone_is_told(strace_program: str, tmp_path: Path) -> 
         child.wait()
     with (
         pytest.raises(TrialError, match="the server had ended before strace could attach"),
-        strace.attached(strace_program, child.pid, (), tmp_path / "trace", TrialLog(tmp_path / "log")),
+        strace.attach_tracer(strace_program, child.pid, (), tmp_path / "trace", TrialLog(tmp_path / "log")),
     ):
         pass

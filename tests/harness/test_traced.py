@@ -51,14 +51,14 @@ def long(experiment: Experiment, *names: str) -> Experiment:
 def test_each_contestant_of_each_scenario_is_traced_once(
     experiment: Experiment, servers: dict[str, Contestant]
 ) -> None:
-    tasks = traced.tasks(long(experiment, "fake", "other", "absent"), servers)
+    tasks = traced.plan_tasks(long(experiment, "fake", "other", "absent"), servers)
     assert [(task.contestant, task.levels, task.reason) for task in tasks] == [
         ("fake", {"connections": 2}, ""),
         ("other", {"connections": 2}, ""),
         ("absent", {"connections": 2}, "Folly not found"),
     ]
-    assert traced.seconds(tasks) == pytest.approx(2 * traced.seconds(tasks[:1]))
-    assert "tracing system calls in 2 short trials" in traced.announcement(tasks)
+    assert traced.estimate_seconds(tasks) == pytest.approx(2 * traced.estimate_seconds(tasks[:1]))
+    assert "tracing system calls in 2 short trials" in traced.format_announcement(tasks)
 
 
 def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing(
@@ -68,12 +68,13 @@ def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing
     two = msgspec.structs.replace(experiment, scenarios=(first, msgspec.structs.replace(first, name="second")))
     for blocks in range(1, 40):
         requested = two.with_each(contestants=("fake", "other"), blocks=blocks, duration_s=0.3)
-        tasks = traced.tasks(requested, servers)
-        assert traced.seconds(tasks) <= traced.SHARE * plan.estimate_seconds(requested, servers)
+        tasks = traced.plan_tasks(requested, servers)
+        assert traced.estimate_seconds(tasks) <= traced.SHARE * plan.estimate_seconds(requested, servers)
         for name in ("echo", "second"):
             assert len({task.reason for task in tasks if task.scenario.name == name}) == 1, "all or none"
     few, many = (
-        traced.tasks(two.with_each(contestants=("fake",), blocks=blocks, duration_s=0.3), servers) for blocks in (1, 39)
+        traced.plan_tasks(two.with_each(contestants=("fake",), blocks=blocks, duration_s=0.3), servers)
+        for blocks in (1, 39)
     )
     assert ["--trace always" in task.reason for task in few] == [True, True]
     assert [task.reason for task in many] == ["", ""]
@@ -81,23 +82,23 @@ def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing
 
 def test_asked_for_it_is_always_or_never_done(experiment: Experiment, servers: dict[str, Contestant]) -> None:
     requested = experiment.with_each(contestants=("fake",), blocks=1)
-    assert [task.reason for task in traced.tasks(requested, servers, trace="always")] == [""]
-    assert traced.tasks(long(experiment, "fake"), servers, trace="never") == ()
-    assert traced.announcement(()) == ""
+    assert [task.reason for task in traced.plan_tasks(requested, servers, trace="always")] == [""]
+    assert traced.plan_tasks(long(experiment, "fake"), servers, trace="never") == ()
+    assert traced.format_announcement(()) == ""
 
 
 def test_one_that_stands_already_is_not_held_up(experiment: Experiment, contestant: Contestant) -> None:
     there = msgspec.structs.replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:1"))
     requested = experiment.with_each(contestants=("fake",), blocks=1)
-    (task, *_) = traced.tasks(requested, {"fake": there}, trace="always")
+    (task, *_) = traced.plan_tasks(requested, {"fake": there}, trace="always")
     assert task.reason == "an already running server is not traced"
 
 
 def test_a_trace_is_short_whatever_the_window(experiment: Experiment, servers: dict[str, Contestant]) -> None:
-    tasks = traced.tasks(
+    tasks = traced.plan_tasks(
         experiment.with_each(contestants=("fake",), duration_s=60.0, warmup_s=9.0), servers, trace="always"
     )
-    assert traced.seconds(tasks) < 1.5
+    assert traced.estimate_seconds(tasks) < 1.5
 
 
 # --- what comes of one -------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 def trace_one(experiment: Experiment, contestant: Contestant, bench: Bench) -> Traced:
     requested = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
     named = {contestant.name: contestant}
-    (result,) = traced.trace(traced.tasks(requested, named, trace="always"), named, bench)
+    (result,) = traced.trace(traced.plan_tasks(requested, named, trace="always"), named, bench)
     return result
 
 
@@ -173,7 +174,7 @@ def test_answers_are_waited_for_no_longer_than_a_trace_needs(
 def test_without_strace_it_is_a_stated_skip(
     experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strace, "program", lambda: None)
+    monkeypatch.setattr(strace, "find_program", lambda: None)
     assert trace_one(experiment, contestant, bench).reason == "strace is not installed (package strace)"
 
 
@@ -183,7 +184,7 @@ def test_where_nobody_may_trace_it_is_one_too(
     refused = tmp_path / "refused"
     refused.write_text("#!/bin/sh\necho 'attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2\nexit 1\n")
     refused.chmod(0o755)
-    monkeypatch.setattr(strace, "program", lambda: str(refused))
+    monkeypatch.setattr(strace, "find_program", lambda: str(refused))
     result = trace_one(experiment, contestant, bench)
     assert result.reason.startswith("strace may not trace here: attach: ptrace")
     assert (result.messages, result.calls) == (0, ())

@@ -15,7 +15,7 @@ from netdyno.base.paths import ROOT
 from netdyno.commands.cli import main
 from netdyno.commands.run import OwnServers, Wishes
 from netdyno.contestants import trees
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.support.patience import PATIENCE_S, eventually
 
 
@@ -42,7 +42,7 @@ def repository(tmp_path: Path) -> Path:
 def test_each_commit_is_built_in_a_folder_of_its_own_and_put_away(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with trees.checked_out(repository, ["main~1", "HEAD"]) as folders:
+    with trees.check_out(repository, ["main~1", "HEAD"]) as folders:
         for folder in folders:
             trees.build(folder, "cp server.sh built")
         assert [(folder / "built").read_text() for folder in folders] == ["old", "new"]
@@ -53,7 +53,7 @@ def test_each_commit_is_built_in_a_folder_of_its_own_and_put_away(
 
 
 def test_the_same_commit_may_be_held_against_itself(repository: Path) -> None:
-    with trees.checked_out(repository, ["HEAD", "HEAD"]) as (first, second):
+    with trees.check_out(repository, ["HEAD", "HEAD"]) as (first, second):
         assert first != second
         assert (first / "server.sh").read_text() == (second / "server.sh").read_text()
 
@@ -104,7 +104,7 @@ def in_group(group: int) -> list[str]:
 def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (
         pytest.raises(UserError, match=r"the build failed in 0-\w+ \(exit code 3\)"),
-        trees.checked_out(repository, ["HEAD"]) as (folder,),
+        trees.check_out(repository, ["HEAD"]) as (folder,),
     ):
         trees.build(folder, "seq 100; echo the compiler is gone; exit 3")
     printed = capsys.readouterr().err.splitlines()
@@ -115,13 +115,13 @@ def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys:
 
 def test_who_is_no_repository_or_no_commit_is_told_so(repository: Path, tmp_path: Path) -> None:
     for place, ref in ((repository, "gone"), (tmp_path, "HEAD")):
-        with pytest.raises(UserError, match="git in "), trees.checked_out(place, [ref]):
+        with pytest.raises(UserError, match="git in "), trees.check_out(place, [ref]):
             pass
 
 
 def test_a_contestant_under_another_name_is_not_built_again() -> None:
-    contestant = by_name(discover(ROOT), "epoll-reactor")
-    renamed = trees.renamed(contestant, "before")
+    contestant = find_by_name(discover(ROOT), "epoll-reactor")
+    renamed = trees.rename_server(contestant, "before")
     assert (renamed.name, renamed.command) == ("before", contestant.command)
     assert not renamed.manifest.is_built
     assert renamed.manifest.workloads == contestant.manifest.workloads

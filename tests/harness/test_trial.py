@@ -147,7 +147,7 @@ def test_a_window_that_has_lost_its_cores_is_ended_early(
     monkeypatch.setenv("FAKE_LOAD", "hangs")
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: True)
     stolen = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
-    monkeypatch.setattr(cpu_share, "observation", lambda *_: stolen)
+    monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: stolen)
     trial = run(contestant, bench._replace(foreign_load="strike-out"))
     assert (trial.status, trial.load, trial.machine) == ("struck_out", None, stolen)
     assert outcomes.is_disturbed(trial)
@@ -183,7 +183,7 @@ def test_nothing_is_reaped_at_real_time_priority(
         return reap(process, timeout)
 
     reap = subprocess.Popen.wait
-    monkeypatch.setattr(load, "punctual", watched)
+    monkeypatch.setattr(load, "keep_punctual", watched)
     monkeypatch.setattr(subprocess.Popen, "wait", wait)
     run(contestant, bench)
     assert reaped
@@ -516,7 +516,7 @@ def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
         raise NotAllowedError("unshare: Operation not permitted")
         yield
 
-    monkeypatch.setattr(network, "private_namespace", forbidden)
+    monkeypatch.setattr(network, "make_namespace", forbidden)
     manifest = msgspec.structs.replace(datagram_contestant.manifest, transports=("multicast",))
     trial = run(msgspec.structs.replace(datagram_contestant, manifest=manifest), bench)
     assert (trial.status, trial.load) == ("skipped", None)

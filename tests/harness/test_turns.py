@@ -26,11 +26,11 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import made_again as made_again_words
 from netdyno.run import runner
-from netdyno.run.runner import Interrupted, signals_raise
+from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.store import read, schema
 from netdyno.trial import load as generate
 from netdyno.trial.setup import Bench
-from netdyno.trial.trial import skipped
+from netdyno.trial.trial import record_skip
 from netdyno.trial.turns import PAUSE, Stand, add_observations, judge_together, run_in_turns
 from tests.support.builders.made_blocks import Silent
 from tests.support.fixtures import FAKES, PYTHON
@@ -84,7 +84,7 @@ def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]
         steal_s = 0.1 if is_disturbed(taken[0] - 1) else 0.0
         return MachineObservation(cores=2, window_s=0.2, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
 
-    monkeypatch.setattr(cpu_share, "observation", observe)
+    monkeypatch.setattr(cpu_share, "compute_observation", observe)
     meet(monkeypatch, [])
 
 
@@ -358,7 +358,7 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     number: signal.Signals, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_slice, before = Stand.take_slice, open_descriptors()
-    earlier = set(server_proc.children(os.getpid()))
+    earlier = set(server_proc.find_children(os.getpid()))
 
     def hit(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         if (turn, place) == (1, 1):
@@ -366,16 +366,16 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
         return take_slice(stand, turn, place, beside)
 
     monkeypatch.setattr(Stand, "take_slice", hit)
-    with signals_raise(), pytest.raises(Interrupted):
+    with raise_on_signals(), pytest.raises(Interrupted):
         run(contestant, bench, "good", "good")
-    assert set(server_proc.children(os.getpid())) <= earlier
+    assert set(server_proc.find_children(os.getpid())) <= earlier
     assert open_descriptors() == before
     assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
 
 
 def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_made_again() -> None:
     def trial(name: str, *, busy: bool = False) -> Trial:
-        base = skipped(Cell(block=1, position=0, scenario="s", contestant=name, levels={}), "")
+        base = record_skip(Cell(block=1, position=0, scenario="s", contestant=name, levels={}), "")
         audits = (turn_audits.turns(8, 8, 0), turn_audits.side_by_side(name, 0.5 if busy else 0.0, 1.0))
         status, reason = outcomes.verdict(audits)
         return msgspec.structs.replace(base, status=status, reason=reason, audits=audits)

@@ -37,7 +37,7 @@ def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "SLICE_S", 0.1)
     monkeypatch.setattr(warm_up, "REST_S", 0.5)
     monkeypatch.setattr(warm_up, "LIMIT_S", 60.0)
-    monkeypatch.setattr(cpu_share, "observation", lambda *_: None)
+    monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: None)
 
 
 def measured(contestant: Contestant, bench: Bench, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
@@ -63,8 +63,9 @@ def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
     monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
     (warmup,) = measured(contestant, bench)
     assert warmup == Warmup(seconds=1.5, measured_s=1.5, steady=False)
-    assert "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures" in warm_up.words(
-        "fake", "echo", [warmup]
+    assert (
+        "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures"
+        in warm_up.describe_warmups("fake", "echo", [warmup])
     )
 
 
@@ -86,13 +87,13 @@ def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_start
     for kind, looked_at in (("command", 1), ("java", 1), ("cmake", 0), ("cargo", 0), ("go", 0)):
         manifest = msgspec.structs.replace(contestant.manifest, kind=kind)
         servers = {"fake": msgspec.structs.replace(contestant, manifest=manifest)}
-        assert len(warm_up.kinds([cell, cell], {"echo": ECHO}, servers, {}, ())) == looked_at, kind
-        assert warm_up.kinds([cell], {"echo": ECHO}, servers, {}, {key(cell)}) == ()
+        assert len(warm_up.select_kinds([cell, cell], {"echo": ECHO}, servers, {}, ())) == looked_at, kind
+        assert warm_up.select_kinds([cell], {"echo": ECHO}, servers, {}, {key(cell)}) == ()
     for count, looked_at in ((4, 0), (5, 1)):  # fewer blocks are in no ranking
         echo = msgspec.structs.replace(ECHO, blocks=count)
-        assert len(warm_up.kinds([cell], {"echo": echo}, {"fake": contestant}, {}, ())) == looked_at, count
+        assert len(warm_up.select_kinds([cell], {"echo": echo}, {"fake": contestant}, {}, ())) == looked_at, count
     absent = msgspec.structs.replace(contestant, available=False, why_not="gone")
-    assert warm_up.kinds([cell], {"echo": ECHO}, {"fake": absent}, {}, ()) == ()
+    assert warm_up.select_kinds([cell], {"echo": ECHO}, {"fake": absent}, {}, ()) == ()
 
 
 def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, bench: Bench) -> None:
@@ -103,7 +104,7 @@ def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, bench: 
     assert trial.warmup == warmup
     assert "--warmup 300ms" in (bench.folder / trial.log).read_text()
     assert settings(msgspec.structs.replace(ECHO, warmup_s=0.5), {}, warmup.seconds).warmup_s == 0.5
-    assert warm_up.longer_s([cell, cell], {"echo": ECHO}, bench.warmups) == pytest.approx(0.6)
+    assert warm_up.estimate_added_s([cell, cell], {"echo": ECHO}, bench.warmups) == pytest.approx(0.6)
 
 
 def run_with_jit(

@@ -77,7 +77,7 @@ def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(time, "process_time", lambda: used_s)
-    monkeypatch.setattr(cpu_share, "observation", look)
+    monkeypatch.setattr(cpu_share, "compute_observation", look)
     watched = watch("0ms")
     watched.window_start()
     for _ in range(1000):

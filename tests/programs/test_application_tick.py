@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.experiment.plan import Cell
 from netdyno.machine.pinning import choose
 from netdyno.model.contestant import Contestant
@@ -35,7 +35,7 @@ BURNT_S = 0.3
 
 
 def ticking(name: str) -> Contestant:
-    return startable(by_name(discover(), name), "server")
+    return startable(find_by_name(discover(), name), "server")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import serving
@@ -18,7 +18,7 @@ MESSAGES = 20
 
 @pytest.mark.needs_build
 def test_it_asks_the_ring_alone(strace_program: str, tmp_path: Path) -> None:
-    command = startable(by_name(discover(), "asio-uring"), "server").command
+    command = startable(find_by_name(discover(), "asio-uring"), "server").command
     trace = tmp_path / "trace"
     with (
         serving((strace_program, "-f", "-e", "signal=none", "-o", str(trace), *command)) as server,

@@ -9,7 +9,7 @@ import pytest
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.commands.cli import main
 from netdyno.contestants import contestants
-from netdyno.machine.links.namespace import NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import NotAllowedError, make_namespace
 from netdyno.model import transports
 from netdyno.model.contestant import behind_launcher
 from netdyno.model.run import Run
@@ -48,7 +48,7 @@ def cannot_run_here() -> set[str]:
     everyone = contestants.discover()
     lacking = {contestant.name for contestant in everyone if not contestant.available}
     try:
-        with private_namespace():
+        with make_namespace():
             return lacking
     except NotAllowedError:
         return lacking | {contestant.name for contestant in everyone if transports.of(contestant).private}

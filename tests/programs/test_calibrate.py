@@ -23,7 +23,7 @@ from netdyno.instruments.calibrate import card, cases, others, running, truths
 from netdyno.instruments.calibrate.cases import CASES, Case
 from netdyno.instruments.calibrate.done import Done, Pause, StallDone
 from netdyno.instruments.calibrate.running import Attempt, Programs, Result
-from netdyno.instruments.calibrate.scores import Score, exactly, within
+from netdyno.instruments.calibrate.scores import Score, score_count, score_time
 from netdyno.machine import pinning
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.experiment import Scenario
@@ -118,49 +118,49 @@ class Stalled:
 
 
 def test_a_right_generator_reads_the_formula() -> None:
-    scores = cases.stalled(loaded(Stalled().open_loop()), one_stall())
+    scores = cases.score_stall(loaded(Stalled().open_loop()), one_stall())
     assert verdicts(scores) == {"p90": True, "p99": True, "p99.9": True}
     assert [round(score.truth / MS) for score in scores] == [600, 960, 996]
 
 
 def test_coordinated_omission_fails_the_stall() -> None:
-    scores = cases.stalled(loaded(Stalled().omitting()), one_stall())
+    scores = cases.score_stall(loaded(Stalled().omitting()), one_stall())
     assert verdicts(scores) == {"p90": False, "p99": False, "p99.9": False}
     assert all(score.measured < 1 * MS for score in scores)
 
 
 def test_a_clock_that_starts_at_the_actual_send_fails_the_stall_and_is_shown_beside_it() -> None:
     stalled = Stalled()
-    scores = cases.stalled(loaded(stalled.omitting(), service=stalled.omitting()), one_stall())
+    scores = cases.score_stall(loaded(stalled.omitting(), service=stalled.omitting()), one_stall())
     assert not any(score.passed for score in scores)
-    right = cases.stalled(loaded(stalled.open_loop(), service=stalled.omitting()), one_stall())
+    right = cases.score_stall(loaded(stalled.open_loop(), service=stalled.omitting()), one_stall())
     assert all(score.passed and score.service is not None and score.service < MS for score in right)
 
 
 @pytest.mark.parametrize(("wrong_by", "passes"), [(1.015, True), (0.985, True), (1.025, False), (0.975, False)])
 def test_two_per_cent_are_the_bound(wrong_by: float, passes: bool) -> None:
-    scores = cases.stalled(loaded(time * wrong_by for time in Stalled().open_loop()), one_stall())
+    scores = cases.score_stall(loaded(time * wrong_by for time in Stalled().open_loop()), one_stall())
     assert set(verdicts(scores).values()) == {passes}
 
 
 def test_the_stall_is_as_long_as_it_was_and_not_as_it_was_meant() -> None:
     stalled = one_stall()
     longer = msgspec.structs.replace(stalled.stalls[0], actual_ns=1100 * MS)
-    scores = cases.stalled(loaded(Stalled().open_loop()), msgspec.structs.replace(stalled, stalls=(longer,)))
+    scores = cases.score_stall(loaded(Stalled().open_loop()), msgspec.structs.replace(stalled, stalls=(longer,)))
     assert not any(verdicts(scores).values())
 
 
 def test_a_stall_of_one_connection_is_in_its_share_of_the_messages() -> None:
     quick = [100_000] * 4000
     times = Stalled(rate_hz=100).open_loop() + quick[:3600]
-    scores = cases.stalled_connection(loaded(times, connections=10), one_stall())
+    scores = cases.score_connection_stall(loaded(times, connections=10), one_stall())
     assert [round(score.truth / MS) for score in scores] == [600, 960]
     assert set(verdicts(scores).values()) == {True}
-    assert not any(verdicts(cases.stalled_connection(loaded(quick, connections=10), one_stall())).values())
+    assert not any(verdicts(cases.score_connection_stall(loaded(quick, connections=10), one_stall())).values())
 
 
 def test_without_a_stall_the_case_fails() -> None:
-    assert verdicts(cases.stalled(loaded([1, 2, 3]), done())) == {"stalls carried out": False}
+    assert verdicts(cases.score_stall(loaded([1, 2, 3]), done())) == {"stalls carried out": False}
 
 
 @pytest.mark.parametrize(
@@ -177,19 +177,19 @@ def test_the_formula(stall_s: float, window_s: float, quantile: float, share: fl
 def test_response_times_are_held_against_what_the_server_did() -> None:
     delays = np.random.default_rng(1).exponential(20 * MS, 4000)
     did = done(delay_programmed_ns=distribution(delays), delay_actual_ns=distribution(delays))
-    assert set(verdicts(cases.response_percentiles(loaded(delays + 100_000), did)).values()) == {True}
-    slow = verdicts(cases.response_percentiles(loaded(delays + 5 * MS), did))
+    assert set(verdicts(cases.score_response_times(loaded(delays + 100_000), did)).values()) == {True}
+    slow = verdicts(cases.score_response_times(loaded(delays + 5 * MS), did))
     assert [slow[name] for name in ("server kept its programme, p99", "p50", "p99")] == [True, False, False]
 
 
 def test_a_server_that_did_not_keep_its_programme_is_no_truth() -> None:
     late = done(delay_programmed_ns=distribution([20 * MS] * 100), delay_actual_ns=distribution([30 * MS] * 100))
-    passed = verdicts(cases.response_percentiles(loaded([30 * MS] * 100), late))
+    passed = verdicts(cases.score_response_times(loaded([30 * MS] * 100), late))
     assert passed == {"server kept its programme, p99": False, "p50": True, "p99": True, "p99.9": True}
 
 
 def test_no_answers_at_all_fail() -> None:
-    assert set(verdicts(cases.response_percentiles(loaded([]), done())).values()) == {False}
+    assert set(verdicts(cases.score_response_times(loaded([]), done())).values()) == {False}
 
 
 # --- short delays -------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def short(read: int = DELAY + SEND + WAKE_UP + WAY + RECEIVE, receive: int = REC
     lags = {"send_lag_ns": distribution([SEND] * 999), "receive_lag_ns": distribution([receive] * 1000)}
     delays, waits = distribution([DELAY] * 1001), distribution([WAKE_UP] * 998)
     did = done(delay_programmed_ns=delays, delay_actual_ns=delays, read_lag_ns=waits)
-    return cases.accounted(msgspec.structs.replace(loaded([read] * 1000), **lags), did)
+    return cases.score_delay(msgspec.structs.replace(loaded([read] * 1000), **lags), did)
 
 
 def test_times_that_the_kernel_ended_hold_no_receive_lag() -> None:
@@ -214,7 +214,7 @@ def test_times_that_the_kernel_ended_hold_no_receive_lag() -> None:
     kernel = msgspec.structs.replace(load.latency, clock="kernel")
     lags = {"send_lag_ns": distribution([SEND] * 999), "receive_lag_ns": distribution([])}
     scores = {
-        score.name: score for score in cases.accounted(msgspec.structs.replace(load, latency=kernel, **lags), did)
+        score.name: score for score in cases.score_delay(msgspec.structs.replace(load, latency=kernel, **lags), did)
     }
     assert scores["- send and receive lag"].measured == pytest.approx(SEND, rel=0.02)
     assert scores[REST].measured == pytest.approx(WAY, rel=0.02)
@@ -245,11 +245,11 @@ def test_a_reading_that_its_lags_do_not_explain_fails(wrong: dict[str, int]) -> 
 
 def test_where_the_kernel_tells_no_arrivals_nothing_is_parted() -> None:
     delays = distribution([DELAY] * 1000)
-    scores = cases.accounted(
+    scores = cases.score_delay(
         loaded([DELAY * 2] * 1000), done(delay_programmed_ns=delays, delay_actual_ns=delays, read_lag_ns=None)
     )
     assert verdicts(scores) == {"server kept its programme, p50": True, "p50": True}
-    assert not any(verdicts(cases.accounted(loaded([]), done())).values())
+    assert not any(verdicts(cases.score_delay(loaded([]), done())).values())
 
 
 def test_the_card_states_the_error_of_a_short_delay_and_its_parts() -> None:
@@ -288,21 +288,21 @@ def constant_delay(*machine: Pause) -> Done:
 
 def test_what_is_due_in_a_pause_happens_at_its_end() -> None:
     due = np.array([5.0, 10.0, 15.0, 20.0, 25.0, 31.0])
-    assert truths.held_up(due, [(30, 40), (10, 20)]).tolist() == [5, 20, 20, 20, 25, 40]
-    assert truths.held_up(due, []).tolist() == due.tolist()
+    assert truths.shift_past_pauses(due, [(30, 40), (10, 20)]).tolist() == [5, 20, 20, 20, 25, 40]
+    assert truths.shift_past_pauses(due, []).tolist() == due.tolist()
 
 
 def test_a_pause_may_have_begun_right_after_the_look_before_it() -> None:
     summary = constant_delay(Pause(core="generator", began_ns=10 * MS, ns=2 * MS))
-    assert summary.paused("generator") == ((9.5 * MS, 12 * MS),)
-    assert summary.paused("server") == ()
+    assert summary.list_pauses("generator") == ((9.5 * MS, 12 * MS),)
+    assert summary.list_pauses("server") == ()
 
 
 def test_a_pause_of_the_machine_is_in_the_truth() -> None:
     """Without the pause, a right generator would be 2.5% off at p99.9: the calibration once failed by that."""
     load = loaded(read_on_that_machine(200 * MS), warmup_s=0.0)
-    assert not verdicts(cases.response_percentiles(load, constant_delay()))["p99.9"]
-    scores = cases.response_percentiles(load, constant_delay(*pauses("generator")))
+    assert not verdicts(cases.score_response_times(load, constant_delay()))["p99.9"]
+    scores = cases.score_response_times(load, constant_delay(*pauses("generator")))
     assert set(verdicts(scores).values()) == {True}
     assert scores[-1].truth > 204 * MS
     assert scores[1].truth == pytest.approx(200 * MS, rel=0.001)  # p50 is as it was
@@ -310,8 +310,8 @@ def test_a_pause_of_the_machine_is_in_the_truth() -> None:
 
 def test_a_pause_of_the_servers_core_delays_what_it_reads() -> None:
     load = loaded((after_pause(due) + 200 * MS - due for due in range(0, 4 * SECOND, MS)), warmup_s=0.0)
-    assert not verdicts(cases.response_percentiles(load, constant_delay()))["p99.9"]
-    assert set(verdicts(cases.response_percentiles(load, constant_delay(*pauses("server")))).values()) == {True}
+    assert not verdicts(cases.score_response_times(load, constant_delay()))["p99.9"]
+    assert set(verdicts(cases.score_response_times(load, constant_delay(*pauses("server")))).values()) == {True}
 
 
 def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> None:
@@ -322,7 +322,7 @@ def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> No
     name = "server kept its programme, p99"
 
     def judged(summary: Done) -> bool:
-        return verdicts(cases.response_percentiles(loaded([200 * MS] * 4000, warmup_s=0.0), summary))[name]
+        return verdicts(cases.score_response_times(loaded([200 * MS] * 4000, warmup_s=0.0), summary))[name]
 
     assert judged(msgspec.structs.replace(constant_delay(*machine), delay_actual_ns=actual))
     assert not judged(msgspec.structs.replace(constant_delay(), delay_actual_ns=actual))
@@ -333,14 +333,14 @@ def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> No
 def test_pauses_excuse_no_more_than_they_took() -> None:
     """A generator that is 10 ms late with every fiftieth message fails beside pauses of 5 ms."""
     slow = [time + 10 * MS * (number % 50 == 0) for number, time in enumerate(read_on_that_machine(200 * MS))]
-    passed = verdicts(cases.response_percentiles(loaded(slow, warmup_s=0.0), constant_delay(*pauses("generator"))))
+    passed = verdicts(cases.score_response_times(loaded(slow, warmup_s=0.0), constant_delay(*pauses("generator"))))
     assert (passed["p50"], passed["p99"], passed["p99.9"]) == (True, False, False)
 
 
 def test_witnesses_look_at_both_cores_where_they_cannot_be_held_up_by_the_generator() -> None:
     cores = Pinning(server=(0,), generator=(1,), note="", realtime=True)
-    assert running._witnesses(cores) == ("--witness", "generator=1", "--witness", "server=0")
-    assert running._witnesses(msgspec.structs.replace(cores, realtime=False)) == ()
+    assert running._format_witnesses(cores) == ("--witness", "generator=1", "--witness", "server=0")
+    assert running._format_witnesses(msgspec.structs.replace(cores, realtime=False)) == ()
 
 
 def test_each_side_has_one_core() -> None:
@@ -363,20 +363,20 @@ def with_messages(counts: dict[str, int] | None = None, struck_out: bool = True)
 
 def test_counts_are_exact() -> None:
     faults = done(arrived=100, lost=3, corrupted=2, duplicated=3)
-    assert set(verdicts(cases.counted(with_messages(), faults)).values()) == {True}
+    assert set(verdicts(cases.score_messages(with_messages(), faults)).values()) == {True}
     for counts, fails in (
         ({"lost": 4}, "lost (with corrupted)"),
         ({"duplicated": 4}, "duplicated"),
         ({"corrupt": 0}, "corrupted"),
         ({"sent": 99}, "sent"),
     ):
-        passed_by_name = verdicts(cases.counted(with_messages(counts), faults))
+        passed_by_name = verdicts(cases.score_messages(with_messages(counts), faults))
         assert [name for name, passed in passed_by_name.items() if not passed] == [fails]
 
 
 def test_a_trial_with_faults_must_be_struck_out() -> None:
     passed = verdicts(
-        cases.counted(with_messages(struck_out=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
+        cases.score_messages(with_messages(struck_out=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
     )
     assert not passed["the trial is invalid"]
 
@@ -404,7 +404,9 @@ def test_anderson_darling_agrees_with_the_published_distribution() -> None:
 
 def test_poisson_arrivals_pass_and_others_do_not() -> None:
     def judged(arrivals: tuple[int, ...]) -> bool:
-        return all(verdicts(cases.poisson(loaded([1.0], rate_hz=250.0), done(arrivals_ns=arrivals))).values())
+        return all(
+            verdicts(cases.score_poisson_gaps(loaded([1.0], rate_hz=250.0), done(arrivals_ns=arrivals))).values()
+        )
 
     assert judged(poisson(250))
     assert not judged(poisson(325))  # the right form, the wrong rate
@@ -417,7 +419,7 @@ def test_poisson_arrivals_pass_and_others_do_not() -> None:
 
 def test_constant_arrivals_pass_and_others_do_not() -> None:
     def judged(arrivals: tuple[int, ...]) -> dict[str, bool]:
-        return verdicts(cases.constant(loaded([1.0], rate_hz=100.0), done(arrivals_ns=arrivals)))
+        return verdicts(cases.score_equal_gaps(loaded([1.0], rate_hz=100.0), done(arrivals_ns=arrivals)))
 
     assert set(judged(grid(100, jitter_ns=1 * MS)).values()) == {True}
     assert not judged(grid(100, jitter_ns=6 * MS))["off the grid, p99, in gaps"]
@@ -432,7 +434,7 @@ def test_a_pause_of_the_machine_is_no_fault_of_constant_arrivals() -> None:
 
     def off(arrivals: tuple[int, ...], *machine: Pause) -> bool:
         summary = done(arrivals_ns=arrivals, pauses=machine)
-        return verdicts(cases.constant(loaded([1.0], rate_hz=100.0), summary))["off the grid, p99, in gaps"]
+        return verdicts(cases.score_equal_gaps(loaded([1.0], rate_hz=100.0), summary))["off the grid, p99, in gaps"]
 
     assert not off(late)
     for core in ("generator", "server"):
@@ -443,7 +445,7 @@ def test_a_pause_of_the_machine_is_no_fault_of_constant_arrivals() -> None:
 def test_the_achieved_rate_is_that_of_arrivals() -> None:
     def judged(arrived: int, sent: int) -> dict[str, bool]:
         span = done(arrived=arrived, arrivals_span_ns=4 * SECOND)
-        return verdicts(cases.rate(loaded([1.0] * sent), span))
+        return verdicts(cases.score_rate(loaded([1.0] * sent), span))
 
     assert judged(4001, 4000) == {"arrived": True, "said to be sent": True}
     assert judged(3601, 4000) == {"arrived": False, "said to be sent": False}  # says what it was asked for
@@ -455,7 +457,7 @@ def test_the_achieved_rate_is_that_of_arrivals() -> None:
 
 def attempts(*passed: bool) -> Callable[[Case], Attempt]:
     rest = list(passed)
-    return lambda _: Attempt(scores=(exactly("count", 1, int(rest.pop(0))),))
+    return lambda _: Attempt(scores=(score_count("count", 1, int(rest.pop(0))),))
 
 
 def test_a_case_that_fails_is_tried_again_and_every_attempt_is_kept() -> None:
@@ -508,11 +510,11 @@ STALL = Result(
     case="stall",
     about="a stall",
     attempts=(
-        Attempt(scores=(within("p90", 600e6, 5e6, service=1e6),)),
-        Attempt(scores=(within("p90", 600e6, 606e6, service=2e6),)),
+        Attempt(scores=(score_time("p90", 600e6, 5e6, service=1e6),)),
+        Attempt(scores=(score_time("p90", 600e6, 606e6, service=2e6),)),
     ),
 )
-FAULTS = Result(case="faults", about="faults", attempts=(Attempt(scores=(exactly("lost", 5, 4),)),))
+FAULTS = Result(case="faults", about="faults", attempts=(Attempt(scores=(score_count("lost", 5, 4),)),))
 BROKEN = Result(case="rate", about="rate", attempts=(Attempt(scores=(), failure="the generator ended"),))
 
 
@@ -545,7 +547,7 @@ def test_the_card_says_when_the_machine_stood_still() -> None:
         Pause(core="server", began_ns=5, ns=7 * MS),
         Pause(core="server", began_ns=9, ns=5),
     )
-    whole = Result(case="rate", about="rate", attempts=(Attempt(scores=(exactly("count", 1, 1),), pauses=stood),))
+    whole = Result(case="rate", about="rate", attempts=(Attempt(scores=(score_count("count", 1, 1),), pauses=stood),))
     text = " ".join(shown([whole]).split())
     assert "2 times on the core of the generator, for up to 5.00 ms and 1 time on the core of the server" in text
     assert "let nothing run" not in shown([FAULTS])
@@ -753,8 +755,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
     def prepare(passes: bool) -> None:
         programs = Programs({}, (), Pinning(server=(), generator=(), note="not pinned"))
-        monkeypatch.setattr(calibrate, "_programs", lambda: programs)
-        monkeypatch.setattr(calibrate, "attempt", lambda case, _: Attempt(scores=(exactly("count", 1, int(passes)),)))
+        monkeypatch.setattr(calibrate, "_find_programs", lambda: programs)
+        monkeypatch.setattr(
+            calibrate, "attempt", lambda case, _: Attempt(scores=(score_count("count", 1, int(passes)),))
+        )
 
     return prepare
 
@@ -783,9 +787,9 @@ def test_a_mistake_of_the_user_is_one_line(quick: Callable[[bool], None], capsys
 @pytest.mark.parametrize(("allowed", "priority"), [(True, running.ABOVE_OTHER_RUNS), (False, REALTIME_PRIORITY)])
 def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, allowed: bool, priority: int) -> None:
     monkeypatch.setattr(pinning, "may_run_realtime", lambda level=REALTIME_PRIORITY: allowed or level < 10)
-    monkeypatch.setattr(contestants, "by_name", lambda _, name: SimpleNamespace(available=True, command=(name,)))
+    monkeypatch.setattr(contestants, "find_by_name", lambda _, name: SimpleNamespace(available=True, command=(name,)))
     monkeypatch.setattr(calibrate, "generator_path", lambda _: Path(__file__))
-    assert calibrate._programs().priority == priority
+    assert calibrate._find_programs().priority == priority
 
 
 @pytest.mark.needs_build
@@ -793,7 +797,9 @@ def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, 
 def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
     """The cases that no busy machine can change."""
     case = next(case for case in CASES if case.name == name)
-    (result,) = running.run_all([case], lambda chosen: running.attempt(chosen, calibrate._programs()), lambda _: None)
+    (result,) = running.run_all(
+        [case], lambda chosen: running.attempt(chosen, calibrate._find_programs()), lambda _: None
+    )
     assert result.passed, result
 
 
@@ -802,7 +808,7 @@ def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_what_wrk_says_is_read() -> None:
     """wrk itself, over a stall of 0.3 s in at least 1 s: figures that a busy machine can only raise."""
-    server = calibrate._programs().servers["calibration"]
+    server = calibrate._find_programs().servers["calibration"]
     with serving(server, "--workload", "http", "--stall", "at=200ms,for=300ms") as stalled:
         url = f"http://127.0.0.1:{stalled.address[1]}/x"
         output = subprocess.run(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.instruments.calibrate.done import Done
 from netdyno.machine import server_proc
 from netdyno.statistics import hdr
@@ -24,7 +24,7 @@ from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expe
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.needs_build
-COMMAND = by_name(discover(), "calibration").command
+COMMAND = find_by_name(discover(), "calibration").command
 MS = 10**6
 
 

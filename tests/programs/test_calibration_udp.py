@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.instruments.calibrate.done import Done
 from tests.contract.golden import wire
 from tests.contract.messages.transport import Client
@@ -20,7 +20,7 @@ from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expe
 from tests.support.server import Server, serving
 
 pytestmark = pytest.mark.needs_build
-COMMAND = by_name(discover(), "calibration-udp").command
+COMMAND = find_by_name(discover(), "calibration-udp").command
 MS = 10**6
 
 

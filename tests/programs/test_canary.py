@@ -18,7 +18,7 @@ from netdyno.machine.process import Process
 from netdyno.model.observation import CanaryReadings, Pinning
 from netdyno.model.trial import Trial
 from netdyno.trial import canary
-from netdyno.trial.canary import MOST_TAKES, Canary, command, faster, slower
+from netdyno.trial.canary import MOST_TAKES, Canary, build_command, compute_slowdown, select_faster
 from tests.support import proc
 from tests.support.builders.made_canary import reading, trial
 
@@ -73,9 +73,9 @@ def round_trips(finished: Trial) -> list[float]:
 
 def test_it_stands_where_the_programs_of_a_trial_stand() -> None:
     path = Path("/build/netdyno-canary")
-    assert command(path, NOT_PINNED) == [str(path)]
+    assert build_command(path, NOT_PINNED) == [str(path)]
     pinning = Pinning(server=(0, 2), generator=(1, 3), note="", realtime=True)
-    assert command(path, pinning) == [
+    assert build_command(path, pinning) == [
         *(str(path), "--server-cores", "0,2", "--generator-cores", "1,3"),
         *("--realtime", "1"),
     ]
@@ -125,11 +125,11 @@ def test_one_that_is_slower_than_the_last_is_taken_again_and_the_faster_counts(
 
 
 def test_how_much_slower_is_told_by_the_figure_in_which_it_is_most() -> None:
-    assert slower(reading(1.0, server=0.5), reading(1.0)) == pytest.approx(2.0)
-    assert slower(reading(2.0), reading(1.0)) == pytest.approx(0.5)
-    both = faster(reading(0.5, server=1.0), reading(1.0, server=0.7))
+    assert compute_slowdown(reading(1.0, server=0.5), reading(1.0)) == pytest.approx(2.0)
+    assert compute_slowdown(reading(2.0), reading(1.0)) == pytest.approx(0.5)
+    both = select_faster(reading(0.5, server=1.0), reading(1.0, server=0.7))
     assert both == replace(reading(1.0), seconds=0.06, taken=2, generator_millions_per_second=900.0)
-    assert faster(reading(1.0), reading(0.5)).one_core_round_trips_per_second == 100_000
+    assert select_faster(reading(1.0), reading(0.5)).one_core_round_trips_per_second == 100_000
 
 
 def test_a_trial_that_was_skipped_has_none(fake: Canary) -> None:

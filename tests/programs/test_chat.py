@@ -17,7 +17,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.commands import cli
 from netdyno.commands.chat import chat
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.protocol import wire
 from tests.support.background import in_background
 from tests.support.client import Client
@@ -73,7 +73,7 @@ def piped(*arguments: str, typed: bytes = b"") -> Done:
 
 @contextmanager
 def opened() -> Iterator[Room]:
-    contestant = by_name(discover(), MODEL)
+    contestant = find_by_name(discover(), MODEL)
     with serving(contestant.command, "--workload", "chat") as server, Client(server.address) as witness:
         witness.send(wire.frame(b"first"))
         server.wait_read(witness.address)

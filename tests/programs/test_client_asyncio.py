@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.model.load_result import LoadResult
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.patience import PATIENCE_S
@@ -21,7 +21,7 @@ from tests.support.server import serving
 
 pytestmark = pytest.mark.needs_build
 
-CLIENT = by_name(discover(kind="client"), "asyncio", "client").command
+CLIENT = find_by_name(discover(kind="client"), "asyncio", "client").command
 QUICK = ("--warmup", "50ms", "--duration", "300ms")
 Done = subprocess.CompletedProcess[str]
 
@@ -29,7 +29,7 @@ Done = subprocess.CompletedProcess[str]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The URL of a real server."""
-    contestant = by_name(discover(), "threads-global-lock")
+    contestant = find_by_name(discover(), "threads-global-lock")
     with serving(contestant.command, "--workload", "rpc") as serves:
         yield f"tcp://127.0.0.1:{serves.address[1]}"
 

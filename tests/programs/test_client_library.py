@@ -14,7 +14,7 @@ import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from tests.support.chosen import startable
 from tests.support.inside import inside
 from tests.support.patience import PATIENCE_S
@@ -44,7 +44,7 @@ def private(tmp_path: Path) -> Iterator[Namespace]:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n")
     try:
-        with private_namespace(hosts) as made:
+        with make_namespace(hosts) as made:
             yield made
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")

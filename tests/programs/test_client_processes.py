@@ -29,7 +29,10 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
         clients.append(peer.client)
         return honest(peer, request)
 
-    with fake_server(serve) as fake, running(client_processes.command(client.command, 3), fake.url, *OPTIONS) as runs:
+    with (
+        fake_server(serve) as fake,
+        running(client_processes.build_command(client.command, 3), fake.url, *OPTIONS) as runs,
+    ):
         assert runs.wait_event("connected")["established"] == 5
         runs.wait_event("window_start")
         runs.wait_event("window_end")
@@ -54,7 +57,10 @@ def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Co
         return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False
 
     options = ("-c", "3", "--warmup", "0", "--duration", "600ms", "--retry-delay", "20ms")
-    with fake_server(serve) as fake, running(client_processes.command(client.command, 2), fake.url, *options) as runs:
+    with (
+        fake_server(serve) as fake,
+        running(client_processes.build_command(client.command, 2), fake.url, *options) as runs,
+    ):
         done = runs.wait()
     assert done.code == 0
     assert (done.failures, done.client.recovered) == ({"closed": 1}, 1)
@@ -64,7 +70,7 @@ def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Co
 def test_its_processes_end_when_it_is_killed(client: Contestant) -> None:
     with (
         fake_server() as fake,
-        running(client_processes.command(client.command, 2), fake.url, "-c", "2", *ENDLESS) as runs,
+        running(client_processes.build_command(client.command, 2), fake.url, "-c", "2", *ENDLESS) as runs,
     ):
         runs.wait_event("window_start")
         runs.kill()

@@ -113,7 +113,7 @@ def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
 def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """Servers get the first core and the loads the last; `second` is another client."""
     core = sorted(os.sched_getaffinity(0))[0 if role == "server" else -1]
-    scheduler = authority.scheduler_of(folder)
+    scheduler = authority.read_scheduler(folder)
     side = "server" if role == "server" else "client"
     return daemon(hosts[role], "join", scheduler, "--as", side, "--cores", str(core), "--cluster", str(folder))
 
@@ -126,7 +126,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         # Not below the folder: a socket's path may have 107 bytes (unix(7)).
         temporary = stack.enter_context(TemporaryDirectory(prefix="hosts-"))
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("TMPDIR", temporary)
-        authority.init(folder, f"tls://{hosts['control'].address}:8786")
+        authority.create(folder, f"tls://{hosts['control'].address}:8786")
         scheduler = stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))
         server = stack.enter_context(joined(hosts, "server", folder))
         client = stack.enter_context(joined(hosts, "client", folder))
@@ -216,7 +216,7 @@ def cores_of_clients(worker: subprocess.Popen[str], run: subprocess.Popen[str]) 
     program = f"clients/{CLIENT}/main.py".encode()
     cores: set[int] = set()
     while run.poll() is None:
-        for pid in server_proc.family(worker.pid)[1:]:
+        for pid in server_proc.find_family(worker.pid)[1:]:
             with suppress(OSError):  # it has just ended
                 if program in Path(f"/proc/{pid}/cmdline").read_bytes():
                     cores |= os.sched_getaffinity(pid)
@@ -486,7 +486,7 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     reasons = [trial.reason for trial in stored(results).trials]
     assert "the generator was ended by signal 9" in reasons[0]
     assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
-    eventually(lambda: len(server_proc.family(cluster.server.pid)) == 1, "something of its trials is left")
+    eventually(lambda: len(server_proc.find_family(cluster.server.pid)) == 1, "something of its trials is left")
     with cluster.joined("client"):
         code, printed = ended(cluster.start(results, "resume", stored(results).run_id))
     assert code in (0, 1), printed

@@ -35,10 +35,10 @@ def standing(temporary: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_killed_cluster_leaves_nothing_once_another_has_started(tmp_path: Path) -> None:
     temporary, folder = tmp_path / "temporary", str(tmp_path / "hosts")
     temporary.mkdir()
-    url = f"tls://127.0.0.1:{stand_in.free_port('127.0.0.1')}"
+    url = f"tls://127.0.0.1:{stand_in.find_free_port('127.0.0.1')}"
     subprocess.run(command("init", folder, "--scheduler", url), check=True, stdout=subprocess.DEVNULL)
 
-    port = str(stand_in.free_port("127.0.0.1"))
+    port = str(stand_in.find_free_port("127.0.0.1"))
     join = ["join", url, "--as", "server", "--cluster", folder, "--address", "127.0.0.1", "--port", port]
 
     def names() -> set[str]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import serving
@@ -20,7 +20,7 @@ IN_TURN = ("asio-context-per-thread", "epoll-coroutine-pool", "folly-async")
 @pytest.mark.parametrize("name", IN_TURN)
 @pytest.mark.parametrize(("threads", "shares"), [(1, [5]), (3, [2, 2, 1])])
 def test_each_thread_gets_its_share(name: str, threads: int, shares: list[int]) -> None:
-    contestant = startable(by_name(discover(), name), "server")
+    contestant = startable(find_by_name(discover(), name), "server")
     with serving(contestant.command, "--threads", str(threads)) as server, ExitStack() as stack:
         for client in [stack.enter_context(Client(server.address)) for _ in range(5)]:
             client.send(b"x")

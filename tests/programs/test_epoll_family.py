@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.talk import expect_reply, joined
@@ -96,7 +96,7 @@ def connected(stack: ExitStack, server: Server, workload: str) -> list[Client]:
 
 def traced(contestant: str, conversation: Conversation, options: tuple[str, ...], trace: Path) -> list[str]:
     """The system calls of a server from a conversation's beginning to the line of totals, each as name and result."""
-    command = by_name(discover(), contestant).command
+    command = find_by_name(discover(), contestant).command
     strace = ("strace", "-e", "signal=none", "-o", str(trace))
     workload = conversation.__name__
     with serving((*strace, *command), "--workload", workload, *options) as server, ExitStack() as stack:
@@ -135,7 +135,7 @@ def test_callbacks_and_coroutines_make_the_same_system_calls(
 def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
     strace_program: str, tmp_path: Path
 ) -> None:
-    command = by_name(discover(), "epoll-coroutine-pool").command
+    command = find_by_name(discover(), "epoll-coroutine-pool").command
     trace = tmp_path / "trace"
     options = ("--workload", "chat", "--audience", "all", "--threads", "3")
     with (
@@ -164,7 +164,7 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
 @pytest.mark.needs_build
 def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, tmp_path: Path) -> None:
     """The chance that one thread of three gets none of 60 is below one in ten thousand millions."""
-    command = by_name(discover(), "epoll-per-core").command
+    command = find_by_name(discover(), "epoll-per-core").command
     trace = tmp_path / "trace"
     strace = (strace_program, "-f", "-e", "trace=accept4", "-e", "signal=none", "-o", str(trace))
     with serving((*strace, *command), "--workload", "echo", "--threads", "3") as server, ExitStack() as stack:
@@ -180,7 +180,7 @@ def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, 
 
 @pytest.mark.needs_build
 def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_share_a_port() -> None:
-    command = by_name(discover(), "epoll-per-core").command
+    command = find_by_name(discover(), "epoll-per-core").command
     with serving(command, "--threads", "3") as server:
         finished = run(command, "--threads", "3", "--listen", server.endpoint)
         assert (finished.code, "port 0" in finished.stderr) == (1, True), finished

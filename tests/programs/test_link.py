@@ -24,8 +24,8 @@ from netdyno.experiment.plan import Cell
 from netdyno.machine.links import lan
 from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError
-from netdyno.machine.links.namespace_child import network_of
-from netdyno.machine.links.network import Place, network_for
+from netdyno.machine.links.namespace_child import read_network
+from netdyno.machine.links.network import Place, make_network
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -61,7 +61,7 @@ with lan.joined(10**9) as made:
 @contextmanager
 def joined(rate_hz: int | None = None) -> Iterator[Lan]:
     try:
-        with lan.joined(rate_hz) as made:
+        with lan.make_link(rate_hz) as made:
             yield made
     except NotAllowedError as error:
         # The process that made the namespaces is root in them: a refusal there would be a fault of ours.
@@ -134,7 +134,7 @@ def test_a_round_trip_crosses_the_wire_and_no_loopback(made: Lan) -> None:
 
 
 def test_the_two_ends_are_two_networks_and_neither_is_the_machines(made: Lan) -> None:
-    assert len({network_of(made.server.pid), network_of(made.load.pid), network_of("self")}) == 3
+    assert len({read_network(made.server.pid), read_network(made.load.pid), read_network("self")}) == 3
 
 
 def test_nothing_leaves_the_pair(made: Lan) -> None:
@@ -165,8 +165,8 @@ def test_a_rate_is_a_token_bucket_at_both_ends(rights: str) -> None:
 def test_its_networks_have_the_machines_settings(rights: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One setting of those that a namespace has for itself stands for all: a value unlike the default is kept."""
     somaxconn = "/proc/sys/net/core/somaxconn"
-    assert f"{somaxconn}={Path(somaxconn).read_text().strip()}" in lan._settings()
-    monkeypatch.setattr(lan, "_settings", lambda: ["/proc/sys/net/core/no_such_setting=1", f"{somaxconn}=77"])
+    assert f"{somaxconn}={Path(somaxconn).read_text().strip()}" in lan._read_settings()
+    monkeypatch.setattr(lan, "_read_settings", lambda: ["/proc/sys/net/core/no_such_setting=1", f"{somaxconn}=77"])
     with joined() as link:
         assert [end.run("cat", somaxconn) for end in link] == ["77\n", "77\n"]
 
@@ -276,7 +276,7 @@ def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
     chosen = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with network_for(TRANSPORTS["udp"], chosen, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
+    with make_network(TRANSPORTS["udp"], chosen, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]
@@ -311,7 +311,7 @@ def payload_hz(bench: Bench, rate: str | None) -> float:
     scenario = Scenario(name="echo", workload="echo", connections=4, depth=4, size=10_000, duration_s=0.5, warmup_s=0.5)
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
-    server = contestants.prepare(contestants.by_name(contestants.discover(), "epoll-reactor", "server"))
+    server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     cell = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
     trial = over_lan(server, bench._replace(generator=(str(generator),)), rate, cell, scenario)
     if trial.status == "skipped":

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netdyno.machine.links import lan, link_check, wan
-from netdyno.machine.links.link_check import ATTEMPTS, Measured, faults, in_words, judge, rate_hz, round_trip_s
+from netdyno.machine.links.link_check import (
+    ATTEMPTS,
+    Measured,
+    choose_rate_hz,
+    describe_measurement,
+    find_faults,
+    judge,
+    round_trip_s,
+)
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.wan import Terms, Way
 from netdyno.model.experiment import Experiment
@@ -26,10 +34,12 @@ def measured(trip_s: float | None = 0.0402, lost_there: float = 0.01, lost_back:
 
 
 def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
-    assert faults(FAR, measured()) == []
-    assert faults(FAR, measured(trip_s=0.0439)) == []  # a tenth more
-    assert faults(FAR, measured(lost_there=0.013, lost_back=0.006)) == []  # chance
-    assert faults(Terms(delay_s=0.001), measured(trip_s=0.0029, lost_there=0, lost_back=0)) == []  # a millisecond more
+    assert find_faults(FAR, measured()) == []
+    assert find_faults(FAR, measured(trip_s=0.0439)) == []  # a tenth more
+    assert find_faults(FAR, measured(lost_there=0.013, lost_back=0.006)) == []  # chance
+    assert (
+        find_faults(Terms(delay_s=0.001), measured(trip_s=0.0029, lost_there=0, lost_back=0)) == []
+    )  # a millisecond more
 
 
 @pytest.mark.parametrize(
@@ -43,13 +53,13 @@ def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
     ],
 )
 def test_each_way_to_be_wrong_is_told_with_its_figures(measurement: Measured, fault: str) -> None:
-    assert faults(FAR, measurement) == [fault]
+    assert find_faults(FAR, measurement) == [fault]
 
 
 def test_where_nothing_is_to_be_lost_little_may_be() -> None:
     still = Terms(delay_s=0.02)
-    assert faults(still, measured(lost_there=0.0005, lost_back=0)) == []
-    assert faults(still, measured(lost_there=0.002, lost_back=0)) == [
+    assert find_faults(still, measured(lost_there=0.0005, lost_back=0)) == []
+    assert find_faults(still, measured(lost_there=0.002, lost_back=0)) == [
         "it should lose 0% and lost 0.2% on the way there"
     ]
 
@@ -57,15 +67,15 @@ def test_where_nothing_is_to_be_lost_little_may_be() -> None:
 @given(st.floats(0, 10), st.one_of(st.none(), st.integers(1000, 10**10)))
 def test_a_link_is_asked_no_faster_than_it_and_its_ends_can_take(delay_s: float, limit_hz: int | None) -> None:
     terms = Terms(delay_s=delay_s, rate_hz=limit_hz)
-    assert 0 < rate_hz(terms) <= 8000
-    assert rate_hz(terms) * 2 * delay_s <= 400.001
+    assert 0 < choose_rate_hz(terms) <= 8000
+    assert choose_rate_hz(terms) * 2 * delay_s <= 400.001
     if limit_hz:
-        assert rate_hz(terms) * 54 * 8 <= limit_hz
+        assert choose_rate_hz(terms) * 54 * 8 <= limit_hz
         assert round_trip_s(terms) > 2 * delay_s
 
 
 def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
     attempts = iter([measured(trip_s=0.09), measured(lost_back=0.3), measured()])
     line, fault = judge("wan", FAR, lambda: next(attempts))
     assert fault == ""
@@ -86,9 +96,9 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
 
 
 def test_who_makes_the_link_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
     assert judge("wan", FAR, measured)[0].startswith("wan, by netem: measured")
-    monkeypatch.setattr(wan, "way", lambda: Way("relay", "tc: no"))
+    monkeypatch.setattr(wan, "choose_way", lambda: Way("relay", "tc: no"))
     assert judge("wan", FAR, measured)[0].startswith(
         "wan, by the project's relay, because there is no netem (tc: no): "
     )
@@ -105,8 +115,8 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
 
 
 def test_a_link_over_which_nothing_came_back_is_said_to_be_so() -> None:
-    assert in_words(Measured(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
-    assert len(faults(FAR, Measured(20, 0, 0, None, None))) == 2
+    assert describe_measurement(Measured(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
+    assert len(find_faults(FAR, Measured(20, 0, 0, None, None))) == 2
 
 
 # --- of a whole experiment ------------------------------------------------------------------------------------------
@@ -127,7 +137,7 @@ def test_each_different_wan_is_measured_once(
         return measured(trip_s=2 * terms.delay_s, lost_there=terms.loss, lost_back=terms.loss)
 
     monkeypatch.setattr(link_check, "probe", probe)
-    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
     factors = {"link": ("loopback", "wan"), "link-delay": ("20ms", "5ms"), "connections": (1, 2)}
     checked = link_check.check(experiment.with_each(factors=factors, link_loss=0.01), UNPINNED, tmp_path)
     assert [(terms.delay_s, terms.loss) for terms in probed] == [(0.02, 0.01), (0.005, 0.01)]
@@ -145,7 +155,7 @@ def test_each_different_wan_is_measured_once(
 @pytest.mark.needs_build
 def test_a_real_link_is_measured_and_its_log_kept(experiment: Experiment, tmp_path: Path) -> None:
     try:
-        with lan.two_networks():
+        with lan.make_ends():
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))

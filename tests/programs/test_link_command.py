@@ -29,7 +29,7 @@ def hear_interrupts() -> None:
 @contextmanager
 def link(options: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     try:
-        with lan.two_networks():
+        with lan.make_ends():
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))

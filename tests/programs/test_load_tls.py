@@ -17,7 +17,7 @@ from random import Random
 import msgspec
 import pytest
 
-from netdyno.contestants.stand_in import accepts, free_port
+from netdyno.contestants.stand_in import find_free_port, try_connect
 from netdyno.model.load_result import LoadResult, Tls
 from tests.support.certificates import NAMES, Authority, make_authority
 from tests.support.foreign import (
@@ -306,14 +306,14 @@ def test_a_certificate_that_the_server_does_not_trust_is_told_by_its_alert(
 def test_openssls_server_that_asks_for_a_certificate_gets_it(authority: Authority, trusted: tuple[str, ...]) -> None:
     own = own_certificate(authority, "client")
     authority.sign("s_server")
-    port = free_port("127.0.0.1")
+    port = find_free_port("127.0.0.1")
     server = ("-accept", f"127.0.0.1:{port}", "-www", "-Verify", "1", "-verify_return_error", "-CAfile", authority.file)
     certificate = ("-cert", authority.folder / "s_server.pem", "-key", authority.folder / "s_server.key")
     with subprocess.Popen(
         ["openssl", "s_server", *server, *certificate], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            eventually(lambda: accepts("127.0.0.1", port), lambda: "openssl s_server does not listen")
+            eventually(lambda: try_connect("127.0.0.1", port), lambda: "openssl s_server does not listen")
             url = f"https://127.0.0.1:{port}/"
             without = load(url, *trusted, "-n", "3", "--timeout", "2s")
             result = result_of(url, *trusted, *own.options, "-n", "3", "--timeout", "2s")

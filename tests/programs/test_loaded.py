@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT, build_dir
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.machine import loaded
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import Talk
@@ -61,7 +61,7 @@ def expect_all_known(contestant: Contestant, trace: Path) -> None:
     "name", [contestant.name for contestant in discover() if "tcp" in contestant.manifest.transports]
 )
 def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
-    contestant = startable(by_name(discover(), name), "server")
+    contestant = startable(find_by_name(discover(), name), "server")
     trace = tmp_path / "trace"
     command = [*STRACE, "-o", str(trace), *contestant.command]
     workload = "lines" if "lines" in contestant.manifest.workloads else contestant.manifest.workloads[0]
@@ -76,10 +76,10 @@ def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
     "name", [contestant.name for contestant in discover(kind="client") if not contestant.manifest.instrument]
 )
 def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
-    contestant = startable(by_name(discover(kind="client"), name, "client"), "client")
+    contestant = startable(find_by_name(discover(kind="client"), name, "client"), "client")
     trace = tmp_path / "trace"
     with serving(
-        startable(by_name(discover(), "threads-global-lock"), "server").command, "--workload", "rpc"
+        startable(find_by_name(discover(), "threads-global-lock"), "server").command, "--workload", "rpc"
     ) as server:
         command = [
             *STRACE,
@@ -100,4 +100,4 @@ def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
 def test_every_pattern_of_a_manifest_names_files(contestant: Contestant) -> None:
     if not contestant.available:
         pytest.skip(contestant.why_not)
-    assert [pattern for pattern in contestant.loads if not loaded.matching(pattern)] == []
+    assert [pattern for pattern in contestant.loads if not loaded.expand_pattern(pattern)] == []

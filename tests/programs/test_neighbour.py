@@ -52,9 +52,9 @@ def _neighbour(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"\n"
-            own_processes = cpu_share.own_processes
+            own_processes = cpu_share.find_own_processes
             monkeypatch.setattr(
-                cpu_share, "own_processes", lambda: tuple(pid for pid in own_processes() if pid != process.pid)
+                cpu_share, "find_own_processes", lambda: tuple(pid for pid in own_processes() if pid != process.pid)
             )
             yield
         finally:

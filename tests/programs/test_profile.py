@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.needs_build, pytest.mark.calm, pytest.mark.long]
 
 @pytest.fixture(scope="module", autouse=True)
 def _perf(tmp_path_factory: pytest.TempPathFactory) -> None:
-    tool = perf.program()
+    tool = perf.find_program()
     if tool is None:
         pytest.skip("perf is not installed (package linux-perf)")
-    may = perf.rights(tool, tmp_path_factory.mktemp("rights"))
+    may = perf.find_rights(tool, tmp_path_factory.mktemp("rights"))
     if not may.kernel:
         pytest.skip(f"perf may not see the kernel here: {may.why or 'kernel.perf_event_paranoid'}")
 

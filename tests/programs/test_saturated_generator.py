@@ -26,7 +26,7 @@ BURN_PER_READ_S = 0.0005
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    fast = contestants.by_name(contestants.discover(), FAST)
+    fast = contestants.find_by_name(contestants.discover(), FAST)
     slow = faulty.slow(tmp_path_factory.mktemp("starts"), BURN_PER_READ_S)
     scenario = Scenario(
         name="echo",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.experiment.plan import Cell
 from netdyno.machine import cpu_share
 from netdyno.machine.pinning import choose, may_run_realtime
@@ -51,11 +51,11 @@ def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, Seen]]
     seen: dict[str, Seen] = {}
 
     def look(*_: object) -> None:
-        for pid in cpu_share.own_processes():
+        for pid in cpu_share.find_own_processes():
             name = Path(f"/proc/{pid}/comm").read_text().strip()
             seen[name] = (frozenset(os.sched_getaffinity(pid)), os.sched_getscheduler(pid))
 
-    server = by_name(discover(), SERVERS[0])
+    server = find_by_name(discover(), SERVERS[0])
     trial = run_trial(cell(server.name), make_scenario(placement), server, bench(folder)._replace(progress=look))
     assert trial.load is not None, trial.reason
     return trial, seen
@@ -83,7 +83,7 @@ def test_on_cores_apart_none_is_of_both(tmp_path: Path) -> None:
 
 def test_contestants_take_turns_on_shared_cores(tmp_path: Path) -> None:
     everyone = discover()
-    group = [(cell(name, position), by_name(everyone, name)) for position, name in enumerate(SERVERS)]
+    group = [(cell(name, position), find_by_name(everyone, name)) for position, name in enumerate(SERVERS)]
     trials = run_in_turns(group, make_scenario("shared"), bench(tmp_path))
     for trial in trials:
         assert trial.load is not None, trial.reason

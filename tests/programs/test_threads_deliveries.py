@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.talk import joined
@@ -30,7 +30,7 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
     name: str, deliveries: str, calls: int, strace_program: str, tmp_path: Path
 ) -> None:
     """A large message fills the reader's socket. Its thread waits there, and three others with small ones behind it."""
-    command = by_name(discover(), name).command
+    command = find_by_name(discover(), name).command
     options = ("--workload", "chat", "--max-frame", str(MORE_THAN_A_CONNECTION_HOLDS), "--deliveries", deliveries)
     with serving(command, *options) as server, ExitStack() as stack:
         reader, loud, *speakers = (stack.enter_context(joined(server, "chat")) for _ in range(5))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from netdyno.base.paths import ROOT, build_dir, generator_path
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.experiment import experiment
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.server import run, serving
@@ -25,7 +25,7 @@ DELAYED_ACK_MS = 40
 def median_ms(server: tuple[str, ...], load: tuple[str, ...]) -> float:
     """The median response time of one connection, in milliseconds; both sides have the same way to write."""
     options = ("--workload", "rpc", "-c", "1", "--warmup", "200ms", "--duration", "1s", *load)
-    command = by_name(discover(), "threads-global-lock").command
+    command = find_by_name(discover(), "threads-global-lock").command
     with serving(command, "--workload", "rpc", *server) as served:
         done = run((str(generator_path(build_dir())), served.endpoint), *options, "--json", "-")
         assert done.code in {0, NOT_BELIEVED}, done

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
@@ -29,7 +29,7 @@ CALL = re.compile(r"^(?P<thread>\d+) +(?:<\.\.\. )?(?P<call>\w+)")
 @pytest.fixture(params=["uring-reactor", "uring-per-core"])
 def uring(request: pytest.FixtureRequest) -> Contestant:
     """Each server over io_uring."""
-    return startable(by_name(discover(), request.param), "server")
+    return startable(find_by_name(discover(), request.param), "server")
 
 
 def test_a_turn_of_the_loop_is_one_system_call(uring: Contestant, strace_program: str, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from netdyno.model.options import settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.trial.setup import Bench
-from netdyno.trial.trial import CLOSING_S, _closing_s, run_trial
+from netdyno.trial.trial import CLOSING_S, _estimate_closing_s, run_trial
 from tests.support.inside import inside
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
@@ -63,9 +63,9 @@ def log(tmp_path: Path) -> TrialLog:
 @pytest.fixture
 def ask_again() -> Iterator[None]:
     """Forget the result about this system before the test and after it."""
-    wan.way.cache_clear()
+    wan.choose_way.cache_clear()
     yield
-    wan.way.cache_clear()
+    wan.choose_way.cache_clear()
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def joined(terms: Terms, log: TrialLog) -> Iterator[Wan]:
     assert relay_path(build_dir()).is_file(), f"not built: {relay_path(build_dir())}"
     can_be_had()
     try:
-        with wan.joined(terms, log) as made:
+        with wan.make_link(terms, log) as made:
             if made.relay is None:
                 pytest.skip("this kernel has netem")
             yield made
@@ -87,7 +87,7 @@ def joined(terms: Terms, log: TrialLog) -> Iterator[Wan]:
 def can_be_had() -> None:
     """Skip where no networks can be."""
     try:
-        with lan.two_networks():
+        with lan.make_ends():
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))
@@ -270,11 +270,19 @@ def test_a_relay_that_dies_while_its_link_is_measured_is_a_link_that_cannot_be_h
 
 
 def test_what_netem_is_asked_for() -> None:
-    assert wan.netem(Terms(delay_s=0.02, loss=0.01)) == ["delay", "20000us", "loss", "random", "1%", "limit", "16384"]
-    assert wan.netem(Terms(delay_s=0.0005)) == ["delay", "500us", "limit", "16384"]
-    assert wan.netem(Terms(loss=0.125)) == ["loss", "random", "12.5%", "limit", "16384"]
-    assert wan.netem(Terms(delay_s=1.0)) == ["delay", "1000000us", "limit", "200000"]
-    assert wan.netem(Terms(delay_s=10.0))[-1] == str(1 << 20)
+    assert wan.format_netem(Terms(delay_s=0.02, loss=0.01)) == [
+        "delay",
+        "20000us",
+        "loss",
+        "random",
+        "1%",
+        "limit",
+        "16384",
+    ]
+    assert wan.format_netem(Terms(delay_s=0.0005)) == ["delay", "500us", "limit", "16384"]
+    assert wan.format_netem(Terms(loss=0.125)) == ["loss", "random", "12.5%", "limit", "16384"]
+    assert wan.format_netem(Terms(delay_s=1.0)) == ["delay", "1000000us", "limit", "200000"]
+    assert wan.format_netem(Terms(delay_s=10.0))[-1] == str(1 << 20)
 
 
 def fake_tool(folder: Path, name: str, script: str) -> Path:
@@ -288,21 +296,21 @@ def test_the_kernel_is_asked_whether_it_has_netem(
     ask_again: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        way = wan.way()
+        way = wan.choose_way()
     except NotAllowedError as error:
         pytest.skip(str(error))
     assert way == Way("netem") or (way.by == "relay" and "qdisc" in way.why), way
     fake_tool(tmp_path, "tc", 'echo "$*" > "$(dirname "$0")/asked"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    wan.way.cache_clear()
-    assert wan.way() == Way("netem")
+    wan.choose_way.cache_clear()
+    assert wan.choose_way() == Way("netem")
     arguments = (tmp_path / "asked").read_text()
     assert arguments == "qdisc add dev lo root netem delay 1000us loss random 1% limit 16384\n"
 
 
 def test_without_tc_it_is_the_relay(ask_again: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _tool, path: None)
-    assert wan.way() == Way("relay", "tc not found: install iproute2")
+    assert wan.choose_way() == Way("relay", "tc not found: install iproute2")
 
 
 def test_with_netem_the_kernel_is_the_link(
@@ -312,10 +320,10 @@ def test_with_netem_the_kernel_is_the_link(
     can_be_had()
     calls = tmp_path / "calls"
     replaced = f'echo "$*" >> {calls}; case "$*" in *netem*) set -- qdisc replace dev "$4" root pfifo ;; esac'
-    fake_tool(tmp_path, "tc", f'{replaced}; case "$*" in *tbf*) exit 0 ;; esac; exec {lan.tool("tc")} "$@"')
+    fake_tool(tmp_path, "tc", f'{replaced}; case "$*" in *tbf*) exit 0 ;; esac; exec {lan.find_tool("tc")} "$@"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     terms = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000)
-    with wan.joined(terms, log) as made:
+    with wan.make_link(terms, log) as made:
         assert made.relay is None
         measured = link_check.measure(made, Terms())
         assert measured.returned == measured.sent
@@ -325,7 +333,7 @@ def test_with_netem_the_kernel_is_the_link(
             while left:
                 left -= len(served.recv(65536))
         assert mean_frame_bytes(made.server) <= lan.MTU_FRAME  # so it would lose frames, and not batches of them
-    bucket = " ".join(lan.token_bucket(10_000_000))
+    bucket = " ".join(lan.format_token_bucket(10_000_000))
     commands = [
         "qdisc add dev lan root handle 1: netem delay 20000us loss random 1% limit 16384",
         f"qdisc add dev lan parent 1: tbf {bucket}",
@@ -376,7 +384,7 @@ def only_late(trial: Trial) -> None:
 def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(bench: Bench) -> None:
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
-    server = contestants.prepare(contestants.by_name(contestants.discover(), "epoll-reactor", "server"))
+    server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     scenario = msgspec.structs.replace(SCENARIO, connections=10, duration_s=0.5, warmup_s=0.1)
     cell = msgspec.structs.replace(CELL, contestant=server.name)
     trial = run_trial(cell, scenario, server, bench._replace(generator=(str(generator),)))
@@ -406,8 +414,8 @@ def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Cont
 def test_goodbyes_over_it_are_waited_for_as_long_as_they_need() -> None:
     near = settings(msgspec.structs.replace(SCENARIO, link="loopback", link_loss=0.1), {})
     far, lossy = settings(SCENARIO, {}), settings(msgspec.structs.replace(SCENARIO, link_loss=0.1), {})
-    assert _closing_s(near) == CLOSING_S
-    assert CLOSING_S < _closing_s(far) < _closing_s(lossy)
+    assert _estimate_closing_s(near) == CLOSING_S
+    assert CLOSING_S < _estimate_closing_s(far) < _estimate_closing_s(lossy)
 
 
 def test_its_levels_are_said_as_what_they_do() -> None:
@@ -420,7 +428,7 @@ def test_its_levels_are_said_as_what_they_do() -> None:
 
 def without_netem(monkeypatch: pytest.MonkeyPatch) -> None:
     can_be_had()
-    monkeypatch.setattr(wan, "way", lambda: Way("relay", "tc: no such qdisc"))
+    monkeypatch.setattr(wan, "choose_way", lambda: Way("relay", "tc: no such qdisc"))
 
 
 def test_a_relay_that_is_not_built_is_a_stated_skip(
@@ -506,7 +514,7 @@ def test_the_relay_takes_nothing_for_a_network_that_is_none() -> None:
 def test_the_command_of_the_relay() -> None:
     ends_of = Lan(Namespace(7, ("in", "7")), Namespace(8, ("in", "8")))
     terms = Terms(delay_s=0.02, loss=0.01, rate_hz=10_000_000, seed=5)
-    command = wan.relay_command(Path("/b/relay"), ends_of, terms)
+    command = wan.build_relay_command(Path("/b/relay"), ends_of, terms)
     assert " ".join(command) == (
         "in 7 /b/relay /proc/7/ns/net /proc/8/ns/net --interface lan --delay 20ms --loss 0.01 "
         "--rate 10000000bit --queue 1514000 --limit 16384 --seed 5"

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.chosen import startable
@@ -21,7 +21,7 @@ TOO_MANY = 9
 
 @pytest.mark.needs_build
 def test_nobody_is_read_while_the_queue_is_full() -> None:
-    contestant = startable(by_name(discover(), "epoll-worker-pool"), "server")
+    contestant = startable(find_by_name(discover(), "epoll-worker-pool"), "server")
     options = ("--workload", "rpc", "--service-time", "500ms", "--service-kind", "wait")
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         clients = [stack.enter_context(Client(server.address)) for _ in range(MOST_JOBS + TOO_MANY)]

@@ -322,6 +322,9 @@ def test_with_nothing_to_do_nothing_is_said() -> None:
 
 
 def test_many_programs_are_counted_and_few_are_named() -> None:
-    assert building.named(["a", "b", "c"]) == "a, b and c"
-    assert building.named([str(number) for number in range(20)]) == "20 programs"
-    assert (building.named(["all"]), building.named(["netdyno_programs"])) == ("everything", "all programs")
+    assert building.describe_targets(["a", "b", "c"]) == "a, b and c"
+    assert building.describe_targets([str(number) for number in range(20)]) == "20 programs"
+    assert (building.describe_targets(["all"]), building.describe_targets(["netdyno_programs"])) == (
+        "everything",
+        "all programs",
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.commands.checks import cpp_sources
+from netdyno.commands.checks import list_cpp_sources
 
 pytestmark = pytest.mark.quick
 
@@ -55,7 +55,7 @@ def included(path: Path, name: str, root: Path) -> Path | None:
 
 def breaches(root: Path) -> Iterator[str]:
     """Each breach of the rule, by file, line and include."""
-    for path in map(Path, cpp_sources(root)):
+    for path in map(Path, list_cpp_sources(root)):
         room = room_of(path)
         if room is None:
             yield f"{path}: it stands in no room"

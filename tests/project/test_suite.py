@@ -101,7 +101,7 @@ def servers_of_streams() -> dict[str, Contestant]:
 
 def test_what_a_session_decides_is_tested_in_full_against_one_server_of_each_language() -> None:
     servers, tested = servers_of_streams(), targets(ONCE)
-    languages = {name: codesize.language(codesize.sources(ROOT / "servers" / name)) for name in servers}
+    languages = {name: codesize.find_language(codesize.list_sources(ROOT / "servers" / name)) for name in servers}
     in_full = {name for name in servers if f"{name}-chat" in tested}
     assert sorted(languages[name] for name in in_full) == sorted(set(languages.values()))
     assert tested == {f"{name}-{workload}" for name in in_full for workload in servers[name].manifest.workloads}
@@ -112,7 +112,7 @@ def test_what_the_libraries_of_a_loop_decide_is_tested_against_one_server_of_eac
     tested = {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY)}
     families = {
         name: (
-            codesize.language(codesize.sources(ROOT / "servers" / name)),
+            codesize.find_language(codesize.list_sources(ROOT / "servers" / name)),
             server.manifest.needs,
             server.manifest.asynchronous,
         )

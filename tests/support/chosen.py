@@ -108,7 +108,7 @@ def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:
 @cache
 def _language(kind: Kind, name: str) -> str:
     """Read once: every test of a suite asks for it."""
-    return codesize.language(codesize.sources(ROOT / f"{kind}s" / name))
+    return codesize.find_language(codesize.list_sources(ROOT / f"{kind}s" / name))
 
 
 def _named(config: pytest.Config) -> list[str]:
@@ -126,7 +126,9 @@ def startable(contestant: Contestant, kind: Kind) -> Contestant:
     """The contestant; a skip that states the reason of build or kernel; or a failure when it is just not built."""
     if contestant.available:
         return contestant
-    stated = skip_file(build_dir(), contestant.name, kind).is_file() or kernel.why_not(contestant.manifest.needs)
+    stated = skip_file(build_dir(), contestant.name, kind).is_file() or kernel.explain_missing(
+        contestant.manifest.needs
+    )
     if stated or contestant.manifest.kind == "command":
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")

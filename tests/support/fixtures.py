@@ -83,7 +83,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value_s in unhurried.BOUNDS_S.items():
         monkeypatch.setattr(of_trial, name, value_s)
     monkeypatch.setattr(codesize, "describe", describe_once)
-    monkeypatch.setattr(environment, "commit", commit_once)
+    monkeypatch.setattr(environment, "read_commit", commit_once)
     monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
 
 
@@ -105,7 +105,7 @@ def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side, "explain_alone", lambda *_: side_by_side.ONLY)
 
 
-commit_once = functools.cache(environment.commit)
+commit_once = functools.cache(environment.read_commit)
 describe = codesize.describe
 described: dict[bytes, tuple[About, ...]] = {}
 

@@ -148,18 +148,18 @@ class Hostile(daemon.Worker):
 
 
 def main(folder: Path, role: Any, port: int) -> int:
-    with_its_files = engine.security
+    with_its_files = engine.configure_security
 
     def with_the_clients(folder: Path, role: Any, scheduler: str) -> RoleSecurity:
         with_its_files(folder, "client", scheduler)
-        return RoleSecurity(authority.files(folder, "client"), Identity(role, scheduler))
+        return RoleSecurity(authority.find_files(folder, "client"), Identity(role, scheduler))
 
     if IS_A_CLIENT in sys.argv:
-        engine.security = with_the_clients
+        engine.configure_security = with_the_clients
     if role == "scheduler":
         return daemon.schedule(folder)
     daemon.Worker = Hostile  # type: ignore[misc]
-    return daemon.join(folder, authority.scheduler_of(folder), role, None, port, (), ())
+    return daemon.join(folder, authority.read_scheduler(folder), role, None, port, (), ())
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from netdyno.machine import server_proc
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
-from netdyno.machine.links.namespace_child import network_of
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.machine.links.namespace_child import read_network
 from tests.support.patience import PATIENCE_S, eventually
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")
@@ -53,7 +53,7 @@ def on_a_bridge(*names: str) -> Iterator[dict[str, Host]]:
     the system has no namespaces."""
     with _left_by_all() as hold, ExitStack() as stack:
         try:
-            switch = stack.enter_context(private_namespace())
+            switch = stack.enter_context(make_namespace())
             hold(switch)
             switch.run("ip", "link", "add", "bridge0", "type", "bridge")
             switch.run("ip", "link", "set", "bridge0", "up")
@@ -71,7 +71,7 @@ def _left_by_all() -> Iterator[Callable[[Namespace], None]]:
 
         def hold(made: Namespace) -> None:
             held.enter_context(Path(f"/proc/{made.pid}/ns/net").open())
-            numbers.add(network_of(made.pid))
+            numbers.add(read_network(made.pid))
 
         yield hold
         eventually(lambda: not _inside(numbers), lambda: f"still in a host's namespace: {_inside(numbers)}")
@@ -82,13 +82,13 @@ def _inside(numbers: Container[int]) -> list[str]:
     commands = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
-            if network_of(entry.name) in numbers:
+            if read_network(entry.name) in numbers:
                 commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return commands
 
 
 def _host(stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]) -> Host:
-    made = stack.enter_context(private_namespace(beside=switch))
+    made = stack.enter_context(make_namespace(beside=switch))
     hold(made)
     address, port = f"10.88.0.{number}", f"port-{name}"
     switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(made.pid))
@@ -126,7 +126,7 @@ def await_child(pid: int, name: str, but: int = 0) -> int:
     children: list[int] = []
 
     def is_there() -> bool:
-        children[:] = [child for child in server_proc.family(pid)[1:] if child != but and is_called(child, name)]
+        children[:] = [child for child in server_proc.find_family(pid)[1:] if child != but and is_called(child, name)]
         return bool(children)
 
     eventually(is_there, f"{name} never came to run")

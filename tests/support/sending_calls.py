@@ -18,7 +18,7 @@ def count_sending_calls(
     """How many calls of a server sent to one of its descriptors in a conversation, which ends when all is received. A
     call that the socket took nothing from (EAGAIN) is left out."""
     trace = folder / "trace"
-    with strace.attached(tool, pid, (), trace, TrialLog(folder / "log")) as tracer:
+    with strace.attach_tracer(tool, pid, (), trace, TrialLog(folder / "log")) as tracer:
         converse()
         tracer.terminate()
         strace.let_go(tracer)

@@ -47,7 +47,7 @@ class Files(NamedTuple):
     key: Path
 
 
-def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
+def create(folder: Path, scheduler: str, days: int = DAYS) -> None:
     """Make the authority and a certificate for each role. Raises UserError where the folder is not empty, or openssl(1)
     is missing or fails."""
     parse_tls_url(scheduler)
@@ -68,13 +68,13 @@ def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
         os.umask(before)
 
 
-def files(folder: Path, role: Role) -> Files:
+def find_files(folder: Path, role: Role) -> Files:
     """Return the files of a role. Raises UserError where one of them is missing, or they are not for this role."""
     paths = Files(folder / "ca.pem", folder / f"{role}.pem", folder / f"{role}-key.pem")
     for path in paths:
         if not path.is_file():
             raise UserError(f"{path} is missing; {_ADVICE}")
-    carried = role_of(_read_certificate(paths))
+    carried = read_role(_read_certificate(paths))
     if carried != role:
         raise UserError(f"{paths.certificate} is a certificate for {carried or 'no role'}, not for {role}; {_ADVICE}")
     return paths
@@ -83,7 +83,7 @@ def files(folder: Path, role: Role) -> Files:
 _ADVICE = "./netdyno cluster init makes such a folder (docs/many-machines.md)"
 
 
-def role_of(certificate: Mapping[str, Any]) -> Role | None:
+def read_role(certificate: Mapping[str, Any]) -> Role | None:
     """Return the role that a certificate carries, as ssl.SSLSocket.getpeercert() returns it; None where it is none.
     Pure."""
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
@@ -112,7 +112,7 @@ def _read_certificate(files: Files) -> Mapping[str, Any]:
         raise UserError(f"{files.certificate} cannot be used: {error}; {_ADVICE}") from error
 
 
-def scheduler_of(folder: Path) -> str:
+def read_scheduler(folder: Path) -> str:
     """Read the address of a cluster's scheduler. Raises UserError."""
     path = folder / TOPOLOGY
     try:

@@ -29,7 +29,7 @@ class Offset(Frozen):
     round_trip_ns: int
 
 
-def offset(exchanges: Sequence[Exchange]) -> Offset:
+def estimate_offset(exchanges: Sequence[Exchange]) -> Offset:
     """Return the offset by the shortest exchange: each of the others was delayed on one of its ways, and it is unknown
     on which. Pure."""
     best = min(exchanges, key=lambda exchange: exchange.round_trip_ns)
@@ -54,4 +54,4 @@ async def measure(ask: Callable[[], Awaitable[int]], limit_s: float, exchanges: 
             asked_ns = time.monotonic_ns()
             there_ns = await ask()
             measured.append(Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
-    return offset(measured)
+    return estimate_offset(measured)

@@ -47,8 +47,8 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         """Connect to the scheduler. Raises UserError where none lets it in."""
-        self._scheduler = authority.scheduler_of(folder)
-        self._connection = engine.security(folder, "control", self._scheduler).get_connection_args("client")
+        self._scheduler = authority.read_scheduler(folder)
+        self._connection = engine.configure_security(folder, "control", self._scheduler).get_connection_args("client")
         self._comms: dict[str, Any] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="cluster", daemon=True)
@@ -133,14 +133,14 @@ class Control:
             names = await self._names()
         except OSError as error:
             raise UserError("the scheduler does not answer") from error
-        joined = [await self._host(address, name) for address, name in names.items()]
+        joined = [await self._describe_host(address, name) for address, name in names.items()]
         if not links:
             return tuple(joined)
-        return tuple([replace(host, links=await self._links(host.address, tuple(names))) for host in joined])
+        return tuple([replace(host, links=await self._measure_links(host.address, tuple(names))) for host in joined])
 
-    async def _host(self, address: str, name: str) -> Host:
+    async def _describe_host(self, address: str, name: str) -> Host:
         try:
-            description = await self._description(address)
+            description = await self._fetch_description(address)
             clock = await clocks.measure(partial(self._ask, address, "netdyno_clock", int), engine.ANSWER_S)
         except OSError as error:
             raise UserError(f"the host {address} has joined and does not answer: {error}") from error
@@ -148,14 +148,14 @@ class Control:
             raise UserError(f"the host {address} says it is {description.role}, and its certificate is for {role}")
         return Host(address=address, name=name, clock=clock, description=description, links={})
 
-    async def _description(self, address: str) -> Description:
+    async def _fetch_description(self, address: str) -> Description:
         text = await self._ask(address, "netdyno_describe", bytes)
         try:
             return msgspec.json.decode(text, type=Description)
         except msgspec.DecodeError as error:
             raise OSError(f"it does not describe itself: {error}") from error
 
-    async def _links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
+    async def _measure_links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
         """Measure the links to a host from all others. A check before each skips it while a host is at work, which may
         begin at any time; if it begins just then, the host itself waits for the transfer (daemon.py)."""
         measured: dict[str, Link] = {}
@@ -164,7 +164,7 @@ class Control:
                 continue
             try:
                 round_trip_ns = await self._ask(address, "netdyno_round_trip", int, address=remote)
-                is_busy = any([(await self._description(peer)).is_busy for peer in everyone])
+                is_busy = any([(await self._fetch_description(peer)).is_busy for peer in everyone])
                 rate = None if is_busy else await self._ask(address, "netdyno_rate", float | None, address=remote)
             except OSError as error:
                 raise UserError(f"{remote} does not answer {address}, or {address} us: {error}") from error
@@ -195,7 +195,7 @@ class Control:
                     comm = await connect(address, engine.CONNECT_S, **self._connection)
                 try:
                     await comm.write({"op": "netdyno_perform", "reply": False, "request": request})
-                    beating = asyncio.create_task(beat(comm))
+                    beating = asyncio.create_task(send_heartbeats(comm))
                     try:
                         return await _receive_reply(comm, hear)
                     finally:
@@ -229,7 +229,7 @@ async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes
             return b"".join(pieces)
 
 
-async def beat(comm: Any) -> None:
+async def send_heartbeats(comm: Any) -> None:
     """Send signs of life until the connection ends."""
     try:
         while True:

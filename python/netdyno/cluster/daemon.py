@@ -76,7 +76,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_role = role
         self.netdyno_address = host
         self.netdyno_cores = cores
-        self.netdyno_harness = digests.harness()  # the files may change while this runs
+        self.netdyno_harness = digests.digest_harness()  # the files may change while this runs
         self.netdyno_loading = asyncio.Lock()
         self.netdyno_performing = asyncio.Lock()
         self.netdyno_transfers = links.Transfers()
@@ -113,21 +113,21 @@ class Worker(DaskWorker):  # type: ignore[misc]
         """Measure the bits per second from another host; None where either of both is at work."""
         if self._is_busy():
             return None
-        with self.netdyno_transfers.another():
+        with self.netdyno_transfers.count_transfer():
             async with self.connected(address) as comm:
                 await comm.write({"op": "netdyno_fill", "reply": False})
                 async with asyncio.timeout(engine.LOST_S):
                     fills = (await comm.read())["fills"]
-                return await links.rate(comm) if fills else None
+                return await links.measure_rate(comm) if fills else None
 
     async def fill_link(self, comm: Any) -> Status:
         """Fill the link to a host that requests it, after a message whether this is done."""
         with suppress(OSError):
             if self._is_busy():
                 await comm.write({"fills": False})
-                await links.closed(comm)
+                await links.await_close(comm)
             else:
-                with self.netdyno_transfers.another():
+                with self.netdyno_transfers.count_transfer():
                     await comm.write({"fills": True})
                     await links.fill(comm)
         comm.abort()
@@ -136,7 +136,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
     async def perform(self, comm: Any, request: bytes) -> Status:
         """Perform a controller's Request, as long as that sends signs of life, and send it the Reply."""
         writing = asyncio.Lock()
-        beating = asyncio.create_task(_beat(comm, writing))
+        beating = asyncio.create_task(_send_heartbeats(comm, writing))
         performing = asyncio.create_task(self._perform(comm, writing, request))
         watching = asyncio.create_task(_await_silence(comm))
         try:
@@ -161,13 +161,13 @@ class Worker(DaskWorker):  # type: ignore[misc]
             return msgspec.json.encode(NotDone(why="it is busy with another run"))
         try:
             await self.netdyno_transfers.over()
-            return await self._helped(comm, writing, request)
+            return await self._run_helper(comm, writing, request)
         except HelperError as error:
             return msgspec.json.encode(NotDone(why=str(error)))
         finally:
             self.netdyno_performing.release()
 
-    async def _helped(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
+    async def _run_helper(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
         """Run a helper for a request, and send its progress on. The helper ends with this method. Raises
         HelperError."""
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
@@ -205,10 +205,10 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
         """Open the socket to which stand-ins for the load of this host's trial connect (stand_in.py)."""
-        return await asyncio.start_unix_server(self._stand_in, path, limit=LONGEST_LINE)
+        return await asyncio.start_unix_server(self._serve_load, path, limit=LONGEST_LINE)
 
-    async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await loads.stand_in(self, reader, writer)
+    async def _serve_load(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await loads.serve_request(self, reader, writer)
 
     @asynccontextmanager
     async def connected(self, address: str) -> AsyncIterator[Any]:
@@ -233,7 +233,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             await _await_silence(comm)
             return Status.dont_reply
         writing = asyncio.Lock()
-        beating = asyncio.create_task(_beat(comm, writing))
+        beating = asyncio.create_task(_send_heartbeats(comm, writing))
         try:
             await self.netdyno_transfers.over()
             # Not a folder of the helper, which may be ended at any moment.
@@ -281,7 +281,7 @@ async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
         await _write(comm, writing, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
 
 
-async def _beat(comm: Any, writing: asyncio.Lock) -> None:
+async def _send_heartbeats(comm: Any, writing: asyncio.Lock) -> None:
     """Send signs of life until the connection ends."""
     with suppress(OSError):
         while True:
@@ -325,8 +325,8 @@ async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) 
 
 def schedule(folder: Path) -> int:
     """Run `cluster scheduler`. Raises UserError where it cannot listen."""
-    url = parse_tls_url(authority.scheduler_of(folder))
-    security = engine.security(folder, "scheduler", authority.scheduler_of(folder))
+    url = parse_tls_url(authority.read_scheduler(folder))
+    security = engine.configure_security(folder, "scheduler", authority.read_scheduler(folder))
 
     async def run() -> None:
         with temporary_folder("scheduler") as scratch, dask.config.set({"temporary-directory": str(scratch)}):
@@ -340,9 +340,9 @@ def schedule(folder: Path) -> int:
                 extensions={},
             )
             await _start(scheduler, f"the scheduler cannot listen on {url.host}, port {url.port}")
-            ended = _heed_signals()
+            ended = _catch_signals()
             print(f"scheduler at tls://{url.host}:{url.port}, which hosts join by ./netdyno cluster join", flush=True)
-            await _until_ended(scheduler, ended)
+            await _await_end(scheduler, ended)
 
     asyncio.run(run())
     return 0
@@ -360,8 +360,8 @@ def join(
     """Run `cluster join`; return 0 when it was ended. Raises UserError where no scheduler lets it in, or the scheduler
     is gone."""
     url = parse_tls_url(scheduler)
-    security = engine.security(folder, role, scheduler)
-    host = address or own_address(url)
+    security = engine.configure_security(folder, role, scheduler)
+    host = address or find_own_address(url)
 
     async def run() -> int:
         with temporary_folder("host") as scratch:
@@ -379,9 +379,9 @@ def join(
                 findings=tuple(findings),
             )
             await _start(worker, f"no scheduler lets this host in at {scheduler}, or port {port} of {host} is taken")
-            ended = _heed_signals()
+            ended = _catch_signals()
             print(f"joined {scheduler} as {role}, at {worker.address}", flush=True)
-            return 0 if await _until_ended(worker, ended) else 1
+            return 0 if await _await_end(worker, ended) else 1
 
     code = asyncio.run(run())
     if code:
@@ -391,7 +391,7 @@ def join(
     return code
 
 
-def own_address(remote: TcpUrl) -> str:
+def find_own_address(remote: TcpUrl) -> str:
     """Return the address of this host from which it would reach another. Nothing is sent. Raises UserError."""
     why: Exception | None = None
     try:
@@ -440,7 +440,7 @@ def _find_innermost(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _heed_signals() -> asyncio.Event:
+def _catch_signals() -> asyncio.Event:
     """Return an event that SIGINT and SIGTERM set from now on; called before the ready line, after which a user may end
     the program."""
     ended = asyncio.Event()
@@ -450,7 +450,7 @@ def _heed_signals() -> asyncio.Event:
     return ended
 
 
-async def _until_ended(server: Any, ended: asyncio.Event) -> bool:
+async def _await_end(server: Any, ended: asyncio.Event) -> bool:
     """Wait until a signal ends it (True), or it has ended by itself."""
     signalled, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
     await asyncio.wait((signalled, gone), return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from pathlib import Path
 from netdyno.cluster.clocks import Offset
 from netdyno.cluster.links import Link
 from netdyno.machine import topology
-from netdyno.machine.pinning import may_run_realtime, usable_cores
+from netdyno.machine.pinning import list_usable_cores, may_run_realtime
 from netdyno.model.base import Frozen
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -50,8 +50,8 @@ def describe(
     role: str, requested: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool, harness: str = ""
 ) -> Description:
     """Describe this host, of which these cores were `requested`, or none, for the default."""
-    allowed = usable_cores()
-    cores = requested or default_cores(role, tuple(processor.cpu for processor in topology.read().alike))
+    allowed = list_usable_cores()
+    cores = requested or choose_default_cores(role, tuple(processor.cpu for processor in topology.read().alike))
     # A load on every core would keep its own worker from sending signs of life.
     realtime = len(cores) < len(allowed) and may_run_realtime() if role == "client" else may_run_realtime()
     return Description(
@@ -75,6 +75,6 @@ def _read_boot_id() -> str:
         return ""
 
 
-def default_cores(role: str, alike: tuple[int, ...]) -> tuple[int, ...]:
+def choose_default_cores(role: str, alike: tuple[int, ...]) -> tuple[int, ...]:
     """Return all cores of one kind; of a load's, the first is left to the worker where there are several. Pure."""
     return alike[1:] if role == "client" and len(alike) > 1 else alike

@@ -50,7 +50,7 @@ class GoneError(Exception):
     """A run cannot continue on its hosts; the text says why."""
 
 
-def need() -> None:
+def require_dask() -> None:
     """Check that Dask is installed. Raises UserError where it is not."""
     if importlib.util.find_spec("distributed") is None:
         raise UserError(
@@ -59,17 +59,17 @@ def need() -> None:
         )
 
 
-def security(folder: Path, role: Role, scheduler: str) -> RoleSecurity:
+def configure_security(folder: Path, role: Role, scheduler: str) -> RoleSecurity:
     """Return mutual TLS by the certificate of a role; the settings above hold in this process from then on. Raises
     UserError where Dask or a file is missing."""
-    need()
+    require_dask()
     import logging  # it locks around every fork, which measurements on one machine do not need
 
     import dask
 
     from netdyno.cluster import secure_comm
 
-    files = authority.files(folder, role)
+    files = authority.find_files(folder, role)
     dask.config.set(_SETTINGS)
     logging.getLogger("distributed").setLevel(logging.ERROR)
     secure_comm.install()

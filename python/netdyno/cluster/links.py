@@ -34,7 +34,7 @@ class Transfers:
         self._over.set()
 
     @contextmanager
-    def another(self) -> Iterator[None]:
+    def count_transfer(self) -> Iterator[None]:
         self._count += 1
         self._over.clear()
         try:
@@ -54,15 +54,15 @@ async def fill(comm: Any) -> None:
     for _ in range(MOST_BYTES // _CHUNK_BYTES):
         # The stream below Dask's messages: a message of a slow link would be longer than the transfer.
         await asyncio.wait_for(comm.stream.write(chunk), engine.LOST_S)
-    await closed(comm)
+    await await_close(comm)
 
 
-async def closed(comm: Any) -> None:
+async def await_close(comm: Any) -> None:
     """Wait until the other side, which sends nothing more, closes the connection. Raises OSError then."""
     await asyncio.wait_for(comm.stream.read_bytes(1), engine.LOST_S)
 
 
-async def rate(comm: Any) -> float:
+async def measure_rate(comm: Any) -> float:
     """Measure the bits per second that the other side sends, from its first bytes on. Raises OSError where none
     come."""
     read = comm.stream.read_bytes

@@ -24,7 +24,7 @@ from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster.requests import LoadEnded, LoadWanted
 from netdyno.contestants import contestants
 from netdyno.machine import cpu_share
-from netdyno.machine.pinning import of_one_side, punctual
+from netdyno.machine.pinning import keep_punctual, place_canary
 from netdyno.machine.process import LineReader, Process, TrialError
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.load_result import Audit
@@ -46,7 +46,7 @@ class Cores:
         """Read the cores at the window's ends, which the generator announces."""
         event = json.loads(line).get("event")
         if event == "connected":
-            self._own = cpu_share.own_processes()
+            self._own = cpu_share.find_own_processes()
         elif event in ("window_start", "window_end"):
             self._taken.append(cpu_share.take(self._own))
 
@@ -55,7 +55,7 @@ class Cores:
         if len(self._taken) != 2:
             return ()
         before, after = self._taken
-        seen = cpu_share.observation(before, after, os.sched_getaffinity(0))
+        seen = cpu_share.compute_observation(before, after, os.sched_getaffinity(0))
         judged = audits.foreign_load(seen, policy)
         return tuple(msgspec.structs.replace(audit, detail=f"{WHERE}: {audit.detail}") for audit in judged)
 
@@ -77,7 +77,7 @@ def run(request: LoadWanted, scratch: Path) -> LoadEnded:
     words = [*_find_program(request), *request.words, "--json", str(result)]
     event_reader, event_writer = os.pipe()
     cores = Cores()
-    both_sides = of_one_side(request.cores, is_load=True, realtime=request.realtime)
+    both_sides = place_canary(request.cores, is_load=True, realtime=request.realtime)
     canary = Canary(canary_path(build_dir()), both_sides, scratch)
     begun = canary.begin() if request.events else None
     awaits = "--await-go" in request.words
@@ -95,7 +95,7 @@ def run(request: LoadWanted, scratch: Path) -> LoadEnded:
         os.close(event_writer)
         os.close(order_reader)
         with generator:
-            with punctual(realtime=request.realtime):
+            with keep_punctual(realtime=request.realtime):
                 _follow(generator, LineReader(event_reader), order_writer, cores)
             code = generator.exit_code()
     os.close(event_reader)
@@ -112,10 +112,10 @@ def _find_program(request: LoadWanted) -> list[str]:
     cannot be started."""
     if request.program == GENERATOR:
         return [str(generator_path(build_dir()))]
-    client = contestants.by_name(contestants.discover(kind="client"), request.program, "client")
+    client = contestants.find_by_name(contestants.discover(kind="client"), request.program, "client")
     if not client.available:
         raise UserError(f"{client.name} cannot be started here: {client.why_not}")
-    return client_processes.command(client.command, request.processes)
+    return client_processes.build_command(client.command, request.processes)
 
 
 def _follow(generator: Process, events: LineReader, order: int, cores: Cores) -> None:

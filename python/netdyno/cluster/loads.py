@@ -102,7 +102,7 @@ class _Load:
                 done, following = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-            return self._with_canaries(self._last if len(self._hosts) == 1 else await self._end())
+            return self._add_canaries(self._last if len(self._hosts) == 1 else await self._end())
         finally:
             for task in tasks:
                 task.cancel()
@@ -137,13 +137,13 @@ class _Load:
                 await host.say({"sent": sent})
 
     async def _go(self) -> None:
-        self._before = await self._offsets()
+        self._before = await self._measure_offsets()
         start_ns = time.monotonic_ns() + GO_AHEAD_NS
         for number, (host, offset) in enumerate(zip(self._hosts, self._before, strict=True)):
             if number not in self._ended:  # a part without a connection has ended already
                 await host.say({"go": start_ns + offset.offset_ns})
 
-    async def _offsets(self) -> list[Offset]:
+    async def _measure_offsets(self) -> list[Offset]:
         """Measure one host after the other: an exchange that waits for another's would be long."""
         offsets: list[Offset] = []
         for host in self._hosts:
@@ -154,7 +154,7 @@ class _Load:
                 raise host.lost(error) from error
         return offsets
 
-    def _with_canaries(self, line: bytes) -> bytes:
+    def _add_canaries(self, line: bytes) -> bytes:
         """Return the last line with the readings of the canaries in its result."""
         ended = msgspec.json.decode(line, type=LoadEnded)
         canaries = tuple(
@@ -168,18 +168,18 @@ class _Load:
         return _encode_line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
-        return any(map(_failed, self._ended.values()))
+        return any(map(_has_failed, self._ended.values()))
 
     async def _end(self) -> bytes:
         printed = "".join(
             f"-- {self._hosts[number].address}\n{part.said}" for number, part in sorted(self._ended.items())
         )
         if self._has_failed():
-            number, part = next(item for item in self._ended.items() if _failed(item[1]))
+            number, part = next(item for item in self._ended.items() if _has_failed(item[1]))
             text = f"{printed}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
             last = part.said.strip().rpartition("\n")[2]
             return _encode_line(LoadEnded(code=1, said=f"{text}: {last}\n" if last else f"{text}\n", result=None))
-        after = await self._offsets()
+        after = await self._measure_offsets()
         made = PartsMade(
             parts=tuple(
                 PartMade(
@@ -195,12 +195,12 @@ class _Load:
         return _encode_line(LoadEnded(code=code, said=printed, result=msgspec.json.encode(made).decode()))
 
 
-def _failed(ended: LoadEnded) -> bool:
+def _has_failed(ended: LoadEnded) -> bool:
     """Return whether a load program itself failed. A load without a right reply is a result, which the trial judges."""
     return ended.code not in (0, NOTHING_MEASURED, NOT_BELIEVED) or ended.result is None
 
 
-async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_request(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve a request for a load on a socket, until all lines are sent or the requesting program has left."""
 
     async def tell(line: bytes) -> None:
@@ -227,7 +227,7 @@ async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.S
 
 async def make(request: LoadAsked, reach: Reach, tell: Tell) -> bytes:
     """Let the hosts make a load, and return its last line. Raises LostError."""
-    requests = wanted(request)
+    requests = split_request(request)
     async with AsyncExitStack() as stack:
         hosts: list[_Host] = []
         for host in request.hosts[: len(requests)]:
@@ -238,7 +238,7 @@ async def make(request: LoadAsked, reach: Reach, tell: Tell) -> bytes:
         return await _Load(hosts, reach, tell).make(requests)
 
 
-def wanted(request: LoadAsked) -> list[LoadWanted]:
+def split_request(request: LoadAsked) -> list[LoadWanted]:
     """Return the request to each host: for all of the load, or where the words say `--share 1/N` for a part to each of
     N hosts. Pure."""
     if "--share" not in request.words:

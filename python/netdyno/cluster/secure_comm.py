@@ -72,12 +72,12 @@ class Comm(TLS):  # type: ignore[misc]
     def __init__(self, stream: Any, local_addr: str, peer_addr: str, deserialize: bool = True) -> None:
         del deserialize  # Dask's word for opening pickles
         super().__init__(stream, local_addr, peer_addr, deserialize=False)
-        self.role = authority.role_of(self._extra.get("peercert") or {})
+        self.role = authority.read_role(self._extra.get("peercert") or {})
         self._operations: frozenset[str] = frozenset()
         self._most_bytes = 1 << 10
         self._is_greeted = False
 
-    def admit(self, own_role: Role, expected: frozenset[Role]) -> None:
+    def accept_peer(self, own_role: Role, expected: frozenset[Role]) -> None:
         """Accept messages of the peer from now on. Raises FatalCommClosedError where it has another role."""
         if self.role is None or self.role not in expected or self.role not in OPERATIONS[own_role]:
             self.abort()
@@ -155,7 +155,7 @@ class Connector(TLSConnector):  # type: ignore[misc]
         identity: Identity = options["identity"]
         comm: Comm = await super().connect(address, deserialize=deserialize, **options)
         is_scheduler = parse_tls_url(f"tls://{address}") == parse_tls_url(identity.scheduler)
-        comm.admit(identity.role, frozenset({"scheduler"}) if is_scheduler else frozenset({"server", "client"}))
+        comm.accept_peer(identity.role, frozenset({"scheduler"}) if is_scheduler else frozenset({"server", "client"}))
         return comm
 
 
@@ -177,7 +177,7 @@ class Listener(TLSListener):  # type: ignore[misc]
             stream.close()
 
     async def on_connection(self, comm: Comm, handshake_overrides: dict[str, Any] | None = None) -> None:
-        comm.admit(self._role, frozenset(OPERATIONS[self._role]))
+        comm.accept_peer(self._role, frozenset(OPERATIONS[self._role]))
         await super().on_connection(comm, handshake_overrides)
 
 

@@ -41,7 +41,7 @@ from netdyno.model.observation import ForeignLoad, Pinning
 from netdyno.model.options import settings
 from netdyno.model.run import BETWEEN_HOSTS, OF_CLUSTER, OF_LOAD, Environment
 from netdyno.model.trial import Trial, Warmup
-from netdyno.trial.setup import Bench, unwatched
+from netdyno.trial.setup import Bench, ignore_progress
 
 PREPARE_S = 1800.0
 """Seconds that a host may take to build the programs that it starts."""
@@ -64,9 +64,9 @@ class Stage:
         makes a load."""
         self._control = control
         hosts = control.hosts()
-        self._server = _only(hosts, "server")
-        self._clients = _clients(hosts)
-        _first(self._clients, 1)
+        self._server = _find_only(hosts, "server")
+        self._clients = _select_clients(hosts)
+        _take_first(self._clients, 1)
         self._ground = Ground(
             seed=0,
             pinning=Pinning(server=(), generator=(), note=""),
@@ -75,7 +75,7 @@ class Stage:
             loads=(),
         )
         self._between = Network((), (), Path("/proc/net"), load_hosts=len(self._clients))
-        self._progress: Callable[[int, float], None] = unwatched
+        self._progress: Callable[[int, float], None] = ignore_progress
         self._folder = Path()
 
     def check(self, experiment: Experiment, servers: Named, clients: Named) -> None:
@@ -93,7 +93,7 @@ class Stage:
         self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
-        return plan.explain_skip(contestant, scenario, levels, clients) or network.why_not(
+        return plan.explain_skip(contestant, scenario, levels, clients) or network.find_obstacle(
             transports.of(contestant), settings(scenario, levels), self._between
         )
 
@@ -116,23 +116,25 @@ class Stage:
             for levels in combinations(scenario)
         }
         most = max((count for count in counts if count <= len(self._clients)), default=1)
-        self._clients = _first(self._clients, most)
-        pinning = _pinning(self._server, self._clients, starts_clients=any(client.available for client in clients))
+        self._clients = _take_first(self._clients, most)
+        pinning = _describe_pinning(
+            self._server, self._clients, starts_clients=any(client.available for client in clients)
+        )
         loads = tuple(
             LoadHost(address=host.address, cores=cores, realtime=pinning.realtime)
-            for host, cores in zip(self._clients, _cores(self._clients), strict=True)
+            for host, cores in zip(self._clients, _choose_cores(self._clients), strict=True)
         )
         names = tuple(server.name for server in servers if server.available)
         generator, canary = generator_path(build), canary_path(build)
-        commit = environment.commit().get("git_commit")
-        server_prepared = self._prepared(self._server, Prepare(servers=names))
-        _check(self._server, server_prepared, digests.of_host(generator, canary, servers), commit)
+        commit = environment.read_commit().get("git_commit")
+        server_prepared = self._prepare_host(self._server, Prepare(servers=names))
+        _check(self._server, server_prepared, digests.digest_host(generator, canary, servers), commit)
         load_prepared: list[Prepared] = []
         for number, host in enumerate(self._clients):
             started = [client for client in clients if client.available] if number == 0 else []
             request = Prepare(servers=(), clients=tuple(client.name for client in started))
-            load_prepared.append(self._prepared(host, request))
-            _check(host, load_prepared[-1], digests.of_host(generator, canary, (), started), commit)
+            load_prepared.append(self._prepare_host(host, request))
+            _check(host, load_prepared[-1], digests.digest_host(generator, canary, (), started), commit)
         self._ground = msgspec.structs.replace(
             self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
         )
@@ -145,13 +147,13 @@ class Stage:
             clients={client.name: client for client in clients},
             foreign_load=foreign_load,
         )
-        recorded = server_prepared.environment | environment.of_run(experiment, bench.pinning)
+        recorded = server_prepared.environment | environment.describe_run(experiment, bench.pinning)
         programs = {line for prepared in (server_prepared, *load_prepared) for line in prepared.programs}
         recorded |= {"foreign_load": foreign_load, "programs": sorted(programs)}
         recorded |= {
             "link": BETWEEN_HOSTS,
             OF_CLUSTER: _describe_host(self._server),
-            "hosts": _machines(self._server, self._clients),
+            "hosts": _count_machines(self._server, self._clients),
         }
         recorded[f"{OF_CLUSTER}.doctor"] = list(self._server.description.findings)
         for number, (host, prepared) in enumerate(zip(self._clients, load_prepared, strict=True), 1):
@@ -178,9 +180,9 @@ class Stage:
         assert isinstance(done, TrialDone)
         if not _is_trial_of(done.trial, cell):
             return _build_failed(cell, f"{self._server.address} answered for another trial", time.monotonic() - began)
-        return msgspec.structs.replace(done.trial, levels=cell.levels, log=self._logged(cell, done))
+        return msgspec.structs.replace(done.trial, levels=cell.levels, log=self._store_log(cell, done))
 
-    def _logged(self, cell: Cell, done: TrialDone) -> str:
+    def _store_log(self, cell: Cell, done: TrialDone) -> str:
         """Store the log of a trial; return its path relative to the run's folder, which is not the path on its host."""
         if not done.trial.log:
             return ""
@@ -219,7 +221,7 @@ class Stage:
             if not self._control.answers(host.address):
                 raise GoneError(f"the host {host.address} does not answer")
 
-    def _prepared(self, host: Host, request: Prepare) -> Prepared:
+    def _prepare_host(self, host: Host, request: Prepare) -> Prepared:
         try:
             done = self._perform(host, request, PREPARE_S)
         except HostLostError as lost:
@@ -251,7 +253,7 @@ def _is_trial_of(trial: Trial, cell: Cell) -> bool:
     return all(same) and trial.status in STORED
 
 
-def _only(hosts: Sequence[Host], role: str) -> Host:
+def _find_only(hosts: Sequence[Host], role: str) -> Host:
     matching = [host for host in hosts if host.description.role == role]
     if len(matching) != 1:
         raise UserError(
@@ -263,12 +265,12 @@ def _only(hosts: Sequence[Host], role: str) -> Host:
     return matching[0]
 
 
-def _clients(hosts: Sequence[Host]) -> tuple[Host, ...]:
+def _select_clients(hosts: Sequence[Host]) -> tuple[Host, ...]:
     """Return the hosts that make a load, by their addresses."""
     return tuple(sorted((host for host in hosts if host.description.role == "client"), key=lambda host: host.address))
 
 
-def _first(hosts: Sequence[Host], count: int) -> tuple[Host, ...]:
+def _take_first(hosts: Sequence[Host], count: int) -> tuple[Host, ...]:
     """Return the first `count` hosts. Raises UserError where there are fewer, or one is busy."""
     if len(hosts) < count:
         raise UserError(
@@ -285,20 +287,20 @@ def _count_client_hosts(scenario: Scenario, levels: Mapping[str, type_level]) ->
     return settings(scenario, levels).client_hosts
 
 
-def _cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
+def _choose_cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
     """Return as many cores on each host as the one with the fewest has, so that the parts of a load are equal."""
     fewest = min(len(host.description.cores) for host in clients)
     return [host.description.cores[:fewest] for host in clients]
 
 
-def _pinning(server: Host, clients: Sequence[Host], *, starts_clients: bool = False) -> Pinning:
+def _describe_pinning(server: Host, clients: Sequence[Host], *, starts_clients: bool = False) -> Pinning:
     realtime = all(host.description.realtime for host in (server, *clients))
     how = "at real-time priority" if realtime else "at normal priority"
     where = quantities.listed([host.address for host in clients])
     of_clients = f", client contestants on {clients[0].address}" if starts_clients and len(clients) > 1 else ""
     return Pinning(
         server=server.description.cores,
-        generator=_cores(clients)[0],
+        generator=_choose_cores(clients)[0],
         note=f"server on {server.address}, generator on {where} {how}{of_clients}; workers are not pinned",
         realtime=realtime,
     )
@@ -318,7 +320,7 @@ def _check(host: Host, prepared: Prepared, programs: Sequence[str], commit: obje
         )
 
 
-def _machines(server: Host, clients: Sequence[Host]) -> int:
+def _count_machines(server: Host, clients: Sequence[Host]) -> int:
     """Count the machines of a run: one, where a load was made on the server's own, or may have been."""
     load_boots = {host.description.boot for host in clients}
     may_share_server = not server.description.boot or load_boots & {server.description.boot, ""}
@@ -330,6 +332,6 @@ def _describe_host(host: Host) -> str:
 
 
 def _build_failed(cell: Cell, reason: str, seconds: float) -> Trial:
-    from netdyno.trial.trial import skipped
+    from netdyno.trial.trial import record_skip
 
-    return msgspec.structs.replace(skipped(cell, reason), status="failed", seconds=seconds)
+    return msgspec.structs.replace(record_skip(cell, reason), status="failed", seconds=seconds)

@@ -30,7 +30,7 @@ from netdyno.contestants import building, contestants
 from netdyno.experiment.plan import Kind
 from netdyno.machine import digests, environment
 from netdyno.machine.links.network import Network
-from netdyno.machine.pinning import of_one_side
+from netdyno.machine.pinning import place_canary
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import HostCanary
@@ -70,15 +70,15 @@ def perform(request: Request, folder: Path) -> Reply:
 def _prepare(request: Prepare) -> Prepared:
     build = build_dir()
     servers, clients = _find_contestants(request.servers, "server"), _find_contestants(request.clients, "client")
-    targets = [target for server in servers for target in building.target(server, "server")]
-    targets += [target for client in clients for target in building.target(client, "client")]
+    targets = [target for server in servers for target in building.list_targets(server, "server")]
+    targets += [target for client in clients for target in building.list_targets(client, "client")]
     building.make((building.GENERATOR, building.CANARY, *targets), build)
     servers = [contestants.prepare(server, build=build) for server in servers]
     clients = [contestants.prepare(client, build=build, kind="client") for client in clients]
-    interpreted = digests.runtimes([*servers, *clients])
+    interpreted = digests.list_runtimes([*servers, *clients])
     return Prepared(
-        environment=environment.of_machine(build) | ({"runtimes": interpreted} if interpreted else {}),
-        programs=tuple(digests.of_host(generator_path(build), canary_path(build), servers, clients)),
+        environment=environment.describe_machine(build) | ({"runtimes": interpreted} if interpreted else {}),
+        programs=tuple(digests.digest_host(generator_path(build), canary_path(build), servers, clients)),
         why_not={
             contestant.name: contestant.why_not for contestant in (*servers, *clients) if not contestant.available
         },
@@ -93,7 +93,7 @@ def _make_trial(request: TrialWanted, folder: Path) -> TrialDone:
     if request.warmup is not None:
         bench = bench._replace(warmups={key(request.cell): request.warmup})
     pinning = request.ground.pinning
-    cores = of_one_side(pinning.server, is_load=False, realtime=pinning.realtime)
+    cores = place_canary(pinning.server, is_load=False, realtime=pinning.realtime)
     canary = Canary(canary_path(build_dir()), cores, folder)
     trial = canary.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
     trial = msgspec.structs.replace(trial, canaries=results.canaries)
@@ -116,7 +116,7 @@ def _find_contestants(names: Sequence[str], kind: contestants.Kind) -> list[Cont
     if not names:
         return []
     discovered = contestants.discover(kind=kind)
-    return [contestants.by_name(discovered, name, kind) for name in names]
+    return [contestants.find_by_name(discovered, name, kind) for name in names]
 
 
 def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
@@ -157,24 +157,24 @@ class Heard:
     def decode(self, text: bytes) -> LoadResult:
         """Decode a result. Raises what msgspec does, and HistogramError."""
         if not text.startswith(b'{"canaries"'):
-            return decoded(text)
+            return decode_result(text)
         made = msgspec.json.decode(text, type=LoadMade)
         self.canaries = made.canaries
-        return decoded(bytes(made.result))
+        return decode_result(bytes(made.result))
 
 
-def decoded(text: bytes) -> LoadResult:
+def decode_result(text: bytes) -> LoadResult:
     """Decode the result of a load that one host made or several. Raises what msgspec does, and HistogramError."""
     if not text.startswith(b'{"parts"'):
         return decode_load(text)
     from netdyno.audits.hosts import common_start
-    from netdyno.trial.merged import merged  # imported after the window, as they need numpy
+    from netdyno.trial.merged import merge_hosts  # imported after the window, as they need numpy
 
     parts = msgspec.json.decode(text, type=PartsMade).parts
     by_host = {part.host: decode_load(bytes(part.result)) for part in parts}
     window_s = next(iter(by_host.values())).plan.duration_s
     within_ns = {part.host: clocks.start_within_ns(part.before, part.after) for part in parts}
-    return merged(by_host, [common_start(within_ns, window_s)])
+    return merge_hosts(by_host, [common_start(within_ns, window_s)])
 
 
 def _report_progress(completed: int, seconds: float) -> None:

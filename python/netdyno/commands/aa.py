@@ -29,20 +29,20 @@ def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | N
         servers_by_name, clients_by_name = (
             {contestant.name: contestant for contestant in group} for group in (servers, clients)
         )
-        return spread(of_workload(experiment, workload), comparisons, servers_by_name, clients_by_name)
+        return spread(select_workload(experiment, workload), comparisons, servers_by_name, clients_by_name)
 
     untraced = wishes._replace(trace="never")  # the cost of a message in the kernel is not the question here
     done = run_command.carry_out(untraced, argv, adapt)
     control = done.analysis.control if done.analysis else None
     if wishes.as_json:
-        print(json.dumps(done.line | {"aa": counts(control) if control else None}), flush=True)
+        print(json.dumps(done.line | {"aa": count_comparisons(control) if control else None}), flush=True)
     if done.exit_code or control is None:
         return done.exit_code
     too_often = control.fails or control.different.share > control.level
     return 1 if too_often or not control.single.of else 0
 
 
-def counts(control: Control) -> dict[str, int]:
+def count_comparisons(control: Control) -> dict[str, int]:
     """Return the counts for `--json`: the comparisons, those with enough blocks, and the false differences among these,
     as a ranking reports them and without its correction."""
     return {
@@ -53,7 +53,7 @@ def counts(control: Control) -> dict[str, int]:
     }
 
 
-def of_workload(experiment: Experiment, workload: str | None) -> Experiment:
+def select_workload(experiment: Experiment, workload: str | None) -> Experiment:
     """Return the experiment with the scenarios of a workload only. Raises UserError where it has none."""
     if workload is None:
         return experiment

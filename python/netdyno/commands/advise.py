@@ -82,19 +82,19 @@ def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
     """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
     requested = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
     if not requested:
-        requested = questions()
+        requested = ask_questions()
     workload.check(requested)
     build = build_dir()
-    servers = allowed(contestants.discover(build=build), requested)
+    servers = select_allowed(contestants.discover(build=build), requested)
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    stored_answer = None if wishes.again else from_stored(requested, servers, wishes, argv, build, notes)
-    answer = stored_answer or measured(requested, servers, wishes, argv)
+    stored_answer = None if wishes.again else answer_from_stored(requested, servers, wishes, argv, build, notes)
+    answer = stored_answer or answer_from_run(requested, servers, wishes, argv)
     if isinstance(answer, int):
         if wishes.as_json:
-            print(json.dumps(nothing(requested)), flush=True)
+            print(json.dumps(describe_no_answer(requested)), flush=True)
         return answer
-    lines = words(answer, requested, notes)
+    lines = format_answer(answer, requested, notes)
     for line in lines:
         console.print(line)
     document = as_json(answer, lines)
@@ -105,7 +105,7 @@ def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
     return 0 if answer.advice.take else 1
 
 
-def allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[Contestant, ...]:
+def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[Contestant, ...]:
     """Return the servers that speak the workload, can be started and are in an allowed language. Raises UserError where
     there is none."""
     scenario = "chat" if requested.get("fan-out") == "room" else str(requested.get("speaks", "rpc"))
@@ -143,7 +143,7 @@ def allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[Contest
 # --- a stored run --------------------------------------------------------------------------------------------------
 
 
-def from_stored(
+def answer_from_stored(
     requested: Workload,
     servers: Sequence[Contestant],
     wishes: AdviseWishes,
@@ -160,32 +160,36 @@ def from_stored(
     parsed = experiment.parse(workload.write_toml(requested, names, main_s(requested, wishes)), "advise", "advise")
     ready = needed.make(parsed, servers, (), build).servers
     cores = pinning.choose()
-    machine = environment.collect(parsed, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
-    question = advised.Asked(parsed, workload.advise_of(requested), names, machine, pinning.server_cores(cores))
+    machine = environment.collect(parsed, cores, build) | {
+        "programs": digests.digest_programs(generator_path(build), ready)
+    }
+    question = advised.Asked(parsed, workload.advise_of(requested), names, machine, pinning.count_server_cores(cores))
     stored = advised.find(question, wishes.results, notes)
     if stored is None:
         return None
     answer = Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
     if not wishes.along or stored.near or stored.between:
         return answer
-    if along_there := advised.half_and_double(question, stored.advice.take[0], wishes.results):
+    if along_there := advised.find_half_and_double(question, stored.advice.take[0], wishes.results):
         return answer._replace(beside=Beside(*along_there))
-    return answer._replace(beside=_measure_beside(requested, stored.advice, servers, budget_s(requested), wishes, argv))
+    return answer._replace(
+        beside=_measure_beside(requested, stored.advice, servers, read_budget_s(requested), wishes, argv)
+    )
 
 
 # --- a new run -----------------------------------------------------------------------------------------------------
 
 
-def budget_s(requested: Workload) -> float:
+def read_budget_s(requested: Workload) -> float:
     return float(requested.get("time-budget", workload.TIME_BUDGET_S))
 
 
 def main_s(requested: Workload, wishes: AdviseWishes) -> float:
     """The part of the budget for the workload itself."""
-    return budget_s(requested) * (1 - SHARE_ALONG if wishes.along else 1.0)
+    return read_budget_s(requested) * (1 - SHARE_ALONG if wishes.along else 1.0)
 
 
-def measured(
+def answer_from_run(
     requested: Workload,
     servers: Sequence[Contestant],
     wishes: AdviseWishes,
@@ -199,7 +203,7 @@ def measured(
     def adapt(parsed: Experiment) -> Experiment:
         return workload.set_advise(parsed, requested)
 
-    done, folder = _carried_out(text, FILE_NAME, wishes, argv, adapt)
+    done, folder = _run_experiment(text, FILE_NAME, wishes, argv, adapt)
     if done.exit_code > 128 or done.analysis is None:
         return done.exit_code
     stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
@@ -209,11 +213,11 @@ def measured(
     answer = Answer(advice, Rests(stored_run.run_id, folder))
     if not wishes.along:
         return answer
-    left_s = budget_s(requested) - plan.sum_seconds(stored_run.all_trials)
+    left_s = read_budget_s(requested) - plan.sum_seconds(stored_run.all_trials)
     return answer._replace(beside=_measure_beside(requested, advice, servers, left_s, wishes, argv))
 
 
-def _carried_out(
+def _run_experiment(
     text: str, name: str, wishes: AdviseWishes, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
 ) -> tuple[run_command.Done, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
@@ -255,7 +259,7 @@ def _measure_beside(
             return no_time
         factors, (first, *rivals) = chosen
         text = workload.write_neighbours_toml(requested, factors, (first, *rivals), left_s)
-        done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
+        done, folder = _run_experiment(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return Beside()
@@ -287,7 +291,7 @@ def _choose_what_fits(
 # --- the sentences -------------------------------------------------------------------------------------------------
 
 
-def words(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str]:
+def format_answer(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str]:
     from netdyno.present.prose import advice as prose
 
     lines = ["", *prose.describe_advice(answer.advice)]
@@ -308,7 +312,7 @@ def words(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str
 
 
 def _describe_cores(requested: Workload) -> list[str]:
-    local_cores = pinning.server_cores(pinning.choose())
+    local_cores = pinning.count_server_cores(pinning.choose())
     expected = requested.get("cores", local_cores)
     if expected == local_cores:
         return []
@@ -330,7 +334,7 @@ def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def nothing(requested: Workload) -> dict[str, Any]:
+def describe_no_answer(requested: Workload) -> dict[str, Any]:
     """Return the same where there is no answer."""
     from netdyno.present.export import advice as export
 
@@ -354,7 +358,7 @@ ASKED = (
 )
 
 
-def questions() -> dict[str, Any]:
+def ask_questions() -> dict[str, Any]:
     """Ask for the workload in a terminal. Raises UserError elsewhere."""
     if not sys.stdin.isatty():
         raise UserError("say what the workload is, such as: advise --connections 200 --rate 5k --objective 'p99<5ms'")

@@ -83,7 +83,7 @@ def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
     for candidate in sorted(
         _find_covering(request, results), key=lambda candidate: (not candidate.exactly, candidate.beside)
     ):
-        why = _why_not(candidate.environment, request)
+        why = _describe_differences(candidate.environment, request)
         run = None if why else read.load(candidate.path)
         answer = run and _answer_from(run, candidate.path, request)
         if isinstance(answer, Stored):
@@ -114,11 +114,11 @@ def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]
             yield path, stored, environment
 
 
-def half_and_double(request: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
+def find_half_and_double(request: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
     """Return what the newest complete run of half and double says of the recommended contestant, and its folder."""
     for path, stored, environment in _read_stored(results):
         rivals = [name for name in request.names if name != first and _has_all(stored, (first, name))]
-        if not rivals or not _is_along(stored, request) or _why_not(environment, request):
+        if not rivals or not _is_along(stored, request) or _describe_differences(environment, request):
             continue
         run = read.load(path)
         if run.finished_at is not None:
@@ -142,28 +142,30 @@ def _is_along(stored: Experiment, request: Asked) -> bool:
         scenario.name in matching
         and len(scenario.factors) == 1
         and scenario.metric == request.scenario.metric
-        and not any(_too_few(stored, Place(scenario.name, levels), request) for levels in combinations(scenario))
+        and not any(
+            _explain_short_windows(stored, Place(scenario.name, levels), request) for levels in combinations(scenario)
+        )
         for scenario in stored.scenarios
     )
 
 
-def _why_not(environment: Environment, request: Asked) -> str:
+def _describe_differences(environment: Environment, request: Asked) -> str:
     """Describe the differences that forbid its use; empty where there are none."""
     differ = [
         change for change in differences.list_decisive(environment, request.here) if change.key not in NOT_COMPARED
     ]
     differ += _compare_programs(environment, request)
-    return "; ".join(changes.said(change) for change in differ[:2])
+    return "; ".join(changes.format_change(change) for change in differ[:2])
 
 
 def _compare_programs(environment: Environment, request: Asked) -> list[Change]:
-    was, now = (_digests(environment) for environment in (environment, request.here))
+    was, now = (_parse_digests(environment) for environment in (environment, request.here))
     return [
         Change(f"the program {name}", was[name], now[name]) for name in now if name in was and was[name] != now[name]
     ]
 
 
-def _digests(environment: Environment) -> dict[str, str]:
+def _parse_digests(environment: Environment) -> dict[str, str]:
     lines = environment.get("programs", [])
     return dict(line.split(" ", 1) for line in lines) if isinstance(lines, list) else {}
 
@@ -199,13 +201,13 @@ def _decide(run: Run, place: Place, request: Asked) -> Advice | str:
     advice = _judge_place(run, place, request)
     if isinstance(advice, str) or not advice.may_tell_more:
         return advice
-    had_s, has_s = _had_s(run, place), request.experiment.time_budget_s or 0.0
+    had_s, has_s = _find_budget_s(run, place), request.experiment.time_budget_s or 0.0
     if has_s <= had_s:
         return advice
     return f"its answer is not settled, and this run has {format_clock(has_s)} where that run had {format_clock(had_s)}"
 
 
-def _had_s(run: Run, place: Place) -> float:
+def _find_budget_s(run: Run, place: Place) -> float:
     """The time budget of a completed advise run; of any other run, the time spent at the place."""
     if run.experiment.advise is not None and run.finished_at is not None:
         return run.experiment.time_budget_s or 0.0
@@ -219,7 +221,7 @@ def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
     missing = sorted(set(request.names) - covered.list_contestants(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
-    if few := _too_few(run.experiment, place, request):
+    if few := _explain_short_windows(run.experiment, place, request):
         return few
     advice = derive_advice(covered.extract_cell(run, place, request.scenario, request.advise, request.names))
     if advice is None or not advice.take:
@@ -227,7 +229,7 @@ def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
 
 
-def _too_few(stored: Experiment, place: Place, request: Asked) -> str:
+def _explain_short_windows(stored: Experiment, place: Place, request: Asked) -> str:
     """Explain that its windows are too short for the objective; empty where they are not."""
     if not request.advise.slo:
         return ""

@@ -21,7 +21,7 @@ from netdyno.machine.process import REALTIME_PRIORITY
 def run(other_outputs: Sequence[str], as_json: bool) -> int:
     """Calibrate. Return 0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
     other_results = [others.read(option) for option in other_outputs]
-    programs = _programs()
+    programs = _find_programs()
     console = Console(stderr=True)
     console.print(f"netdyno: calibrating the load generator, about a minute. {programs.pinning.note}.", soft_wrap=True)
     results = run_all(
@@ -34,12 +34,12 @@ def run(other_outputs: Sequence[str], as_json: bool) -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
-def _programs() -> Programs:
+def _find_programs() -> Programs:
     build = build_dir()
     names = sorted({case.program for case in CASES})
     building.make((building.GENERATOR, *names), build)
     known = contestants.discover(build=build)
-    servers = {name: contestants.by_name(known, name) for name in names}
+    servers = {name: contestants.find_by_name(known, name) for name in names}
     for name, server in servers.items():
         if not server.available:
             raise UserError(f"{name} cannot be started: {server.why_not}")

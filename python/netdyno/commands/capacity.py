@@ -56,22 +56,22 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     """Search. Return 0 with an answer, 1 where too many trials had none, 128 + signal when interrupted. Raises
     UserError."""
     build = build_dir()
-    server = contestants.by_name(contestants.discover(build=build), wishes.server)
+    server = contestants.find_by_name(contestants.discover(build=build), wishes.server)
     if server.manifest.apart:
         what = "unsafe" if server.manifest.unsafe else "not ranked"
         raise UserError(f"{server.name} is {what}, so its capacity is not measured")
-    search_experiment = experiment_of(wishes.asked, server)
+    search_experiment = build_experiment(wishes.asked, server)
     objective = slo.parse(wishes.asked["slo"], "--slo")
     (server,) = needed.make(search_experiment, [server], [], build).servers
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     console.print(search_experiment.question, markup=False)
     console.print(load_words(search_experiment.scenarios[0]), markup=False)
-    console.print(time_words(search_experiment.scenarios[0], datetime.now().astimezone()), markup=False)
+    console.print(estimate_time(search_experiment.scenarios[0], datetime.now().astimezone()), markup=False)
     steps: list[dict[str, object]] = []
 
     def show(trial: Trial, verdict: Verdict) -> None:
         steps.append(as_json(trial, verdict))
-        console.print(line(len(steps), trial, verdict), markup=False)
+        console.print(format_step(len(steps), trial, verdict), markup=False)
 
     outcome = capacity_search.execute(
         search_experiment,
@@ -100,7 +100,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     return 0 if outcome.answer.ending in ANSWERS else 1
 
 
-def experiment_of(values: Asked, server: Contestant) -> Experiment:
+def build_experiment(values: Asked, server: Contestant) -> Experiment:
     """Return the search as an experiment of one scenario. Raises UserError naming the option."""
     objective = slo.parse(values["slo"], "--slo")
     workload = _choose_workload(values.get("workload"), server)
@@ -112,7 +112,7 @@ def experiment_of(values: Asked, server: Contestant) -> Experiment:
         "workload": workload,
         "contestants": (server.name,),
         "metric": CAPACITY,
-        "factors": {RATE: (capacity_search.level(limits.start_hz),)},
+        "factors": {RATE: (capacity_search.round_level(limits.start_hz),)},
         "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
     return Experiment(
@@ -176,7 +176,7 @@ def load_words(scenario: Scenario) -> str:
     )
 
 
-def time_words(scenario: Scenario, start: datetime) -> str:
+def estimate_time(scenario: Scenario, start: datetime) -> str:
     """Estimate the duration and the end of the search."""
     step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
     first, last = (clock_after(start, steps * step_s) for steps in USUAL_STEPS)
@@ -185,7 +185,7 @@ def time_words(scenario: Scenario, start: datetime) -> str:
     return f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}"
 
 
-def line(number: int, trial: Trial, verdict: Verdict) -> str:
+def format_step(number: int, trial: Trial, verdict: Verdict) -> str:
     """Format one step for the terminal."""
     columns = [f"{number:>3}  {format_rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
     if trial.load is not None and trial.load.latency.response_ns.count:

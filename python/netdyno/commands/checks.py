@@ -57,50 +57,59 @@ Stage = tuple[Step, ...]
 """Steps that run at the same time: they wait more than they work, or work while the others wait."""
 
 
-def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """Return everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one
     at a time, and before them those that need most of it, a few at a time. Marks in the tests put each into one of the
     three steps."""
 
     def side_by_side(name: str, machine: str, processes: int) -> Step:
         arguments = ("--machine", machine, *pytest_arguments)
-        return _step_with_retry(name, arguments, beside=_in_processes(processes), alone=_in_processes(1))
+        return _step_with_retry(name, arguments, beside=_use_processes(processes), alone=_use_processes(1))
 
     return [
-        (_cpp_test_step(build), _collection_step(), *_fast_lint_steps()),
-        (side_by_side("Python, conformance and browser tests", "shared", 4 * _count_cores()), *_slow_lint_steps(root)),
+        (_make_cpp_test_step(build), _make_collection_step(), *_make_fast_lint_steps()),
+        (
+            side_by_side("Python, conformance and browser tests", "shared", 4 * _count_cores()),
+            *_make_slow_lint_steps(root),
+        ),
         (side_by_side("tests of a calm machine", "calm", 2 * _count_cores()),),
         (_step_with_retry("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
 
-def attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """Return what `netdyno test --attack` runs: the attacks with all of their seeds."""
     del build, root
     return [
-        (_pytest_step("attacks", "tests/attack", "--attack", *_in_processes(_count_cores() + 1), *pytest_arguments),)
+        (
+            _make_pytest_step(
+                "attacks", "tests/attack", "--attack", *_use_processes(_count_cores() + 1), *pytest_arguments
+            ),
+        )
     ]
 
 
-def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """Return what `netdyno test --quick` runs: units, the architecture, lint, and the tests of the contract marked
     quick."""
-    tests = _pytest_step("quick tests", *_QUICK, "-m", "quick", *_in_processes(_count_cores() + 1), *pytest_arguments)
-    return [(_cpp_test_step(build), *_fast_lint_steps(), *_slow_lint_steps(root)), (tests,)]
+    tests = _make_pytest_step(
+        "quick tests", *_QUICK, "-m", "quick", *_use_processes(_count_cores() + 1), *pytest_arguments
+    )
+    return [(_make_cpp_test_step(build), *_make_fast_lint_steps(), *_make_slow_lint_steps(root)), (tests,)]
 
 
-def _cpp_test_step(build: Path) -> Step:
+def _make_cpp_test_step(build: Path) -> Step:
     """Return the C++ tests, four times as many at a time as there are cores: most of their time passes in windows."""
     command = ("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error")
     return Step("C++ tests", (*command, "--parallel", str(4 * _count_cores())), (*command, "--rerun-failed"))
 
 
-def _collection_step() -> Step:
+def _make_collection_step() -> Step:
     """Return the collection of all tests. It also compiles their Python, which else every process would do."""
-    return _pytest_step("collection of the tests", "tests", "--collect-only", "-qq")
+    return _make_pytest_step("collection of the tests", "tests", "--collect-only", "-qq")
 
 
-def _fast_lint_steps() -> Stage:
+def _make_fast_lint_steps() -> Stage:
     python = sys.executable
     return (
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
@@ -108,13 +117,13 @@ def _fast_lint_steps() -> Stage:
     )
 
 
-def _slow_lint_steps(root: Path) -> Stage:
-    sources = cpp_sources(root)
+def _make_slow_lint_steps(root: Path) -> Stage:
+    sources = list_cpp_sources(root)
     formats = (Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)),) if sources else ()
     return (Step("mypy", (sys.executable, "-m", "mypy")), *formats)
 
 
-def _pytest_step(name: str, *arguments: str) -> Step:
+def _make_pytest_step(name: str, *arguments: str) -> Step:
     return Step(name, (sys.executable, "-m", "pytest", *arguments))
 
 
@@ -125,11 +134,11 @@ def _step_with_retry(
     process, under pytest-xdist like the first try, because it stores failed tests by names that end with their
     group."""
     retry_options = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
-    second = _pytest_step(name, "tests", *alone, *retry_options, *arguments).command
-    return _pytest_step(name, "tests", *beside, *arguments)._replace(alone=second)
+    second = _make_pytest_step(name, "tests", *alone, *retry_options, *arguments).command
+    return _make_pytest_step(name, "tests", *beside, *arguments)._replace(alone=second)
 
 
-def _in_processes(processes: int) -> tuple[str, ...]:
+def _use_processes(processes: int) -> tuple[str, ...]:
     """Return the options for so many processes: two of three tests wait for a window or a server, few of the quick ones
     do. Tests of a group (tests/conftest.py) share a process. Tests marked long begin first, the rest in the order of
     the tree: contestants, which take long, before units, which do not."""
@@ -140,7 +149,7 @@ def _count_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def cpp_sources(root: Path = ROOT) -> list[str]:
+def list_cpp_sources(root: Path = ROOT) -> list[str]:
     """Return every C++ file of the project, relative to the repository."""
     files = (path for folder in _CPP_FOLDERS for path in (root / folder).rglob("*") if path.suffix in _CPP_SUFFIXES)
     return sorted(str(path.relative_to(root)) for path in files)
@@ -148,20 +157,20 @@ def cpp_sources(root: Path = ROOT) -> list[str]:
 
 def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
     """Run every step, even after one has failed. Return 0 when all passed, else 1."""
-    planned = (attack_stages if attack else quick_stages if quick else stages)(build, pytest_arguments)
+    planned = (plan_attack_stages if attack else plan_quick_stages if quick else plan_stages)(build, pytest_arguments)
     results: list[tuple[Step, int]] = []
     times: list[tuple[Stage, float]] = []
     for stage in planned:
         began = time.monotonic()
-        results += second_try(run_stage(stage))
+        results += retry_failed(run_stage(stage))
         times.append((stage, time.monotonic() - began))
-    code = report(without_the_empty(results) if pytest_arguments else results)
+    code = report(pass_empty(results) if pytest_arguments else results)
     for stage, seconds in times:
         print(f"{format_clock(seconds):>6}  {', '.join(step.name for step in stage)}")
     return code
 
 
-def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+def pass_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
     """Pass the steps of pytest that arguments such as -k left empty, unless all are empty."""
     empty = {step for step, code in results if "pytest" in step.command and code == NOTHING_SELECTED}
     if all(step in empty for step, _ in results if "pytest" in step.command):
@@ -176,7 +185,7 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     if others:
         print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
     with ThreadPoolExecutor(len(stage)) as pool:
-        running = [(step, pool.submit(_output_of, step)) for step in others]
+        running = [(step, pool.submit(_collect_output, step)) for step in others]
         results = [(first, run_step(first))]
         for step, pending in running:
             code, output = pending.result()
@@ -185,7 +194,7 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     return results
 
 
-def second_try(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+def retry_failed(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
     """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has
     passed, and its name says so. The suite starts some ten thousand servers, eight side by side on two cores, where
     a test may fail for a pause that nothing bounds. A fault that shows only beside others may pass; `--attack` looks
@@ -202,7 +211,7 @@ def _try_again(step: Step) -> tuple[Step, int]:
     return (step if code else step._replace(name=f"{step.name}; some failed at first, and passed alone"), code)
 
 
-def _output_of(step: Step) -> tuple[int, str]:
+def _collect_output(step: Step) -> tuple[int, str]:
     if shutil.which(step.command[0]) is None:
         return NOT_INSTALLED, _describe_missing(step)
     with subprocess.Popen(
@@ -221,14 +230,17 @@ def report(results: Sequence[tuple[Step, int]]) -> int:
     return 1 if any(code != 0 for _, code in results) else 0
 
 
-def programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]) -> tuple[str, ...]:
+def list_programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]) -> tuple[str, ...]:
     """Return the targets of the build that the suites need for the named contestants, or for all. Pure."""
     if not names:
         return (building.PROGRAMS,)
     chosen = (
         (kind, contestant) for kind, group in everyone.items() for contestant in group if contestant.name in names
     )
-    return (*_OTHER_ENDS, *(target for kind, contestant in chosen for target in building.target(contestant, kind)))
+    return (
+        *_OTHER_ENDS,
+        *(target for kind, contestant in chosen for target in building.list_targets(contestant, kind)),
+    )
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:

@@ -308,7 +308,7 @@ def resume(
     from netdyno.commands.permission import Given
 
     given = Given(tuple(server or ()), tuple(address or ()), may_load)
-    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=given)
+    return run_command.continue_run(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=given)
 
 
 @app.command("list")
@@ -321,7 +321,7 @@ def list_(
     from netdyno.commands import listing
 
     if what == "runs":
-        rows = listing.runs(results)
+        rows = listing.list_runs(results)
     elif what in listing.LISTS:
         rows = listing.LISTS[what]()
     else:
@@ -350,8 +350,8 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     if not words or words[0] in ("--help", "-h"):
         print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
         return 0 if words else 2
-    named = contestants.by_name(contestants.discover(kind=kind), words[0], kind)
-    building.make(building.target(named, kind), build_dir())
+    named = contestants.find_by_name(contestants.discover(kind=kind), words[0], kind)
+    building.make(building.list_targets(named, kind), build_dir())
     chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
@@ -361,15 +361,15 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
     if transports.of(chosen).private and not wants_none:
         command = _wrap_in_private_network(chosen.name, command)
-    return _become(command)
+    return _replace_process(command)
 
 
 def _wrap_in_private_network(name: str, command: Sequence[str]) -> list[str]:
     """Return the command in a private network namespace, and print how to reach it there."""
-    from netdyno.machine.links.namespace import NotAllowedError, becoming
+    from netdyno.machine.links.namespace import NotAllowedError, wrap_in_namespace
 
     try:
-        private = becoming(command)
+        private = wrap_in_namespace(command)
     except NotAllowedError as error:
         raise UserError(f"{name} needs a private network namespace, which cannot be made here: {error}") from error
     load_it = f"./netdyno load --namespace {os.getpid()} 'ENDPOINT'"
@@ -393,10 +393,10 @@ def load(
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
     enter: tuple[str, ...] = ()
     if namespace is not None:
-        from netdyno.machine.links.namespace import entering
+        from netdyno.machine.links.namespace import build_entry_words
 
-        enter = entering(namespace)
-    return _become([*enter, str(generator), *ctx.args])
+        enter = build_entry_words(namespace)
+    return _replace_process([*enter, str(generator), *ctx.args])
 
 
 @app.command("install-load")
@@ -462,7 +462,7 @@ def chat(
     return conversation.run(url, name)
 
 
-def _become(command: Sequence[str]) -> NoReturn:
+def _replace_process(command: Sequence[str]) -> NoReturn:
     """Replace this process by the program, with its settings in a trial: output, signals and exit code are its own."""
     from netdyno.machine import program_settings
 
@@ -499,7 +499,11 @@ def report(
     if export is not None:
         sys.stdout.write(run_command.export(runs[0], results, export))
         return 0
-    print(run_command.findings(runs[0], results) if as_json else harmless(str(run_command.write_report(runs, results))))
+    print(
+        run_command.export_findings(runs[0], results)
+        if as_json
+        else harmless(str(run_command.write_report(runs, results)))
+    )
     return 0
 
 
@@ -590,8 +594,8 @@ def check(
     first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     everyone = {kind: contestants.discover(kind=kind) for kind in get_args(Kind)}
     for name in words[:first_option]:
-        contestants.by_name(itertools.chain(*everyone.values()), name)
-    building.make(checks.programs(words[:first_option], everyone), build_dir())
+        contestants.find_by_name(itertools.chain(*everyone.values()), name)
+    building.make(checks.list_programs(words[:first_option], everyone), build_dir())
     return checks.run_conformance(words[:first_option], words[first_option:])
 
 
@@ -633,7 +637,7 @@ def new_server(
     """Copy a server under a new name; nothing else has to be edited."""
     from netdyno.contestants import scaffold
 
-    target = scaffold.new_server(name, model).relative_to(ROOT)
+    target = scaffold.copy_server(name, model).relative_to(ROOT)
     print(f"{target} is a copy of servers/{model}: edit its main, summary and README, then ./netdyno check {name}")
     return 0
 
@@ -649,7 +653,7 @@ def cluster_init(
     """Make a private certificate authority, and a certificate for each role."""
     from netdyno.commands import cluster
 
-    return cluster.init(folder, scheduler, days)
+    return cluster.create_certificates(folder, scheduler, days)
 
 
 @cluster_app.command("scheduler")
@@ -687,7 +691,7 @@ def cluster_status(folder: Cluster = CLUSTER, as_json: Json = False) -> int:
     """Show the hosts, how far their clocks are apart, and how far they are from each other."""
     from netdyno.commands import cluster
 
-    return cluster.status(folder, as_json)
+    return cluster.print_hosts(folder, as_json)
 
 
 TOO_LITTLE = frozenset(
@@ -703,28 +707,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         completion_init()
     try:
-        code = _command()(args=arguments, prog_name="netdyno", standalone_mode=False)
+        code = _build_command()(args=arguments, prog_name="netdyno", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        return _complain(str(error), 2)
+        return _report_error(str(error), 2)
     except HistogramError as error:
-        return _complain(f"a stored run is damaged: {error}", 2)
+        return _report_error(f"a stored run is damaged: {error}", 2)
     except MemoryError:
-        return _complain("there is not enough memory", 2)
+        return _report_error("there is not enough memory", 2)
     except UnicodeEncodeError as error:
-        return _complain(f"the output cannot be written as {error.encoding}: set PYTHONUTF8=1", 2)
+        return _report_error(f"the output cannot be written as {error.encoding}: set PYTHONUTF8=1", 2)
     except OSError as error:
         if error.errno not in TOO_LITTLE:
             raise
-        return _complain(f"the machine has run out of something: {error}", 2)
+        return _report_error(f"the machine has run out of something: {error}", 2)
     except typer.TyperException as error:
-        return _complain(error.format_message() + _find_help(error), 2)
+        return _report_error(error.format_message() + _find_help(error), 2)
     except KeyboardInterrupt:
         return 130
 
 
 @functools.cache
-def _command() -> TyperGroup:
+def _build_command() -> TyperGroup:
     """Return the parser of all commands, which takes 30 ms to make."""
     return get_group(app)
 
@@ -735,6 +739,6 @@ def _find_help(error: typer.TyperException) -> str:
     return f" (see: ./{context.command_path} --help)" if context else ""
 
 
-def _complain(text: str, code: int) -> int:
+def _report_error(text: str, code: int) -> int:
     print(f"netdyno: {harmless(' '.join(text.split()))}", file=sys.stderr)
     return code

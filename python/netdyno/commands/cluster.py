@@ -21,10 +21,10 @@ from netdyno.contestants import building
 PORT = 8786
 
 
-def init(folder: Path, scheduler: str | None, days: int) -> int:
+def create_certificates(folder: Path, scheduler: str | None, days: int) -> int:
     """Make the certificates, and print the instructions for them."""
     url = scheduler or f"tls://{_find_address()}:{PORT}"
-    authority.init(folder, url, days)
+    authority.create(folder, url, days)
     print(f"{folder}: an authority, and certificates for {', '.join(authority.ROLES)}, for {days} days")
     print(
         f"Give each host ca.pem with the two files of its role, and no host ca-key.pem. The scheduler will be at {url}."
@@ -34,7 +34,7 @@ def init(folder: Path, scheduler: str | None, days: int) -> int:
 
 def schedule(folder: Path) -> int:
     """Run the scheduler. Raises UserError."""
-    engine.need()
+    engine.require_dask()
     from netdyno.cluster import daemon
 
     return daemon.schedule(folder)
@@ -42,12 +42,14 @@ def schedule(folder: Path) -> int:
 
 def join(folder: Path, scheduler: str, role: Role, address: str | None, port: int, cores: str | None) -> int:
     """Build the generator, and join. Raises UserError."""
-    engine.need()
-    authority.files(folder, role)  # before Dask is loaded and something is built
+    engine.require_dask()
+    authority.find_files(folder, role)  # before Dask is loaded and something is built
     from netdyno.cluster import daemon
 
     building.make((building.GENERATOR, building.CANARY), build_dir())
-    return daemon.join(folder, scheduler, role, address, port, () if cores is None else cores_of(cores), _find_faults())
+    return daemon.join(
+        folder, scheduler, role, address, port, () if cores is None else parse_cores(cores), _find_faults()
+    )
 
 
 def _find_faults() -> list[str]:
@@ -63,9 +65,9 @@ def _find_faults() -> list[str]:
     ]
 
 
-def status(folder: Path, as_json: bool) -> int:
+def print_hosts(folder: Path, as_json: bool) -> int:
     """Print the hosts. Raises UserError."""
-    engine.need()
+    engine.require_dask()
     from netdyno.cluster.control import Control
 
     with Control(folder) as control:
@@ -75,11 +77,11 @@ def status(folder: Path, as_json: bool) -> int:
     elif not hosts:
         print("no host has joined (./netdyno cluster join)")
     else:
-        print(harmless_lines("\n".join(map(_host_text, hosts))))
+        print(harmless_lines("\n".join(map(_format_host, hosts))))
     return 0
 
 
-def _host_text(host: Host) -> str:
+def _format_host(host: Host) -> str:
     description = host.description
     busy = ", at work" if description.is_busy else ""
     findings = "".join(f"\n  {finding}" for finding in description.findings)
@@ -102,7 +104,7 @@ def _format_us(nanoseconds: int) -> str:
     return f"{nanoseconds / 1e3:.0f} us"
 
 
-def cores_of(text: str) -> tuple[int, ...]:
+def parse_cores(text: str) -> tuple[int, ...]:
     """Read a list of cores such as "0,2-3". Raises UserError where this process may not use one of them."""
     usable = os.sched_getaffinity(0)
     chosen: set[int] = set()

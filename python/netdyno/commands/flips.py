@@ -42,7 +42,7 @@ def run(
     elif first is None or second is None or factor is None:
         raise UserError("name two contestants and --along FACTOR, or nothing for the flips that the run was made for")
     else:
-        findings = _find_same(_find_own(run, parts, needed=False), first, second, factor, metric) or answers(
+        findings = _find_same(_find_own(run, parts, needed=False), first, second, factor, metric) or find_flips(
             parts, first, second, factor, metric
         )
     if as_json:
@@ -77,7 +77,7 @@ def _find_same(
     ]
 
 
-def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric: str | None) -> list[FlipFound]:
+def find_flips(parts: Sequence[Part], first: str, second: str, factor: str, metric: str | None) -> list[FlipFound]:
     """Find the flips in every question of the run that has several levels of the factor."""
     if metric is not None and metric not in METRICS:
         raise UserError(f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}")

@@ -83,7 +83,7 @@ def run(wishes: GateWishes, argv: Sequence[str]) -> int:
 
 
 def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
-    margins_of(wishes.margins)  # before anything is built
+    parse_margins(wishes.margins)  # before anything is built
     for path in (wishes.markdown, wishes.junit):
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise UserError(f"{path} cannot be written")
@@ -101,12 +101,12 @@ def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
     if wishes.contestant and (wishes.build or wishes.workload):
         raise UserError("--contestant is built, and speaks, as its folder says: leave out --build and --workload")
     repository = ROOT if wishes.contestant else wishes.repository or Path()
-    with trees.checked_out(repository, [wishes.base, "HEAD"]) as folders:
+    with trees.check_out(repository, [wishes.base, "HEAD"]) as folders:
         if wishes.contestant:
             print(f"netdyno: building {wishes.contestant} twice", file=sys.stderr, flush=True)
-            contestants_of_trees = (trees.contestant(folder, wishes.contestant) for folder in folders)
+            contestants_of_trees = (trees.build_server(folder, wishes.contestant) for folder in folders)
             renamed = tuple(
-                trees.renamed(contestant, name)
+                trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
             return decide(_build_wishes(wishes, others=renamed), wishes, argv)
@@ -137,13 +137,13 @@ def _build_wishes(wishes: GateWishes, own: OwnServers = NOBODY, others: tuple[Co
 
 
 def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
-    margins = margins_of(wishes.margins)
+    margins = parse_margins(wishes.margins)
 
     def adapt(experiment: Experiment, servers: Sequence[Contestant], _clients: Sequence[Contestant]) -> Experiment:
         for server in servers:
             if server.name in (BEFORE, AFTER) and not server.available:
                 raise UserError(f"the server {server.name} cannot be started: {server.why_not}")
-        return as_gate(experiment, margins, wishes.asked["time-budget"])
+        return convert_to_gate(experiment, margins, wishes.asked["time-budget"])
 
     done = run_command.carry_out(run_wishes, argv, adapt)
     findings = done.analysis.gate if done.analysis else None
@@ -174,7 +174,7 @@ def _write(findings: Found, run_id: str, wishes: GateWishes, notes: Sequence[str
                 raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def margins_of(written: Sequence[str]) -> Mapping[str, float]:
+def parse_margins(written: Sequence[str]) -> Mapping[str, float]:
     """Read shares by metric from texts such as "p99=25" in per cent. Raises UserError for any other."""
     from netdyno.analysis.gate.found import METRIC_NAMES
 
@@ -193,7 +193,7 @@ def margins_of(written: Sequence[str]) -> Mapping[str, float]:
     return margins or MARGINS
 
 
-def as_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
+def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
     """Return the experiment as one that goes on until it has decided, without claims, figures and control. Raises
     UserError where it has no metric with a margin."""
     from netdyno.analysis.gate.judge import select_metrics

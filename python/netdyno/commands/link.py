@@ -19,7 +19,7 @@ from netdyno.contestants import building
 from netdyno.machine.links import lan, link_check, wan
 from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import NotAllowedError
-from netdyno.machine.links.network import rate_hz, terms
+from netdyno.machine.links.network import derive_terms, find_rate_hz
 from netdyno.machine.links.wan import UNPINNED, Wan
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.experiment import Scenario
@@ -41,7 +41,7 @@ def run(options: Asked) -> int:
         try:
             with _join(link_settings, TrialLog(folder / "link.log")) as link:
                 line = _measure_link(link_settings, link)
-                _show_until_interrupted(f"{line}\n{how_to_enter(Lan(link.server, link.load))}")
+                _show_until_interrupted(f"{line}\n{explain_entry(Lan(link.server, link.load))}")
                 if link.relay is not None:
                     print(_describe_totals(link.relay.end()))
         except NotAllowedError as error:
@@ -53,7 +53,7 @@ def _build_settings(options: Asked) -> Settings:
     """Return the settings of the link: a wan where an option needs one."""
     fields = {LINK[f"link-{name}"].field: value for name, value in options.items()}
     scenario = Scenario(name="by hand", workload="echo", **fields)
-    link_terms = terms(settings(scenario, {}))
+    link_terms = derive_terms(settings(scenario, {}))
     kind: Link = "wan" if link_terms.delay_s or link_terms.loss else "lan"
     return settings(scenario, {"link": kind})
 
@@ -61,25 +61,25 @@ def _build_settings(options: Asked) -> Settings:
 @contextmanager
 def _join(link_settings: Settings, log: TrialLog) -> Iterator[Wan]:
     if not link_settings.is_impaired:
-        with lan.joined(rate_hz(link_settings)) as ends:
+        with lan.make_link(find_rate_hz(link_settings)) as ends:
             yield Wan(*ends, relay=None)
     else:
-        with wan.joined(terms(link_settings), log, UNPINNED) as link:
+        with wan.make_link(derive_terms(link_settings), log, UNPINNED) as link:
             yield link
 
 
 def _measure_link(link_settings: Settings, link: Wan) -> str:
     """Measure the link and describe it; print a fault to stderr."""
-    link_terms = terms(link_settings)
+    link_terms = derive_terms(link_settings)
     if not link_settings.is_impaired:
-        return f"{link_settings.link_words}: {link_check.in_words(link_check.measure(link, link_terms))}"
+        return f"{link_settings.link_words}: {link_check.describe_measurement(link_check.measure(link, link_terms))}"
     line, fault = link_check.judge(link_settings.link_words, link_terms, partial(link_check.measure, link, link_terms))
     if fault:
         print(f"netdyno: {fault}", file=sys.stderr)
     return line
 
 
-def how_to_enter(ends: Lan) -> str:
+def explain_entry(ends: Lan) -> str:
     """Return the prefix of a command at either end, with an example. Pure."""
     server, load = (shlex.join(end.enter) for end in ends)
     where = f"tcp://{SERVER_ADDRESS}:{PORT}"

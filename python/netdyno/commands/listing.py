@@ -20,12 +20,12 @@ from netdyno.store import read, schema
 Row = dict[str, object]
 
 
-def servers() -> list[Row]:
+def list_servers() -> list[Row]:
     """List every server contestant, available or not."""
     return _list_contestants("server")
 
 
-def clients() -> list[Row]:
+def list_clients() -> list[Row]:
     """List every client contestant, available or not."""
     return _list_contestants("client")
 
@@ -50,7 +50,7 @@ def _list_contestants(kind: Kind) -> list[Row]:
     ]
 
 
-def code() -> list[Row]:
+def list_code() -> list[Row]:
     """List the size of each contestant's code, and of the shared code."""
     rows: list[Row] = []
     everyone = codesize.describe(discover(), discover(kind="client"))
@@ -70,13 +70,13 @@ def code() -> list[Row]:
 
 def _measure_family(about: About, everyone: Sequence[About]) -> Row:
     """Return the family of a contestant, and the size of its code with it."""
-    size = codesize.with_family(about, everyone)
+    size = codesize.sum_with_family(about, everyone)
     if about.kind == "shared" or size is None:
         return {}
     return {"lines_with_family": size.lines, "complexity_with_family": size.complexity, "family": about.family}
 
 
-def workloads() -> list[Row]:
+def list_workloads() -> list[Row]:
     """List every workload with the servers that speak it."""
     speakers: dict[str, list[str]] = {}
     for contestant in discover():
@@ -85,7 +85,7 @@ def workloads() -> list[Row]:
     return [{"name": name, "servers": speakers[name]} for name in sorted(speakers)]
 
 
-def experiments() -> list[Row]:
+def list_experiments() -> list[Row]:
     """List every experiment of the repository; one that cannot be read has the reason."""
     folder = experiment.find_folder()
     rows: list[Row] = []
@@ -103,7 +103,7 @@ def experiments() -> list[Row]:
     return rows
 
 
-def claims() -> list[Row]:
+def list_claims() -> list[Row]:
     """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
     folder = experiment.find_folder()
     rows: list[Row] = []
@@ -132,7 +132,7 @@ def _claim_row(experiment_name: str, claim: Claim) -> Row:
     }
 
 
-def runs(results: Path = ROOT / "results") -> list[Row]:
+def list_runs(results: Path = ROOT / "results") -> list[Row]:
     """List every stored run, oldest first; one that cannot be read has the reason."""
     rows: list[Row] = []
     for run_id in read.run_ids(results):
@@ -144,12 +144,12 @@ def runs(results: Path = ROOT / "results") -> list[Row]:
 
 
 LISTS: Mapping[str, Callable[[], list[Row]]] = {
-    "servers": servers,
-    "clients": clients,
-    "code": code,
-    "workloads": workloads,
-    "experiments": experiments,
-    "claims": claims,
+    "servers": list_servers,
+    "clients": list_clients,
+    "code": list_code,
+    "workloads": list_workloads,
+    "experiments": list_experiments,
+    "claims": list_claims,
 }
 
 

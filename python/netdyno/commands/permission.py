@@ -27,7 +27,7 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
     """Raise UserError unless the user allows what the run would start and load beside the servers of this repository:
     either all of it is named again word for word, or a question on a terminal is answered with yes. `again` is the
     command line so far, to which a message adds the missing options."""
-    stored = own_servers(run)
+    stored = select_own_servers(run)
     if given.commands or given.addresses:
         _check_given(stored, given)
         return
@@ -36,17 +36,17 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
             f"the run {run.run_id} would start or load what its file says, and there is no terminal to ask you. "
-            f"To allow it, name it: {shlex.join([*again, *words(stored)])}"
+            f"To allow it, name it: {shlex.join([*again, *format_options(stored)])}"
         )
     print(f"To go on with {harmless(run.run_id)}, what its file says is started or loaded:", file=sys.stderr)
     for server in stored:
-        print(f"  {harmless(f'{server.name}: {shlex.join(words([server]))}')}", file=sys.stderr)
+        print(f"  {harmless(f'{server.name}: {shlex.join(format_options([server]))}')}", file=sys.stderr)
     print("Do you want that? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was started")
 
 
-def own_servers(run: Run) -> tuple[About, ...]:
+def select_own_servers(run: Run) -> tuple[About, ...]:
     """Return the servers of a stored run that some scenario names and that are in no folder of this repository."""
     named = {name for scenario in run.experiment.scenarios for name in scenario.contestants}
     return tuple(about for about in run.about if about.own is not None and about.name in named)
@@ -55,25 +55,26 @@ def own_servers(run: Run) -> tuple[About, ...]:
 def resume_line(run: Run) -> str:
     """Return the command line that resumes a run from any folder."""
     where = ("--cluster", "DIR") if OF_CLUSTER in run.environment else ()
-    return shlex.join(["./netdyno", "resume", run.run_id, *where, *words(own_servers(run))])
+    return shlex.join(["./netdyno", "resume", run.run_id, *where, *format_options(select_own_servers(run))])
 
 
-def words(servers: Sequence[About]) -> list[str]:
+def format_options(servers: Sequence[About]) -> list[str]:
     """Return the options that name these servers again. The permission to load beyond the loopback is the user's to
     add."""
-    return [word for server in servers if server.own is not None for word in _option_words(server.own)]
+    return [word for server in servers if server.own is not None for word in _format_option(server.own)]
 
 
-def _option_words(server: Own) -> tuple[str, str]:
+def _format_option(server: Own) -> tuple[str, str]:
     return ("--address", server.address) if server.address else ("--server", server.command)
 
 
 def _check_given(stored: Sequence[About], given: Given) -> None:
     """Raise UserError where the named servers are not exactly those of the run."""
-    stored_options = {_option_words(server.own) for server in stored if server.own is not None}
+    stored_options = {_format_option(server.own) for server in stored if server.own is not None}
     given_options = {("--server", line) for line in given.commands}
     given_options |= {
-        _option_words(own.at(address, "", may_be_loaded=given.may_be_loaded)) for address in given.addresses
+        _format_option(own.resolve_server(address, "", may_be_loaded=given.may_be_loaded))
+        for address in given.addresses
     }
     for option, text in sorted(stored_options - given_options):
         raise UserError(f"the run has this server, too, and it is not named: {shlex.join([option, text])}")

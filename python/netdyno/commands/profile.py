@@ -30,7 +30,7 @@ from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
-from netdyno.trial.setup import unwatched
+from netdyno.trial.setup import ignore_progress
 
 MOST_SERVERS = 2
 PAGE_NAME = "profile.html"
@@ -54,18 +54,18 @@ def run(wishes: Wishes) -> int:
     """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
     build = build_dir()
     servers = _find_servers(wishes, build)
-    scenario = scenario_of(wishes.asked, servers)
+    scenario = build_scenario(wishes.asked, servers)
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
     ready = needed.make(experiment, servers, [], build).servers
     runner.check(experiment, ready, build)
     _, folder = runner.create_folder(wishes.results, "profile-" + "-".join(server.name for server in ready)[:100])
     bench, _ = runner.set_up(
-        experiment, ready, clients=(), build=build, folder=folder, progress=unwatched, foreign_load="count"
+        experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
     )
     output = sys.stderr if wishes.as_json else sys.stdout
     measured: list[Profile] = []
     try:
-        with runner.signals_raise():
+        with runner.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
                 measured += profiled.profile(_build_task(number, scenario, server), bench)
@@ -74,7 +74,7 @@ def run(wishes: Wishes) -> int:
     return _publish(measured, scenario, folder, wishes.as_json)
 
 
-def scenario_of(values: Asked, servers: Sequence[Contestant]) -> Scenario:
+def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
     """Return the load under which they are profiled. Raises UserError naming the option."""
     workload = _choose_workload(values.get("workload"), servers)
     given = [option for option in LOAD if option.name in values]
@@ -92,10 +92,10 @@ def scenario_of(values: Asked, servers: Sequence[Contestant]) -> Scenario:
 
 def _find_servers(wishes: Wishes, build: Path) -> list[Contestant]:
     everyone = contestants.discover(build=build)
-    servers = [contestants.by_name(everyone, name) for name in wishes.servers]
+    servers = [contestants.find_by_name(everyone, name) for name in wishes.servers]
     workload = wishes.asked.get("workload") or own.DEFAULT_WORKLOAD
     own_servers = [Own(command=line, workload=workload) for line in wishes.commands]
-    servers += own.named(own_servers, wishes.names, [server.name for server in everyone])
+    servers += own.name_servers(own_servers, wishes.names, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
         raise UserError("a profile is of one server, or of two different ones (see: list servers; --server COMMAND)")
     return servers
@@ -170,7 +170,7 @@ def _describe_notes(measured: Sequence[Profile]) -> str:
     )
 
 
-def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, output: IO[str]) -> None:
+def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, output: IO[str]) -> None:
     """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
     middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
     bench, _ = runner.set_up(
@@ -179,11 +179,11 @@ def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Pat
         clients=ready.clients,
         build=build,
         folder=folder,
-        progress=unwatched,
+        progress=ignore_progress,
         foreign_load="count",
     )
     named = {server.name: server for server in ready.servers}
-    with suppress(runner.Interrupted), runner.signals_raise():
+    with suppress(runner.Interrupted), runner.raise_on_signals():
         for scenario in experiment.scenarios:
             measured: list[Profile] = []
             chosen = middle(scenario)
@@ -195,7 +195,7 @@ def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Pat
                 server = replace(named[name], available=False, why_not=why_skipped) if why_skipped else named[name]
                 measured += profiled.profile(profiled.Task(cell, load_settings, server), bench)
             report = Profiled(
-                question=scenario.name, load=settings_words(load_settings, chosen), profiles=tuple(measured)
+                question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
             )
             profiles.write(report, folder, f"{profiles.OF_QUESTION}{scenario.name}")
             print(
@@ -205,7 +205,7 @@ def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Pat
             )
 
 
-def settings_words(load_settings: Settings, levels: Mapping[str, type_level]) -> str:
+def describe_load(load_settings: Settings, levels: Mapping[str, type_level]) -> str:
     """Describe the load of a combination in one line."""
     level_words = "".join(f", {name} {level}" for name, level in levels.items())
     return f"{load_settings.workload}{level_words}, {load_settings.duration_s:g} s"

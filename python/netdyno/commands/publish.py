@@ -40,8 +40,8 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
     for stored_run in stored_runs:
         if not stored_run.all_trials:
             raise UserError(f"the run {stored_run.run_id} has no trial yet")
-    published = opened(target)
-    private = private_here(results, target)
+    published = open_site(target)
+    private = collect_private(results, target)
     try:
         target.mkdir(parents=True, exist_ok=True)
         if not published.runs:
@@ -58,7 +58,7 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
     return 0
 
 
-def opened(target: Path) -> Site:
+def open_site(target: Path) -> Site:
     """Read the site in a folder; an empty one where there is none yet. Raises UserError where it cannot be added to."""
     path = target / SITE_NAME
     if not path.exists():
@@ -80,7 +80,7 @@ def opened(target: Path) -> Site:
     return listed
 
 
-def private_here(results: Path, target: Path) -> Private:
+def collect_private(results: Path, target: Path) -> Private:
     """Return the facts about this machine that a site must not reveal."""
     folders = [ROOT, build_dir(), Path.cwd(), Path.home(), results, target]
     users = [Path.home().name, *(os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER"))]

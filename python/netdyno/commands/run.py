@@ -101,7 +101,7 @@ def carry_out(
     servers = contestants.discover(build=build)
     servers = (*servers, *_find_own_servers(wishes.own, [server.name for server in servers]), *wishes.others)
     adapted = adapt(_load_experiment(wishes, all_clients, servers), servers, all_clients)
-    clients = [contestants.by_name(all_clients, name, "client") for name in experiment.list_clients(adapted)]
+    clients = [contestants.find_by_name(all_clients, name, "client") for name in experiment.list_clients(adapted)]
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
@@ -126,7 +126,7 @@ def carry_out(
         )
     done = _present_outcome(outcome, console)
     if wishes.profile and not outcome.interrupted:
-        profile.beside(adapted, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+        profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done
@@ -138,7 +138,7 @@ def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
     if cluster is None:
         yield None
         return
-    engine.need()
+    engine.require_dask()
     from netdyno.cluster.control import Control
     from netdyno.cluster.stage import Stage
 
@@ -151,14 +151,17 @@ def _find_own_servers(description: OwnServers, taken: Sequence[str]) -> tuple[Co
     workload = description.workload or own.DEFAULT_WORKLOAD
     own_servers = [Own(command=line, workload=workload) for line in description.commands]
     own_servers += [
-        own.at(address, workload, may_be_loaded=description.may_be_loaded) for address in description.addresses
+        own.resolve_server(address, workload, may_be_loaded=description.may_be_loaded)
+        for address in description.addresses
     ]
     if description.workload is not None and not own_servers:
         raise UserError("--workload says what your own servers speak, and there is no --server and no --address")
-    return own.named(own_servers, description.names, taken)
+    return own.name_servers(own_servers, description.names, taken)
 
 
-def go_on(run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None, given: Given) -> int:
+def continue_run(
+    run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None, given: Given
+) -> int:
     """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`."""
     from netdyno.run.resume import resume
 
@@ -226,7 +229,7 @@ def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Seq
     given = wishes.asked
     if "aa-share" in given:
         requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])
-    requested = runner.with_overrides(
+    requested = runner.apply_overrides(
         requested, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
     )
     return blocks.set_budget(requested, given.get("most-blocks"), given.get("time-budget"))
@@ -262,7 +265,7 @@ def _read_profiles(folder: Path) -> profiles.Stored:
     return stored
 
 
-def findings(run: str, results: Path) -> str:
+def export_findings(run: str, results: Path) -> str:
     """Return the findings of a stored run as one JSON object. Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
 

@@ -45,7 +45,7 @@ def is_made_on_demand(build: Path) -> bool:
     return not os.environ.get("NETDYNO_BUILD") and (build / "build.ninja").is_file()
 
 
-def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
+def list_targets(contestant: Contestant, kind: str) -> tuple[str, ...]:
     """Return CMake's targets for a contestant (cmake/Contestants.cmake): its program, where that is built, and the
     launcher that starts it."""
     manifest = contestant.manifest
@@ -181,7 +181,8 @@ class Screen:
         self._step = _Step(int(step[1]), int(step[2]))
         if is_first:
             self._say(
-                f"building {named(self._targets)} with CMake and Ninja, {quantities.plural(self._step.total, 'step')}"
+                f"building {describe_targets(self._targets)} with CMake and Ninja, "
+                f"{quantities.plural(self._step.total, 'step')}"
             )
         self._show(text)
 
@@ -222,7 +223,7 @@ class Screen:
         _print_message(text, self._stream)
 
 
-def named(targets: Sequence[str]) -> str:
+def describe_targets(targets: Sequence[str]) -> str:
     """Describe in words what is built. Pure."""
     if EVERYTHING in targets:
         return "everything"

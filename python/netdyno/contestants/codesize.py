@@ -56,15 +56,15 @@ def measure(files: Iterable[Path]) -> CodeSize:
     )
 
 
-def parts(contestant: About, everyone: Sequence[About]) -> tuple[About, ...]:
+def find_parts(contestant: About, everyone: Sequence[About]) -> tuple[About, ...]:
     """A contestant and the shared code of its family; `everyone` is the result of `describe`."""
     shared = {about.name: about for about in everyone if about.kind == "shared"}
     return (contestant, *(shared[name] for name in contestant.family))
 
 
-def with_family(contestant: About, everyone: Sequence[About]) -> CodeSize | None:
+def sum_with_family(contestant: About, everyone: Sequence[About]) -> CodeSize | None:
     """A contestant's own code and its family's as one; None where some of it could not be counted."""
-    sizes = [part.code for part in parts(contestant, everyone) if part.code is not None]
+    sizes = [part.code for part in find_parts(contestant, everyone) if part.code is not None]
     if len(sizes) <= len(contestant.family):
         return None
     return CodeSize(
@@ -76,7 +76,7 @@ def with_family(contestant: About, everyone: Sequence[About]) -> CodeSize | None
     )
 
 
-def sources(folder: Path, *, deep: bool = True) -> list[Path]:
+def list_sources(folder: Path, *, deep: bool = True) -> list[Path]:
     """The source files of a folder, and of its sub-folders if `deep`, without tests, examples and hidden or
     installed things."""
     paths: list[Path] = []
@@ -95,18 +95,18 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
     modules: list[Path] = []
     for kind, members in (("servers", servers), ("clients", clients)):
         for member in members:
-            files = imported(sources(root / kind / member.name), root)
+            files = find_imports(list_sources(root / kind / member.name), root)
             modules += (path for path in files if path.is_relative_to(root / "python"))
     if clients:
         shared += [*_find_source_folders(root / "loadgen"), *_find_shared_folders(root / "clients")]
-    rows = [_describe_shared(str(folder.relative_to(root)), sources(folder, deep=False)) for folder in shared]
+    rows = [_describe_shared(str(folder.relative_to(root)), list_sources(folder, deep=False)) for folder in shared]
     if modules:
         rows.append(_describe_shared("python/, as far as contestants import it", sorted(set(modules))))
     remember()
     return (*contestants, *rows)
 
 
-def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
+def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     """The family of each contestant of a folder such as servers/, by its name. In C++: the folders that some share
     (_is_for_some) of which it includes something, itself or through other headers; what all include is no family. In
     Python: those of which it imports something. In a language that has a file for that (USED): the folders that this
@@ -115,19 +115,19 @@ def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     used: dict[str, set[str]] = {}
     leads_to = functools.cache(_find_led_to)  # they include the same headers, which do not change meanwhile
     for folder in sorted(home.glob("[!._]*")):
-        files = sources(folder)
+        files = list_sources(folder)
         if any((folder / name).is_file() for name in USED):
-            family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in used_folders(folder)))
+            family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in find_used_folders(folder)))
         elif cpp := [path for path in files if path.suffix in CPP_SUFFIXES]:
-            used[folder.name] = included_folders(cpp, root, leads_to)
+            used[folder.name] = find_included_folders(cpp, root, leads_to)
         elif any(path.suffix == ".py" for path in files):
-            shared = {path.parent for path in imported(files, root) if _is_for_some(path.parent, root)}
+            shared = {path.parent for path in find_imports(files, root) if _is_for_some(path.parent, root)}
             family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in shared))
     by_all = set.intersection(*used.values()) if len(used) > 1 else set()
     return family_of | {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
 
 
-def used_folders(folder: Path) -> set[Path]:
+def find_used_folders(folder: Path) -> set[Path]:
     """The folders that a program's own file (USED) names, directly or through theirs."""
     folders: set[Path] = set()
     waiting = [folder]
@@ -142,13 +142,13 @@ def used_folders(folder: Path) -> set[Path]:
     return folders
 
 
-def language(files: Iterable[Path]) -> str:
+def find_language(files: Iterable[Path]) -> str:
     """The language of most of these source files; empty where there are none."""
     counts = Counter(LANGUAGES[path.suffix] for path in files)
     return counts.most_common(1)[0][0] if counts else ""
 
 
-def included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> set[str]:
+def find_included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> set[str]:
     """The folders shared by some from which C++ files include something, relative to the root."""
     seen: set[Path] = set()
     waiting = list(files)
@@ -162,11 +162,11 @@ def included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> se
 
 def _find_led_to(path: Path, root: Path) -> list[Path]:
     """The files that a C++ file includes, and those beside it in a folder that some share: it counts as a whole."""
-    neighbours = sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
+    neighbours = list_sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
     return [*_find_included(path, root), *neighbours]
 
 
-def taken_in(files: Sequence[Path], home: Path) -> list[Path]:
+def find_included_files(files: Sequence[Path], home: Path) -> list[Path]:
     """The files of other contestants in `home` that C++ files include: some have hardly any code but that."""
     taken: list[Path] = []
     waiting = [path for path in files if path.suffix in CPP_SUFFIXES]
@@ -201,7 +201,7 @@ def _read_included_names(path: Path, _changed_ns: int) -> tuple[str, ...]:
     return tuple(INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")))
 
 
-def imported(files: Iterable[Path], root: Path) -> list[Path]:
+def find_imports(files: Iterable[Path], root: Path) -> list[Path]:
     """The project's modules that Python files import, directly or through each other: from the packages in python/ and
     from servers/_shared."""
     seen: dict[Path, None] = {}
@@ -240,7 +240,7 @@ def _is_test(name: str) -> bool:
 
 def _find_source_folders(top: Path) -> list[Path]:
     """A folder and those in it that hold sources themselves."""
-    return sorted({path.parent for path in sources(top)})
+    return sorted({path.parent for path in list_sources(top)})
 
 
 def _find_shared_folders(home: Path) -> list[Path]:
@@ -250,7 +250,7 @@ def _find_shared_folders(home: Path) -> list[Path]:
 
 def _describe_contestants(contestants: Sequence[Contestant], kind: Kind, root: Path) -> list[About]:
     home = root / f"{kind}s"
-    family = families(home, root) if contestants else {}
+    family = find_families(home, root) if contestants else {}
     return [_describe_contestant(contestant, kind, home, family.get(contestant.name, ())) for contestant in contestants]
 
 
@@ -271,9 +271,9 @@ def _describe_contestant(contestant: Contestant, kind: Kind, home: Path, family:
     )
     if contestant.own is not None:
         return msgspec.structs.replace(about, why_no_code="it is your own")
-    files = sources(home / contestant.name)
-    about = msgspec.structs.replace(about, language=language(files))
-    return _add_code(about, [*files, *taken_in(files, home)])
+    files = list_sources(home / contestant.name)
+    about = msgspec.structs.replace(about, language=find_language(files))
+    return _add_code(about, [*files, *find_included_files(files, home)])
 
 
 def _describe_shared(name: str, files: Sequence[Path]) -> About:

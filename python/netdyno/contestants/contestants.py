@@ -126,7 +126,7 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
         "{build}": str(build),
         "{python}": sys.executable,
         "{packages}": _PACKAGES,
-        **programs.places(arguments),
+        **programs.resolve_places(arguments),
     }
     expanded = list(arguments)
     for name, place in places.items():
@@ -144,7 +144,7 @@ def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...],
     or a missing program, unless it `is_to_come`."""
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
-    if why_not := kernel.why_not(manifest.needs) or programs.why_not(manifest.needs):
+    if why_not := kernel.explain_missing(manifest.needs) or programs.explain_missing(manifest.needs):
         return why_not
     program = behind_launcher(command)[0]
     if not manifest.is_built and shutil.which(program) is None:
@@ -155,7 +155,7 @@ def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...],
     return ""
 
 
-def by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server") -> Contestant:
+def find_by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server") -> Contestant:
     """The contestant of that name. Raises UserError with the nearest name."""
     everyone = {contestant.name: contestant for contestant in contestants}
     if name not in everyone:

@@ -48,14 +48,14 @@ class _Function(Protocol):
 def count(files: Iterable[Path]) -> list[Counted]:
     """Count source files, those that have not changed since from memory. Raises CodeError naming a file that cannot be
     counted."""
-    memory = _recall()
+    memory = _read_memory()
     return [_count(path, memory) for path in files]
 
 
 def remember() -> None:
     """Keep the counts for other processes, without files that are gone. Where they cannot be written, all is counted
     again the next time."""
-    memory = _recall()
+    memory = _read_memory()
     memory.files = {path: counted for path, counted in memory.files.items() if Path(path).exists()}
     content = msgspec.json.encode(memory)
     with suppress(OSError):
@@ -83,7 +83,7 @@ def _count(path: Path, memory: _Memory) -> Counted:
 
 
 @functools.cache
-def _recall() -> _Memory:
+def _read_memory() -> _Memory:
     """Read the remembered counts; none where they cannot be read, or another version of lizard made them."""
     fresh = _Memory(version("lizard"))
     with suppress(OSError, msgspec.DecodeError):

@@ -21,15 +21,15 @@ _SINGLE_ISSUER, _DEFER_TASKRUN = 1 << 12, 1 << 13
 _DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
 
 
-def why_not(needs: Iterable[str]) -> str:
+def explain_missing(needs: Iterable[str]) -> str:
     """Return which of these needs the kernel lacks or forbids, and the way to get it; empty where it meets all of
     them."""
-    checks = {"uring": _why_no_uring}
+    checks = {"uring": _test_uring}
     return " ".join(reason for need in needs if need in checks and (reason := checks[need]()))
 
 
 @functools.cache
-def _why_no_uring() -> str:
+def _test_uring() -> str:
     """Ask the kernel for the ring that the servers ask it for (servers/_shared/uring/ring.cpp)."""
     libc = ctypes.CDLL(None, use_errno=True)
     params = ctypes.create_string_buffer(_PARAMS.pack(0, _SINGLE_ISSUER | _DEFER_TASKRUN))
@@ -37,10 +37,10 @@ def _why_no_uring() -> str:
     if fd >= 0:
         os.close(fd)
         return ""
-    return why_no_uring(ctypes.get_errno(), platform.release(), _read_setting())
+    return explain_uring_error(ctypes.get_errno(), platform.release(), _read_setting())
 
 
-def why_no_uring(error: int, kernel: str, setting: str) -> str:
+def explain_uring_error(error: int, kernel: str, setting: str) -> str:
     """Explain an errno of io_uring_setup(2); `setting` is kernel.io_uring_disabled. Pure."""
     if error == errno.EINVAL:
         return f"io_uring with deferred task work takes Linux 6.1 or newer, and this is {kernel}"

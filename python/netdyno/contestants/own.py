@@ -23,7 +23,7 @@ GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
+def name_servers(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
     """Make contestants of the user's servers, with the given names in their order; one without is called as its
     program, or as its address. Raises UserError for an impossible command or address, or a name that cannot be used."""
     if len(names) > len(servers):
@@ -36,11 +36,11 @@ def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) 
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
         if name in used:
             raise UserError(f"--as {name!r}: there is a server of that name already")
-        contestants.append(contestant(name, own))
+        contestants.append(make_contestant(name, own))
     return tuple(contestants)
 
 
-def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
+def resolve_server(address: str, workload: str, *, may_be_loaded: bool) -> Own:
     """The server at tcp://HOST:PORT, by the number that its host has now: of several, the first that accepts
     connections. Raises UserError where that is no such address, or is not on this machine's loopback and
     `may_be_loaded` is false."""
@@ -58,7 +58,7 @@ def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
             f"--address {address!r} is not on the loopback: a run is a load test of that server and of the "
             f"network to it. If you are allowed to do that, add --yes-i-may-load-it"
         )
-    numeric = next((numeric for numeric in hosts if stand_in.accepts(str(numeric), port)), hosts[0])
+    numeric = next((numeric for numeric in hosts if stand_in.try_connect(str(numeric), port)), hosts[0])
     return Own(
         command="",
         workload=workload,
@@ -66,7 +66,7 @@ def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
     )
 
 
-def contestant(name: str, own: Own) -> Contestant:
+def make_contestant(name: str, own: Own) -> Contestant:
     """The server as any other contestant; the program that the harness starts for it stands in for what it lacks of the
     contract."""
     words = (stand_in.AT, own.address) if own.address else tuple(_split_words(own.command))
@@ -76,7 +76,7 @@ def contestant(name: str, own: Own) -> Contestant:
         summary=own.command or own.address,
         workloads=(own.workload,),
         threads="any",
-        caveats=_of_address(own.address) if own.address else (GIVEN_A_PORT,),
+        caveats=_list_caveats(own.address) if own.address else (GIVEN_A_PORT,),
     )
     command = (sys.executable, "-I", "-S", str(STAND_IN), *words)
     why_not = _explain_why_not(own, words[0])
@@ -86,12 +86,14 @@ def contestant(name: str, own: Own) -> Contestant:
 def _explain_why_not(own: Own, program: str) -> str:
     if own.address:
         return (
-            "" if stand_in.accepts(*stand_in.place(own.address)) else f"no server accepts connections at {own.address}"
+            ""
+            if stand_in.try_connect(*stand_in.place(own.address))
+            else f"no server accepts connections at {own.address}"
         )
     return "" if shutil.which(program) else f"{program} is no program that can be started"
 
 
-def _of_address(address: str) -> tuple[str, ...]:
+def _list_caveats(address: str) -> tuple[str, ...]:
     state_caveat = (
         "It was neither started nor stopped by the run: each trial found it as the trial before had left it, on its "
         "own cores, and its peak memory is that of its whole life."
@@ -106,9 +108,11 @@ def _of_address(address: str) -> tuple[str, ...]:
     )
 
 
-def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:
+def restore_servers(about: Iterable[About]) -> tuple[Contestant, ...]:
     """The user's servers of a stored run. To start one, ask the user first."""
-    return tuple(contestant(description.name, description.own) for description in about if description.own is not None)
+    return tuple(
+        make_contestant(description.name, description.own) for description in about if description.own is not None
+    )
 
 
 def check_stored(server: Own) -> None:

@@ -43,24 +43,24 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def path_of(program: Program, environment: Mapping[str, str] = os.environ) -> str | None:
+def find_path(program: Program, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return where a program is; None where it is not found. The variable wins, even where its path does not exist."""
     named = environment.get(program.variable)
     return shutil.which(named or program.name, path=environment.get("PATH"))
 
 
-def places(arguments: Iterable[str]) -> dict[str, str]:
+def resolve_places(arguments: Iterable[str]) -> dict[str, str]:
     """Return the value of each `{name}` of a program in a manifest's arguments: its path, or its name where it is not
     found. Only programs that an argument names are looked for."""
     text = " ".join(arguments)
     named = {f"{{{name}}}": program for name, program in PROGRAMS.items() if f"{{{name}}}" in text}
-    return {place: path_of(program) or program.name for place, program in named.items()}
+    return {place: find_path(program) or program.name for place, program in named.items()}
 
 
-def why_not(needs: Iterable[str]) -> str:
+def explain_missing(needs: Iterable[str]) -> str:
     """Return which of these needs is missing and how to get it; empty where all are there."""
     needed = [PROGRAMS[need] for need in needs if need in PROGRAMS]
-    return " ".join(reason for program in needed if (reason := _explain_why_not(program, path_of(program))))
+    return " ".join(reason for program in needed if (reason := _explain_why_not(program, find_path(program))))
 
 
 def _explain_why_not(program: Program, path: str | None) -> str:

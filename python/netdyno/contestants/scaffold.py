@@ -8,19 +8,19 @@ from pathlib import Path
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import by_name, discover
+from netdyno.contestants.contestants import discover, find_by_name
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def new_server(name: str, model: str, root: Path = ROOT) -> Path:
+def copy_server(name: str, model: str, root: Path = ROOT) -> Path:
     """Copy servers/<model> to servers/<name> with the name replaced in every file, and return the new folder.
     Raises UserError for a name that cannot be a folder, or is taken, and for an unknown model."""
     if _NAME.fullmatch(name) is None:
         raise UserError(
             f"{name!r} cannot be a server's name: use words of a-z and 0-9 joined by '-', such as my-server"
         )
-    by_name(discover(root, root / "build"), model)
+    find_by_name(discover(root, root / "build"), model)
     target = root / "servers" / name
     if target.exists():
         raise UserError(f"servers/{name} exists already")

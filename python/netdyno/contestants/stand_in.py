@@ -59,44 +59,44 @@ def place(url: str) -> tuple[str, int]:
     return host.strip("[]"), int(port) if port.isdecimal() else 0
 
 
-def places(address: str) -> tuple[str, ...]:
+def list_addresses(address: str) -> tuple[str, ...]:
     """The addresses at which a server may listen that got this one, or only a port where its command has no place for
     the address: localhost is ::1, too. Pure."""
     return (address, "::1") if address == "127.0.0.1" else (address,)
 
 
-def free_port(address: str) -> int:
+def find_free_port(address: str) -> int:
     """Find a port that no socket listens at, at any address that the server may use. Another program may take it before
     the server does; then the server prints so and ends."""
     while True:
-        with socket.create_server((address, 0), family=_family(address)) as listener:
+        with socket.create_server((address, 0), family=_choose_family(address)) as listener:
             port: int = listener.getsockname()[1]
-            if all(_is_free(candidate, port) for candidate in places(address)[1:]):
+            if all(_is_free(candidate, port) for candidate in list_addresses(address)[1:]):
                 return port
 
 
-def _family(address: str) -> socket.AddressFamily:
+def _choose_family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def _is_free(address: str, port: int) -> bool:
     try:
-        socket.create_server((address, port), family=_family(address)).close()
+        socket.create_server((address, port), family=_choose_family(address)).close()
     except OSError as error:
         return error.errno != errno.EADDRINUSE  # else there is no such address here
     return True
 
 
-def url_of(address: str, port: int) -> str:
+def format_url(address: str, port: int) -> str:
     return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 
-def filled(command: Sequence[str], address: str, port: int) -> list[str]:
+def fill_in(command: Sequence[str], address: str, port: int) -> list[str]:
     """Fill in the places in the words of the command. Pure."""
     return [word.replace("{port}", str(port)).replace("{address}", address) for word in command]
 
 
-def accepts(address: str, port: int) -> bool:
+def try_connect(address: str, port: int) -> bool:
     try:
         socket.create_connection((address, port), timeout=1.0).close()
     except OSError:
@@ -143,7 +143,7 @@ def wait(pid: int, wakeup_fd: int, at_most_s: float | None = None) -> None:
     os.close(pidfd)
 
 
-def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
+def find_sockets(table: str, address: str, port: int) -> Iterator[str]:
     """Yield the inodes of the sockets that listen there, or at every address, by the text of /proc/net/tcp or tcp6.
     Pure."""
     addresses = {address, f"::ffff:{address}", "0.0.0.0", "::"}
@@ -159,7 +159,7 @@ def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
             yield fields[5]
 
 
-def holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, int]:
+def find_holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, int]:
     """Return the processes that have one of these sockets open, as far as their descriptors may be read, with their
     parents."""
     links = {f"socket:[{inode}]" for inode in inodes}
@@ -167,7 +167,7 @@ def holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, in
     for process in proc.glob("[0-9]*"):
         with suppress(OSError):  # another user's, or just gone
             if any(_read_link(descriptor) in links for descriptor in (process / "fd").iterdir()):
-                parents[int(process.name)] = parent(int(process.name), proc)
+                parents[int(process.name)] = read_parent(int(process.name), proc)
     return parents
 
 
@@ -179,39 +179,39 @@ def _read_link(descriptor: Path) -> str:
     return ""
 
 
-def parent(pid: int, proc: Path = Path("/proc")) -> int:
+def read_parent(pid: int, proc: Path = Path("/proc")) -> int:
     """The parent of a process, 0 where it has none here. Raises OSError when the process is gone."""
     return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
 
 
-def ancestors(pid: int) -> Iterator[int]:
+def find_ancestors(pid: int) -> Iterator[int]:
     """Yield its parent, the parent of that, and so on."""
-    while pid := parent(pid):
+    while pid := read_parent(pid):
         yield pid
 
 
-def process_at(address: str, port: int) -> int | None:
+def find_process(address: str, port: int) -> int | None:
     """Find the process that listens there, the first of a family that shares the socket. None where there is none that
     may be read, as on another machine, or several that are not of one family. Our own ancestors are not taken for it,
     for the load is of that family too: an init that listens for its services, or a server that starts its own load
     test."""
     tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    inodes = {inode for table in tables if table.exists() for inode in sockets_at(table.read_text(), address, port)}
-    parents = holders(inodes)
-    for pid in ancestors(os.getpid()):
+    inodes = {inode for table in tables if table.exists() for inode in find_sockets(table.read_text(), address, port)}
+    parents = find_holders(inodes)
+    for pid in find_ancestors(os.getpid()):
         parents.pop(pid, None)
     first = [pid for pid, parent in parents.items() if parent not in parents]
     return first[0] if len(first) == 1 else None
 
 
-def stand_beside(url: str) -> int:
+def report_running(url: str) -> int:
     """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
     line has this process in its place and says so."""
     end_signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
-    if not accepts(*place(url)):
+    if not try_connect(*place(url)):
         sys.exit(f"no server accepts connections at {url}")
-    pid = process_at(*place(url))
+    pid = find_process(*place(url))
     server_fields = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
     print(json.dumps({"ready": True, "endpoint": url, **server_fields}), flush=True)
     signal.sigwait(end_signals)
@@ -222,7 +222,7 @@ def stand_beside(url: str) -> int:
 def main() -> int:
     request = parse(sys.argv[1:])
     if request.command[0] == AT:
-        return stand_beside(request.command[1])
+        return report_running(request.command[1])
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         return serve(request)
@@ -232,7 +232,7 @@ def main() -> int:
 
 def serve(request: Asked) -> int:
     """Serve until a signal or the server's end. Returns the exit code: 0 after the signal, else the server's."""
-    port = free_port(request.address)
+    port = find_free_port(request.address)
     signals: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -244,22 +244,22 @@ def serve(request: Asked) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     try:
-        server = start(filled(request.command, request.address, port))
+        server = start(fill_in(request.command, request.address, port))
     except OSError as error:
         sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
-    may_listen = places(request.address)
+    may_listen = list_addresses(request.address)
     complain_at = time.monotonic() + NOT_READY_S
-    while not (listening_at := next((place for place in may_listen if accepts(place, port)), None)):
+    while not (listening_at := next((place for place in may_listen if try_connect(place, port)), None)):
         if server.poll() is not None:
             return end_of(server) or 1
         if signals:
             return 1
         if time.monotonic() > complain_at:
             complain_at = float("inf")
-            urls = " or ".join(url_of(place, port) for place in may_listen)
+            urls = " or ".join(format_url(place, port) for place in may_listen)
             print(f"it accepts no connection at {urls}", file=sys.stderr)
         wait(server.pid, wakeup_fd, LOOK_EVERY_S)
-    print(json.dumps({"ready": True, "endpoint": url_of(listening_at, port), "pid": server.pid}), flush=True)
+    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), "pid": server.pid}), flush=True)
     wait(server.pid, wakeup_fd)
     if not signals:
         server.wait()

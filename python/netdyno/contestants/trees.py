@@ -25,7 +25,7 @@ _TAIL = 15
 
 
 @contextmanager
-def checked_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
+def check_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
     """Check out each commit into a folder that exists within the context, also where SIGTERM ends the program. Raises
     UserError for a ref that is no commit."""
     commits = [_run_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
@@ -75,19 +75,19 @@ def build(tree: Path, command: str) -> None:
     _run_build(["sh", "-c", command], tree)
 
 
-def contestant(tree: Path, name: str) -> Contestant:
+def build_server(tree: Path, name: str) -> Contestant:
     """Return a server of this project as that tree has it, built and ready to be started. Raises UserError where the
     tree has none of that name, or it cannot be built."""
     build_folder = tree / "build" / _PRESET
-    server = contestants.by_name(contestants.discover(tree, build_folder), name)
-    if targets := building.target(server, "server"):
+    server = contestants.find_by_name(contestants.discover(tree, build_folder), name)
+    if targets := building.list_targets(server, "server"):
         _run_build(["cmake", "--preset", _PRESET], tree)
         _run_build(["cmake", "--build", str(build_folder), "--target", *targets], tree)
-        server = contestants.by_name(contestants.discover(tree, build_folder), name)
+        server = contestants.find_by_name(contestants.discover(tree, build_folder), name)
     return contestants.prepare(server, tree, build_folder)
 
 
-def renamed(server: Contestant, name: str) -> Contestant:
+def rename_server(server: Contestant, name: str) -> Contestant:
     """Return the same server under another name, as a program that needs no build."""
     manifest = msgspec.structs.replace(server.manifest, kind="command", run=server.command, build=())
     return msgspec.structs.replace(server, name=name, manifest=manifest)

@@ -32,25 +32,25 @@ def read_file(path: str) -> str:
         return ""
 
 
-def quota_cores(read: Read = read_file) -> float | None:
+def find_tightest_quota(read: Read = read_file) -> float | None:
     """Return the cores' worth of CPU time that the tightest level leaves; None where none of them limits it."""
     quotas = [quota for folder in group_folders(read) if (quota := _read_quota(folder, read)) is not None]
     return min(quotas, default=None)
 
 
-def stat_files(read: Read = read_file) -> tuple[str, ...]:
+def find_stat_files(read: Read = read_file) -> tuple[str, ...]:
     """Return the paths of cpu.stat of the levels that count how they are held back."""
     files = (f"{folder}/cpu.stat" for folder in group_folders(read))
     return tuple(file for file in files if parse_stat(read(file)) is not None)
 
 
 @functools.cache
-def own_stat_files() -> tuple[str, ...]:
+def find_own_stat_files() -> tuple[str, ...]:
     """Return those of this process, looked up once: it stays in its groups."""
-    return stat_files()
+    return find_stat_files()
 
 
-def throttled(files: Sequence[str], read: Read = read_file) -> Throttled | None:
+def sum_throttling(files: Sequence[str], read: Read = read_file) -> Throttled | None:
     """Add up the counters of these levels; None where there is none. A moment at which two of them hold it back counts
     twice."""
     counted = [stat for file in files if (stat := parse_stat(read(file))) is not None]

@@ -41,12 +41,12 @@ class Snapshot(NamedTuple):
     throttled: Throttled | None = None
 
 
-def own_processes() -> tuple[int, ...]:
+def find_own_processes() -> tuple[int, ...]:
     """Find the living processes that this one has started, and their descendants."""
-    return descendants(os.getpid(), _read_parents())
+    return find_descendants(os.getpid(), _read_parents())
 
 
-def descendants(root: int, parents: Mapping[int, int]) -> tuple[int, ...]:
+def find_descendants(root: int, parents: Mapping[int, int]) -> tuple[int, ...]:
     """Return all descendants of a process. Pure; `parents` maps each process to its parent."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
@@ -67,11 +67,11 @@ def take(own: Sequence[int]) -> Snapshot:
         at_s=time.monotonic(),
         stat=server_proc.read_file("/proc/stat").decode("ascii"),
         own_cpu_s=_sum_used_s(own),
-        throttled=cpu_quota.throttled(cpu_quota.own_stat_files()),
+        throttled=cpu_quota.sum_throttling(cpu_quota.find_own_stat_files()),
     )
 
 
-def observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> MachineObservation | None:
+def compute_observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> MachineObservation | None:
     """Return the window between two readings, on these cores; None where the kernel does not count each of them. Pure.
 
     Work is the wall-clock time less idle and stolen time, and not the sum of /proc/stat's own columns of work: those

@@ -45,13 +45,13 @@ def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
     for number in range(1, READINGS + 1):
         time.sleep(max(0.0, began_s + seconds * number / READINGS - time.monotonic()))
         last.update(read_processes())
-    seen = cpu_share.observation(before, cpu_share.take(()), cores)
+    seen = cpu_share.compute_observation(before, cpu_share.take(()), cores)
     took_s = time.monotonic() - began_s
-    used = shares(first, last, cores, took_s, began_ticks)
+    used = compute_shares(first, last, cores, took_s, began_ticks)
     return Look(seen.foreign_s / seen.window_s if seen else sum(program.cores for program in used), used)
 
 
-def shares(
+def compute_shares(
     first: Mapping[int, ProcessTime],
     last: Mapping[int, ProcessTime],
     cores: Collection[int],

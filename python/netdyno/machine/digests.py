@@ -24,19 +24,19 @@ CLIENT = "client-"
 OfFile = Callable[[Path], str]
 
 
-def digests(generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()) -> list[str]:
+def digest_programs(generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()) -> list[str]:
     """Return one line each, by name: the digest (SHA-256) of all that its program loads (loaded.py), and of how its
     manifest starts it. A contestant that is not available has none, nor has a server that stands already: what was
     started for it is a stand-in. A client may have the name of a server, so its line begins with CLIENT. Raises
     UserError where a file of it cannot be read."""
     digest_file = functools.cache(loaded.digest)  # most share a runtime of a thousand files
-    lines = {GENERATOR: _digest_files(loaded.program_files(generator), digest_file)}
+    lines = {GENERATOR: _digest_files(loaded.list_program_files(generator), digest_file)}
     lines |= {server.name: _digest_contestant(server, digest_file) for server in _select_started(servers)}
     lines |= {f"{CLIENT}{client.name}": _digest_contestant(client, digest_file) for client in _select_started(clients)}
     return [f"{name} {digest}" for name, digest in sorted(lines.items())]
 
 
-def runtimes(contestants: Sequence[Contestant]) -> list[str]:
+def list_runtimes(contestants: Sequence[Contestant]) -> list[str]:
     """Return one line for each that is interpreted, by name: its interpreter, with version and path. Raises UserError
     where that cannot be found out."""
     interpreted = [
@@ -47,15 +47,19 @@ def runtimes(contestants: Sequence[Contestant]) -> list[str]:
     return [f"{name}: {runtime.name} {runtime.version}, {runtime.program}" for name, runtime in sorted(interpreted)]
 
 
-def of_host(
+def digest_host(
     generator: Path, canary: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()
 ) -> list[str]:
     """Return the digests with those of the canary and the harness's own code: what hosts of one run have in common."""
-    canary_digest = _digest_files(loaded.program_files(canary), loaded.digest)
-    return [*digests(generator, servers, clients), f"{canary.name} {canary_digest}", f"{HARNESS} {harness()}"]
+    canary_digest = _digest_files(loaded.list_program_files(canary), loaded.digest)
+    return [
+        *digest_programs(generator, servers, clients),
+        f"{canary.name} {canary_digest}",
+        f"{HARNESS} {digest_harness()}",
+    ]
 
 
-def harness(folder: Path = ROOT / HARNESS) -> str:
+def digest_harness(folder: Path = ROOT / HARNESS) -> str:
     """Return the digest of all Python files that the harness may load, as they are now."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
@@ -77,7 +81,7 @@ def _digest_contestant(contestant: Contestant, digest_file: OfFile) -> str:
 
 def _find_runtime(contestant: Contestant) -> loaded.Runtime | None:
     try:
-        return loaded.runtime(contestant)
+        return loaded.find_runtime(contestant)
     except (OSError, SubprocessError) as error:
         raise UserError(f"what interprets {contestant.name} does not say what it is: {error}") from error
 

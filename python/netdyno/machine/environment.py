@@ -17,7 +17,7 @@ from pathlib import Path
 from netdyno.base import quantities
 from netdyno.base.paths import ROOT
 from netdyno.machine import program_settings, topology
-from netdyno.machine.program_settings import said
+from netdyno.machine.program_settings import format_limit
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import Pinning
@@ -78,25 +78,25 @@ SYSCTLS = (
 
 def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = ROOT) -> Environment:
     """Read everything of DESIGN rule 10, as flat JSON."""
-    return of_machine(build, root) | of_run(experiment, pinning)
+    return describe_machine(build, root) | describe_run(experiment, pinning)
 
 
-def of_machine(build: Path, root: Path = ROOT) -> Environment:
+def describe_machine(build: Path, root: Path = ROOT) -> Environment:
     """Describe the machine, whatever is run on it."""
     described: Environment = {
         **_read_machine(),
         **_read_limits(),
-        **program_settings.choose().described(),
-        **{f"sysctl.{name}": value for name in SYSCTLS if (value := sysctl(name))},
+        **program_settings.choose().describe(),
+        **{f"sysctl.{name}": value for name in SYSCTLS if (value := read_sysctl(name))},
         **_read_toolchain(build),
-        **commit(root),
-        "libraries": list(libraries(root / "packages" / "debian.txt")),
+        **read_commit(root),
+        "libraries": list(list_libraries(root / "packages" / "debian.txt")),
         "python": platform.python_version(),
     }
     return {key: value for key, value in described.items() if value not in ("", [])}
 
 
-def of_run(experiment: Experiment, pinning: Pinning) -> Environment:
+def describe_run(experiment: Experiment, pinning: Pinning) -> Environment:
     """Describe the links and the pinning of a run. Pure."""
     described: Environment = {
         "link": quantities.listed(levels.links(experiment)),
@@ -113,10 +113,10 @@ def _read_machine() -> Environment:
     return {
         "kernel": platform.release(),
         "kernel_version": platform.version(),
-        "kernel_command_line": boot_options(_read_text(Path("/proc/cmdline"))),
-        "system": os_name(_read_text(Path("/etc/os-release"))),
+        "kernel_command_line": select_boot_options(_read_text(Path("/proc/cmdline"))),
+        "system": parse_os_name(_read_text(Path("/etc/os-release"))),
         "architecture": platform.machine(),
-        "cpu_model": cpu_model(cpuinfo),
+        "cpu_model": parse_cpu_model(cpuinfo),
         "cpu_hypervisor": " hypervisor" in cpuinfo,
         "cores_online": os.cpu_count() or 0,
         "cores_allowed": len(os.sched_getaffinity(0)),
@@ -125,13 +125,13 @@ def _read_machine() -> Environment:
         or "none (the kernel has no frequency control here)",
         "boost": _read_text(_CPU / "cpufreq/boost"),
         "clocksource": _read_text(_SYS / "clocksource/clocksource0/current_clocksource"),
-        "mitigations": mitigations(_CPU / "vulnerabilities"),
+        "mitigations": list_mitigations(_CPU / "vulnerabilities"),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load_average_1min": os.getloadavg()[0],
     }
 
 
-def boot_options(command_line: str) -> list[str]:
+def select_boot_options(command_line: str) -> list[str]:
     """Return the words of the kernel's command line that change speed. The rest (serial numbers, addresses, names of
     disks) is private, and reports are passed on."""
     return [word for word in command_line.split() if word.startswith(BOOT_OPTIONS)]
@@ -141,30 +141,30 @@ def _read_limits() -> Environment:
     limits: Environment = {}
     for name in ("NOFILE", "NPROC", "MEMLOCK", "STACK"):
         soft, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
-        limits[f"limit.{name.lower()}"] = f"{said(soft)} (hard {said(hard)})"
+        limits[f"limit.{name.lower()}"] = f"{format_limit(soft)} (hard {format_limit(hard)})"
     quota = topology.read().quota
     limits["limit.cpu_quota_cores"] = "" if quota is None else quota
     return limits
 
 
-def sysctl(name: str) -> str:
+def read_sysctl(name: str) -> str:
     """Read a sysctl's value, blanks single; empty where this kernel does not have it."""
     return " ".join(_read_text(Path("/proc/sys") / name.replace(".", "/")).split())
 
 
-def os_name(os_release: str) -> str:
+def parse_os_name(os_release: str) -> str:
     """Return PRETTY_NAME of os-release(5)."""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', os_release, re.MULTILINE)
     return match[1] if match else ""
 
 
-def cpu_model(cpuinfo: str) -> str:
+def parse_cpu_model(cpuinfo: str) -> str:
     """Return the first "model name" of /proc/cpuinfo (ARM has none)."""
     match = re.search(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
     return match[1].strip() if match else ""
 
 
-def mitigations(folder: Path) -> list[str]:
+def list_mitigations(folder: Path) -> list[str]:
     """List the kernel's text on each weakness that affects this CPU."""
     weaknesses = [(path.name, _read_text(path)) for path in sorted(folder.glob("*"))]
     return [f"{name}: {text}" for name, text in weaknesses if text and text != "Not affected"]
@@ -202,7 +202,7 @@ def _read_libc() -> str:
 @functools.cache
 def _ask_version(program: str, question: str) -> str:
     """Return the first line of a program's answer; empty where there is none."""
-    return _output([program, question]).partition("\n")[0] if program else ""
+    return _read_output([program, question]).partition("\n")[0] if program else ""
 
 
 def parse_cmake_cache(text: str) -> dict[str, str]:
@@ -211,17 +211,17 @@ def parse_cmake_cache(text: str) -> dict[str, str]:
 
 
 @functools.cache
-def libraries(package_list: Path) -> tuple[str, ...]:
+def list_libraries(package_list: Path) -> tuple[str, ...]:
     """Return the installed versions of the C++ libraries on the project's package list (Debian and Ubuntu)."""
     names = [line.split("#")[0].strip() for line in _read_text(package_list).splitlines()]
     packages = [name for name in names if name.endswith("-dev")]
     if not packages:
         return ()
-    listed = _output(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package} ${Version}\n", *packages])
+    listed = _read_output(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package} ${Version}\n", *packages])
     return tuple(line.split("|", 1)[1] for line in listed.splitlines() if line.startswith("ii"))
 
 
-def commit(root: Path = ROOT) -> Environment:
+def read_commit(root: Path = ROOT) -> Environment:
     """Return the commit of this tree, and whether it was changed since; where it cannot be read, git's own reason."""
     # Git refuses a tree of another user (safe.directory, git-config(1)), as its configuration may name programs to
     # start. A user of this function runs the tree's own programs anyway.
@@ -235,7 +235,7 @@ def commit(root: Path = ROOT) -> Environment:
     if done.returncode != 0:
         first = next(iter(done.stderr.strip().splitlines()), f"git ended with exit code {done.returncode}")
         return {"git_commit": f"unknown ({first})"}
-    return {"git_commit": done.stdout.strip(), "git_dirty": bool(_output([*git, "status", "--porcelain"]))}
+    return {"git_commit": done.stdout.strip(), "git_dirty": bool(_read_output([*git, "status", "--porcelain"]))}
 
 
 def _read_text(path: Path) -> str:
@@ -246,7 +246,7 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-def _output(command: Sequence[str]) -> str:
+def _read_output(command: Sequence[str]) -> str:
     """Run a program and return its stdout; empty where it is not installed, fails or takes longer than 5 s."""
     if shutil.which(command[0]) is None:
         return ""

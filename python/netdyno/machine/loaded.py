@@ -44,19 +44,19 @@ class Runtime(NamedTuple):
 def files(contestant: Contestant) -> tuple[Path, ...]:
     """Return all of them, each once, in an order that is the same on every host where they are laid out in the same
     way. Raises OSError, SubprocessError."""
-    interpreter = runtime(contestant)
+    interpreter = find_runtime(contestant)
     runtime_files = interpreter.files if interpreter else ()
-    loads = [path for pattern in contestant.loads for path in matching(pattern)]
+    loads = [path for pattern in contestant.loads for path in expand_pattern(pattern)]
     named = [path for path in _find_named(contestant) if interpreter is None or path != interpreter.program]
     return tuple(dict.fromkeys((*_add_libraries((*named, *loads)), *runtime_files)))
 
 
-def program_files(program: Path) -> tuple[Path, ...]:
+def list_program_files(program: Path) -> tuple[Path, ...]:
     """Return a program of the harness's own with its shared libraries. Raises OSError, SubprocessError."""
     return _add_libraries((program.resolve(),))
 
 
-def runtime(contestant: Contestant) -> Runtime | None:
+def find_runtime(contestant: Contestant) -> Runtime | None:
     """Find its interpreter; None where its program is machine code, or the interpreter is not known here. Raises
     OSError, SubprocessError."""
     runtimes = (_recognise_runtime(path) for path in _find_named(contestant))
@@ -120,7 +120,7 @@ def _read_script(path: Path) -> Iterator[Path]:
             yield named
 
 
-def matching(pattern: str) -> list[Path]:
+def expand_pattern(pattern: str) -> list[Path]:
     """Return the files that a manifest's pattern names, sorted."""
     paths = sorted(Path("/").glob(pattern.lstrip("/")))
     return [path.resolve() for path in paths if path.is_file()]

@@ -12,7 +12,7 @@ REPEATS = 50
 
 
 @functools.cache
-def bytes_hz() -> float:
+def measure_bytes_hz() -> float:
     """Measure, once and in some milliseconds, the bytes per second that one core copies at most: the best of many short
     copies, so that a core that is busy or taken away meanwhile does not lower it."""
     return max(size / _measure_shortest_s(size) for size in SIZES)

@@ -25,12 +25,12 @@ def end(report: Callable[[Sequence[str]], None] = lambda _names: None) -> Iterat
     have ended by then. The list then has their names, and `report` is called with them, also where an exception ends
     the block."""
     names: list[str] = []
-    known = set(server_proc.children(os.getpid()))
+    known = set(server_proc.find_children(os.getpid()))
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield names
     finally:
-        while left := [pid for pid in server_proc.children(os.getpid()) if pid not in known and _is_apart(pid)]:
+        while left := [pid for pid in server_proc.find_children(os.getpid()) if pid not in known and _is_apart(pid)]:
             known |= set(left)  # a process that cannot be ended is not tried again
             names += [name for pid in left if (name := _end_process(pid))]
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)

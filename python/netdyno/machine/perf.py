@@ -94,22 +94,22 @@ class Stacks(NamedTuple):
     cut_us: float
 
 
-def program() -> str | None:
+def find_program() -> str | None:
     """Return the path of perf; None where it is not installed."""
     return shutil.which(NAME)
 
 
 @cache
-def rights(tool: str, folder: Path) -> Rights:
+def find_rights(tool: str, folder: Path) -> Rights:
     """Return what perf may record here, by trying: a container may give root without the capability. Tried once for
     all servers of a run, as it takes a second."""
-    if not _refused(tool, "cpu-clock:k", folder):
+    if not _explain_refusal(tool, "cpu-clock:k", folder):
         return Rights(user=True, kernel=True)
-    why = _refused(tool, "cpu-clock:u", folder)
+    why = _explain_refusal(tool, "cpu-clock:u", folder)
     return Rights(user=not why, kernel=False, why=why)
 
 
-def _refused(tool: str, event: str, folder: Path) -> str:
+def _explain_refusal(tool: str, event: str, folder: Path) -> str:
     """Return the reason why an event may not be recorded; empty where it may."""
     data = folder / "rights.data"
     command = [tool, "record", "-q", "-e", event, "-o", str(data), "--", "true"]
@@ -123,12 +123,12 @@ def _refused(tool: str, event: str, folder: Path) -> str:
     return "" if done.returncode == 0 else " ".join(errors[:3])[:300] or f"exit code {done.returncode}"
 
 
-def on_cpu(kernel: bool, rate_hz: int) -> tuple[str, ...]:
+def build_on_cpu_options(kernel: bool, rate_hz: int) -> tuple[str, ...]:
     """Return the options that record what a server computes."""
     return ("-e", "cpu-clock" if kernel else "cpu-clock:u", "-F", str(rate_hz))
 
 
-def off_cpu(period: int) -> tuple[str, ...]:
+def build_off_cpu_options(period: int) -> tuple[str, ...]:
     """Return the options that record what a server waits for."""
     return ("-e", "context-switches", "-c", str(period), "--switch-events")
 
@@ -159,7 +159,7 @@ class Recorder:
 
 
 @contextmanager
-def attached(
+def attach_recorder(
     tool: str,
     events: Sequence[str],
     runtime: Runtime,
@@ -191,7 +191,7 @@ def attached(
             recorder.tell("ping")
             line = LineReader(answer_reader, NAME).wait_line(time.monotonic() + ATTACH_S)
             if line is None or line.strip("\0") != "ack":
-                raise TrialError(f"{NAME} did not begin{process.last_words()}")
+                raise TrialError(f"{NAME} did not begin{process.read_last_line()}")
             yield recorder
 
 
@@ -199,7 +199,7 @@ WITH_FRAME_POINTERS = frozenset({"go", "java", "node"})
 """Runtimes whose code has frame pointers; a JIT's code has no unwind tables."""
 
 
-def script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
+def read_script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
     """Read what was recorded, line by line. Raises TrialError where perf cannot read it."""
     fields = "comm,pid,tid,time,period,event,ip,sym,dso"
     command = [tool, "script", "-i", str(data), "--ns", "--no-inline", "--show-switch-events", "--show-lost-events"]
@@ -223,7 +223,7 @@ def script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
 # --- its output -----------------------------------------------------------------------------------------------------
 
 
-def events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
+def parse_events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
     """Parse perf's script. A line that holds no event is skipped: a thread may have any name. Pure."""
     head: re.Match[str] | None = None
     frames: list[str] = []
@@ -244,7 +244,7 @@ def events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
         if fields["what"].startswith("PERF_RECORD_SWITCH"):
             switch = fields["what"].split()
             came = switch[1:2] == ["IN"]
-            yield Switched(int(fields["thread"]), _moment_ns(fields), came, "preempt" in switch)
+            yield Switched(int(fields["thread"]), _parse_moment_ns(fields), came, "preempt" in switch)
         elif fields["what"].startswith("PERF_RECORD_LOST"):
             yield Lost(int(fields["what"].split()[-1]))
         elif _SAMPLE.fullmatch(fields["what"]):
@@ -257,10 +257,10 @@ def _parse_sample(head: re.Match[str], frames: list[str]) -> Seen:
     sample = _SAMPLE.fullmatch(head["what"])
     assert sample is not None
     stack = tuple(name for name in reversed(frames) if name)
-    return Seen(int(head["thread"]), _moment_ns(head), int(sample["period"]), head["comm"].strip(), stack)
+    return Seen(int(head["thread"]), _parse_moment_ns(head), int(sample["period"]), head["comm"].strip(), stack)
 
 
-def _moment_ns(head: re.Match[str]) -> int:
+def _parse_moment_ns(head: re.Match[str]) -> int:
     return int(head["s"]) * 10**9 + int(head["ns"])
 
 
@@ -273,7 +273,7 @@ def _format_frame(symbol: str, file: str) -> str:
     return symbol.replace(";", ":")[:LONGEST_NAME] + (KERNEL if in_kernel else "")
 
 
-def computing(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks:
+def sum_samples(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks:
     """Sum the samples of a CPU's clock, each of which stands for its period. Pure."""
     return _sum(
         (_put_under_thread(record, process), record.period) if isinstance(record, Seen) else record
@@ -282,7 +282,7 @@ def computing(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks
     )
 
 
-def waiting(records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float) -> Stacks:
+def sum_waits(records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float) -> Stacks:
     """Sum the time for which each thread that was seen leaving the CPU was away: until it came back, or to the
     window's end. Pure."""
     return _sum(_measure_waits(records, process, period, window_s))
@@ -358,7 +358,7 @@ _GO_MARK = b"\xff Go buildinf:"
 _MOST_READ = 64 << 20
 
 
-def runtime_of(pid: int) -> Runtime:
+def find_runtime(pid: int) -> Runtime:
     """Return the runtime by the program of the process; "native" where that may not be read."""
     program = Path(f"/proc/{pid}/exe")
     try:

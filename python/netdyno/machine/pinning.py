@@ -10,7 +10,7 @@ import msgspec
 
 from netdyno.machine import topology
 from netdyno.machine.process import REALTIME_PRIORITY
-from netdyno.machine.topology import cores_words
+from netdyno.machine.topology import format_cores
 from netdyno.model.experiment import Placement
 from netdyno.model.observation import Pinning
 
@@ -32,19 +32,19 @@ def choose_one_core_each() -> Pinning:
     return narrow(choose())
 
 
-def usable_cores() -> tuple[int, ...]:
+def list_usable_cores() -> tuple[int, ...]:
     """Return the cores that this process has and its CPU quota fills, of all kinds."""
     return tuple(processor.cpu for processor in topology.read().usable)
 
 
-def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
+def place_canary(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
     """Return the cores of both sides of the canary on a host whose programs are one side of a trial: the cores of
     these. Where that is a single core, the other side has all others that this process may use, and where there are
     none, the same core."""
     machine = topology.read()
     if len(cores) > 1:
-        physical = topology.cores_of(processor for processor in machine.processors if processor.cpu in cores)
-        server, generator = map(topology.cpus_of, topology.split_cores(physical))
+        physical = topology.group_by_core(processor for processor in machine.processors if processor.cpu in cores)
+        server, generator = map(topology.list_cpus, topology.split_cores(physical))
     else:
         side_cores = tuple(cores)
         other_cores = (
@@ -67,7 +67,7 @@ def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
 
 
 @contextmanager
-def punctual(cores: Sequence[int] = (), *, realtime: bool) -> Iterator[None]:
+def keep_punctual(cores: Sequence[int] = (), *, realtime: bool) -> Iterator[None]:
     """Keep this process, within the block, to its own cores, where it has some, and run it before everything of normal
     priority, where that is allowed: so it reads at the ends of a window in time, also beside a server with thousands of
     threads. Programs that it starts do not run before others.
@@ -114,29 +114,29 @@ def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
     return msgspec.structs.replace(pinning, realtime=allowed, note=f"{pinning.note}; {how}")
 
 
-def relay_cores(pinning: Pinning) -> tuple[int, ...]:
+def choose_relay_cores(pinning: Pinning) -> tuple[int, ...]:
     """Return the core of a link's relay: the last of the generator's. The time that it takes there shows in the send
     lag and never makes the server slower, which is what is compared. Pure."""
     return pinning.generator[-1:]
 
 
-def relay_note(pinning: Pinning) -> str:
+def describe_relay_cores(pinning: Pinning) -> str:
     """Describe the core of a link's relay, for people. Pure."""
-    cores = relay_cores(pinning)
+    cores = choose_relay_cores(pinning)
     if not cores:
         return "not pinned"
     how = "at real-time priority, above the generator's" if pinning.realtime else "at normal priority"
     return f"core {cores[0]}, which is one of the generator's, {how}"
 
 
-def server_cores(pinning: Pinning) -> int:
+def count_server_cores(pinning: Pinning) -> int:
     """Count the cores of a server: those that it is pinned to, or all that this process has."""
-    return len(pinning.server) or len(usable_cores())
+    return len(pinning.server) or len(list_usable_cores())
 
 
-def generator_cores(pinning: Pinning) -> int:
+def count_generator_cores(pinning: Pinning) -> int:
     """Count the cores of the generator, in the same way."""
-    return len(pinning.generator) or len(usable_cores())
+    return len(pinning.generator) or len(list_usable_cores())
 
 
 def narrow(pinning: Pinning) -> Pinning:
@@ -154,8 +154,8 @@ def apply_placement(pinning: Pinning, placement: Placement) -> Pinning:
     cores = tuple(sorted({*pinning.server, *pinning.generator}))
     if placement == "apart" or not cores:
         return pinning
-    harness = f"harness on {cores_words(pinning.harness)}" if pinning.harness else "the harness is not pinned"
-    note = f"server and generator share {cores_words(cores)}; {harness}; generator at normal priority"
+    harness = f"harness on {format_cores(pinning.harness)}" if pinning.harness else "the harness is not pinned"
+    note = f"server and generator share {format_cores(cores)}; {harness}; generator at normal priority"
     return msgspec.structs.replace(pinning, server=cores, generator=cores, realtime=False, note=note)
 
 
@@ -164,5 +164,5 @@ def give_server(pinning: Pinning, most: int | str) -> Pinning:
     if not isinstance(most, int) or most >= len(pinning.server):
         return pinning
     server = pinning.server[:most]
-    note = f"{pinning.note}; of the server's only {cores_words(server)}"
+    note = f"{pinning.note}; of the server's only {format_cores(server)}"
     return msgspec.structs.replace(pinning, server=server, note=note)

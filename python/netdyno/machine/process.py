@@ -150,7 +150,7 @@ class Process:
             if os.fstat(process.output.fileno()).st_size > MOST_LOG:
                 raise process._error(f"the {process.name} wrote more than {MOST_LOG >> 20} MiB to its log")
 
-    def last_words(self) -> str:
+    def read_last_line(self) -> str:
         """Return the last line of its output, which mostly says why it ended, as the end of a sentence."""
         lines = trial_log.end_of(self.output, 4096).decode("utf-8", "replace").splitlines()
         return f": {lines[-1].strip()[:300]}" if lines else ""
@@ -158,7 +158,7 @@ class Process:
     def has_ended(self) -> bool:
         """Return whether it has ended; it stays unreaped, so that its process group cannot belong to another
         program."""
-        return _readable(self.pidfd, 0)
+        return _poll_readable(self.pidfd, 0)
 
     def exit_code(self) -> int:
         """Reap it and return its exit code (negative: signal). Only after it has ended."""
@@ -172,13 +172,13 @@ class Process:
         """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that is
         not enough, or the exit code is neither 0 nor in `also`."""
         if not self.wait(began + patience_s):
-            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
+            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.read_last_line()}")
         self.expect_success(also)
 
     def expect_success(self, also: Collection[int] = ()) -> None:
         """Reap it. Only after it has ended. Raises TrialError when its exit code is neither 0 nor in `also`."""
         if (code := self.exit_code()) != 0 and code not in also:
-            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
+            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.read_last_line()}")
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM)."""
@@ -243,13 +243,13 @@ def _await(fd: int, deadline: float) -> bool:
     while True:
         Process.look_at_logs()
         left_s = deadline - time.monotonic()
-        if _readable(fd, min(max(0.0, left_s), LOOK_S)):
+        if _poll_readable(fd, min(max(0.0, left_s), LOOK_S)):
             return True
         if left_s <= LOOK_S:
             return False
 
 
-def _readable(fd: int, timeout_s: float) -> bool:
+def _poll_readable(fd: int, timeout_s: float) -> bool:
     with selectors.PollSelector() as selector:
         selector.register(fd, selectors.EVENT_READ)
         return bool(selector.select(timeout_s))

@@ -58,13 +58,15 @@ class ProgramSettings(NamedTuple):
         if _libc.prctl(_PR_SET_TIMERSLACK, self.timer_slack_ns, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
 
-    def described(self) -> dict[str, str | int]:
+    def describe(self) -> dict[str, str | int]:
         """Return the settings for the record of a run."""
         return {
             "ground.timer_slack_ns": self.timer_slack_ns,
             "ground.policy": _POLICY_NAMES[self.policy],
             "ground.nice": self.nice,
-            "ground.limits": ", ".join(f"{name.lower()} {said(soft)}" for name, (soft, _) in self.limits.items()),
+            "ground.limits": ", ".join(
+                f"{name.lower()} {format_limit(soft)}" for name, (soft, _) in self.limits.items()
+            ),
             "ground.environment": " ".join(sorted(self.environment)),
         }
 
@@ -73,43 +75,43 @@ def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
     """Choose the settings of the programs of this process."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
     return ProgramSettings(
-        policy=policy_for(os.sched_getscheduler(0)),
+        policy=choose_policy(os.sched_getscheduler(0)),
         nice=max(0, os.getpriority(os.PRIO_PROCESS, 0)),
-        limits=limits_for(limits),
-        environment=environment_for(os.environ),
+        limits=choose_limits(limits),
+        environment=build_environment(os.environ),
         timer_slack_ns=timer_slack_ns,
     )
 
 
-def policy_for(harness_policy: int) -> int:
+def choose_policy(harness_policy: int) -> int:
     """Return the policy of programs: a real-time policy of the harness is its own alone; a lower one holds for all, as
     raising it again needs rights (sched(7)). The same holds for its niceness. Pure."""
     policy = harness_policy & ~os.SCHED_RESET_ON_FORK
     return policy if policy in _POLICY_NAMES else os.SCHED_OTHER
 
 
-def limits_for(harness_limits: Limits) -> dict[str, tuple[int, int]]:
+def choose_limits(harness_limits: Limits) -> dict[str, tuple[int, int]]:
     """Return the limits of programs: as much as this user may have, as no server is meant to run at a limit; no core
     file, which takes time to write; and the same stack for a thread everywhere. Pure."""
-    descriptors = _cap_at(harness_limits["NOFILE"][1], max(MOST_DESCRIPTORS, harness_limits["NOFILE"][0]))
+    descriptors = _limit_to_hard(harness_limits["NOFILE"][1], max(MOST_DESCRIPTORS, harness_limits["NOFILE"][0]))
     return {
         "CORE": (0, harness_limits["CORE"][1]),
         "MEMLOCK": (harness_limits["MEMLOCK"][1],) * 2,
         "NOFILE": (descriptors,) * 2,
         "NPROC": (harness_limits["NPROC"][1],) * 2,
-        "STACK": (_cap_at(harness_limits["STACK"][1], STACK_BYTES), harness_limits["STACK"][1]),
+        "STACK": (_limit_to_hard(harness_limits["STACK"][1], STACK_BYTES), harness_limits["STACK"][1]),
     }
 
 
-def environment_for(harness_environment: Mapping[str, str]) -> dict[str, str]:
+def build_environment(harness_environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a program, from the harness's. Pure."""
     return {name: harness_environment[name] for name in PASSED_ON if name in harness_environment} | FIXED
 
 
-def said(limit: int) -> str:
+def format_limit(limit: int) -> str:
     """Format a limit for people. Pure."""
     return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
 
 
-def _cap_at(hard: int, needed: int) -> int:
+def _limit_to_hard(hard: int, needed: int) -> int:
     return needed if hard == resource.RLIM_INFINITY else min(hard, needed)

@@ -105,17 +105,17 @@ def choose_threads(pid: int) -> tuple[str, ...]:
     return str(pid), *random.Random(pid).sample(others, MOST_THREADS_READ - 1)
 
 
-def family(pid: int) -> tuple[int, ...]:
+def find_family(pid: int) -> tuple[int, ...]:
     """Find a process and all its descendants, as far as they are still there (CONFIG_PROC_CHILDREN)."""
     pids, waiting = [], [pid]
     while waiting:
         parent = waiting.pop()
         pids.append(parent)
-        waiting += children(parent)
+        waiting += find_children(parent)
     return tuple(pids)
 
 
-def children(pid: int) -> list[int]:
+def find_children(pid: int) -> list[int]:
     """Find the processes that a process has started or inherited, as far as they are still there
     (CONFIG_PROC_CHILDREN)."""
     pids: list[int] = []
@@ -149,14 +149,14 @@ def understand(taken: Snapshot) -> Reading:
         cpu_s=taken.cpu_s,
         user_ticks=int(stat[11]),
         system_ticks=int(stat[12]),
-        rss_peak_bytes=1024 * status_number(taken.status, b"VmHWM"),
+        rss_peak_bytes=1024 * parse_status_number(taken.status, b"VmHWM"),
         threads=int(stat[17]),
         tasks={int(tid): _parse_task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
         harness_cpu_s=taken.harness_cpu_s,
     )
 
 
-def together(readings: Sequence[Reading]) -> Reading:
+def sum_readings(readings: Sequence[Reading]) -> Reading:
     """Add up several processes as one server. Pure."""
     first = readings[0]
     return Reading(
@@ -171,9 +171,9 @@ def together(readings: Sequence[Reading]) -> Reading:
     )
 
 
-def peak_memory(pid: int) -> int:
+def read_peak_memory(pid: int) -> int:
     """Return VmHWM of a process so far, in bytes. Raises OSError when it is gone."""
-    return 1024 * status_number(read_file(f"{_PROC}/{pid}/status"), b"VmHWM")
+    return 1024 * parse_status_number(read_file(f"{_PROC}/{pid}/status"), b"VmHWM")
 
 
 def cpu_clock(pid: int) -> int:
@@ -182,7 +182,7 @@ def cpu_clock(pid: int) -> int:
     return (~pid << 3) | _CPUCLOCK_SCHED
 
 
-def status_number(status: bytes, key: bytes) -> int:
+def parse_status_number(status: bytes, key: bytes) -> int:
     """Return a number of /proc/PID/status, in the unit it has there; 0 where the kernel does not give it."""
     for line in status.splitlines():
         if line.startswith(key + b":"):
@@ -210,8 +210,8 @@ def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, by
 def _parse_task(status: bytes, schedstat: bytes) -> Task:
     times = schedstat.split()
     return Task(
-        voluntary=status_number(status, b"voluntary_ctxt_switches"),
-        involuntary=status_number(status, b"nonvoluntary_ctxt_switches"),
+        voluntary=parse_status_number(status, b"voluntary_ctxt_switches"),
+        involuntary=parse_status_number(status, b"nonvoluntary_ctxt_switches"),
         wait_ns=int(times[1]) if len(times) > 1 else 0,
     )
 
@@ -226,7 +226,7 @@ def read_file(path: str) -> bytes:
         os.close(descriptor)
 
 
-def observation(
+def compute_observation(
     before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
 ) -> ServerObservation:
     """Return the figures of the window between `before` and `after`. Pure.
@@ -236,7 +236,7 @@ def observation(
     Where only some threads were read, those beside the main one, `main`, stand for all others."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
     seen_again = {*(late.tasks if late else {}), *after.tasks}
-    used = {tid: _difference(before.tasks.get(tid), last) for tid, last in tasks.items()}
+    used = {tid: _subtract_task(before.tasks.get(tid), last) for tid, last in tasks.items()}
     threads = max(before.threads, after.threads)
     sampled = len(tasks) if main and len(tasks) < threads else 0
     threads_per_sample = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
@@ -245,7 +245,7 @@ def observation(
         return sum(figure(task) * (1.0 if tid == main else threads_per_sample) for tid, task in used.items())
 
     cpu_s = after.cpu_s - before.cpu_s
-    user_share = _user_share(before, after)
+    user_share = _compute_user_share(before, after)
     return ServerObservation(
         cpu_user_s=cpu_s * user_share,
         cpu_system_s=cpu_s * (1 - user_share),
@@ -262,13 +262,13 @@ def observation(
     )
 
 
-def _difference(first: Task | None, last: Task) -> Task:
+def _subtract_task(first: Task | None, last: Task) -> Task:
     if first is None:
         return last
     return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
 
 
-def _user_share(before: Reading, after: Reading) -> float:
+def _compute_user_share(before: Reading, after: Reading) -> float:
     """Return the share of the CPU time that was spent in user mode: by the window's ticks, or the whole life's if it
     had none."""
     user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks

@@ -48,13 +48,13 @@ class Call(NamedTuple):
     error: str
 
 
-def program() -> str | None:
+def find_program() -> str | None:
     """Return the path of strace; None where it is not installed."""
     return shutil.which(NAME)
 
 
 @contextmanager
-def attached(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialLog) -> Iterator[Process]:
+def attach_tracer(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialLog) -> Iterator[Process]:
     """Trace all threads of a process, and those that it starts, into a file. The tracer runs on these cores: best the
     server's own, as both take turns at each call. Raises TrialError where it may not trace."""
     command = [tool, *OPTIONS, "-o", str(trace), "-p", str(pid)]
@@ -73,7 +73,7 @@ def _await_threads(pid: int, tracer: Process) -> None:
     deadline = time.monotonic() + ATTACH_S
     while not _is_traced(pid, tracer.pid):
         if tracer.has_ended():
-            raise TrialError(f"{NAME} may not trace here{tracer.last_words()}")
+            raise TrialError(f"{NAME} may not trace here{tracer.read_last_line()}")
         if time.monotonic() > deadline:
             raise TrialError(f"{NAME} did not reach all threads of the server within {ATTACH_S:g} s")
         time.sleep(0.002)
@@ -85,7 +85,7 @@ def _is_traced(pid: int, tracer: int) -> bool:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
         raise TrialError(f"the server had ended before {NAME} could attach") from error
-    return bool(threads) and all(tracer_of(_read_status(thread)) in (tracer, None) for thread in threads)
+    return bool(threads) and all(parse_tracer(_read_status(thread)) in (tracer, None) for thread in threads)
 
 
 def _read_status(thread: Path) -> str:
@@ -96,12 +96,12 @@ def _read_status(thread: Path) -> str:
         return ""
 
 
-def tracer_of(status: str) -> int | None:
+def parse_tracer(status: str) -> int | None:
     """Read TracerPid in a thread's status (proc_pid_status(5)): 0 where nothing traces it, None where it is missing."""
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("TracerPid:")), None)
 
 
-def calls(lines: Iterable[str]) -> Iterator[Call]:
+def parse_calls(lines: Iterable[str]) -> Iterator[Call]:
     """Parse the calls that returned, in their order. Pure. Raises UnreadableTraceError.
 
     A call that another thread's line interrupts stands in two lines; the second has the time of its return, an

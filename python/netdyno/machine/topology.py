@@ -62,7 +62,7 @@ class Topology(NamedTuple):
         usable = self.usable
         for kind in sorted({processor.kind for processor in usable}):
             same = [processor for processor in usable if processor.kind == kind]
-            if len(cores_of(same)) >= 2:
+            if len(group_by_core(same)) >= 2:
                 return tuple(same)
         return usable
 
@@ -89,23 +89,23 @@ def read(root: Path | None = None) -> Topology:
             for cpu in allowed
         ),
         isolated=frozenset(parse_list(_read_text(root / _CPU / "isolated"))),
-        quota=cpu_quota.quota_cores(lambda path: cpu_quota.read_file(str(root / path.lstrip("/")))),
+        quota=cpu_quota.find_tightest_quota(lambda path: cpu_quota.read_file(str(root / path.lstrip("/")))),
     )
 
 
 def split(machine: Topology) -> Pinning:
     """Return the cores of each side, and the reason. Pure. No physical core is on both sides unless there is only one;
     both have one kind of core, each stays on one NUMA node, and the harness keeps a core of its own from three on."""
-    cores = cores_of(machine.alike)
+    cores = group_by_core(machine.alike)
     if len(machine.alike) < 2:
         note = "; ".join(["not pinned: server and generator share the only core", *_list_exclusions(machine)])
         return Pinning(server=(), generator=(), note=note)
-    spare = cores_of(processor for processor in machine.usable if processor not in machine.alike)
+    spare = group_by_core(processor for processor in machine.usable if processor not in machine.alike)
     harness_cores = spare[:1] or (cores[:1] if len(cores) >= 3 else [])
     sides = split_cores([core for core in cores if core not in harness_cores])
-    server, generator, harness = (cpus_of(part) for part in (*sides, harness_cores))
-    sentence = f"server pinned to {cores_words(server)}, generator to {cores_words(generator)}"
-    sentence += f", harness to {cores_words(harness)}" if harness else "; the harness is not pinned"
+    server, generator, harness = (list_cpus(part) for part in (*sides, harness_cores))
+    sentence = f"server pinned to {format_cores(server)}, generator to {format_cores(generator)}"
+    sentence += f", harness to {format_cores(harness)}" if harness else "; the harness is not pinned"
     shared = ["hardware threads of the same physical core"] if len(cores) == 1 else []
     note = "; ".join([sentence, *shared, *_describe_nodes(machine, sides), *_list_exclusions(machine)])
     return Pinning(server=server, generator=generator, harness=harness, note=note)
@@ -123,10 +123,10 @@ def split_cores(cores: Sequence[Core]) -> tuple[Sequence[Core], Sequence[Core]]:
     pairs = [
         (min(two_nodes, key=len), max(reversed(two_nodes), key=len)) for two_nodes in combinations(nodes.values(), 2)
     ]
-    return max([*halves, *pairs], key=lambda sides: (min(map(len, sides)), len(_packages(sides)) == 1))
+    return max([*halves, *pairs], key=lambda sides: (min(map(len, sides)), len(_collect_packages(sides)) == 1))
 
 
-def cores_of(processors: Iterable[Processor]) -> list[Core]:
+def group_by_core(processors: Iterable[Processor]) -> list[Core]:
     """Return the physical cores of some hardware threads, by their lowest numbers."""
     cores: dict[tuple[int, ...], list[Processor]] = {}
     for thread in sorted(processors):
@@ -134,7 +134,7 @@ def cores_of(processors: Iterable[Processor]) -> list[Core]:
     return [tuple(threads) for threads in cores.values()]
 
 
-def cpus_of(cores: Iterable[Core]) -> tuple[int, ...]:
+def list_cpus(cores: Iterable[Core]) -> tuple[int, ...]:
     """Return the numbers of their threads, sorted."""
     return tuple(sorted(thread.cpu for core in cores for thread in core))
 
@@ -166,7 +166,7 @@ def format_list(cpus: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def cores_words(cpus: Sequence[int]) -> str:
+def format_cores(cpus: Sequence[int]) -> str:
     """Format them for a sentence: "core 3", "cores 0-3,8"."""
     return f"core{'s' if len(cpus) > 1 else ''} {format_list(cpus)}"
 
@@ -177,14 +177,14 @@ def _describe_nodes(machine: Topology, sides: Sequence[Sequence[Core]]) -> list[
     server, generator = (side[0][0].node for side in sides)
     if server == generator:
         return [f"both on NUMA node {server}"]
-    packages = "of one package" if len(_packages(sides)) == 1 else "of two packages"
+    packages = "of one package" if len(_collect_packages(sides)) == 1 else "of two packages"
     return [f"a NUMA node each, {server} and {generator}, {packages}"]
 
 
 def _list_exclusions(machine: Topology) -> list[str]:
     """List what was left out and for which reason."""
     reasons = []
-    slower = cores_of(processor for processor in machine.usable if processor not in machine.alike)
+    slower = group_by_core(processor for processor in machine.usable if processor not in machine.alike)
     if slower:
         reasons.append(f"one kind of core: {quantities.plural(len(slower), 'slower one')} left out")
     elif len({processor.kind for processor in machine.alike}) > 1:
@@ -193,13 +193,13 @@ def _list_exclusions(machine: Topology) -> list[str]:
     if machine.isolated & used:
         reasons.append("isolated cores: threads stay where they begin")
     elif machine.isolated:
-        reasons.append(f"isolated {cores_words(sorted(machine.isolated))} left out (taskset -c asks for them)")
+        reasons.append(f"isolated {format_cores(sorted(machine.isolated))} left out (taskset -c asks for them)")
     if machine.quota is not None:
         reasons.append(f"a CPU quota leaves {machine.quota:g} cores' time")
     return reasons
 
 
-def _packages(sides: Sequence[Sequence[Core]]) -> set[int]:
+def _collect_packages(sides: Sequence[Sequence[Core]]) -> set[int]:
     return {core[0].package for side in sides for core in side}
 
 

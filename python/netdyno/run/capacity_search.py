@@ -24,11 +24,11 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial, Warmup
 from netdyno.run.neighbour_watch import NeighbourWatch
-from netdyno.run.runner import Interrupted, begun, check, create_folder, set_up, signals_raise
+from netdyno.run.runner import Interrupted, begin_run, check, create_folder, raise_on_signals, set_up
 from netdyno.store import write
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench, key, unwatched
+from netdyno.trial.setup import Bench, ignore_progress, key
 from netdyno.trial.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
@@ -64,14 +64,20 @@ def execute(
     """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
     trial where something cannot work."""
     (scenario,) = experiment.scenarios
-    if reason := plan.explain_skip(server, scenario, {RATE: level(scenario.factors[RATE][0])}):
+    if reason := plan.explain_skip(server, scenario, {RATE: round_level(scenario.factors[RATE][0])}):
         raise UserError(reason)
     check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
     bench, facts = set_up(
-        experiment, [server], clients=(), build=build, folder=folder, progress=unwatched, foreign_load=foreign_load
+        experiment,
+        [server],
+        clients=(),
+        build=build,
+        folder=folder,
+        progress=ignore_progress,
+        foreign_load=foreign_load,
     )
-    run = begun(run_id, folder, experiment, facts, [server])
+    run = begin_run(run_id, folder, experiment, facts, [server])
     with write.Store.create(folder, run, argv, ()) as stored:
         canary = Canary(canary_path(build), bench.pinning, folder)
         trials: list[Trial] = []
@@ -96,11 +102,11 @@ def _search(
     search, goal, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     neighbours = NeighbourWatch((), bench.foreign_load)
     try:
-        with signals_raise() as raise_again:
+        with raise_on_signals() as raise_again:
             warmup = _measure_warmup(experiment.scenarios[0], server, bench)
             while (rate_hz := search.choose_rate()) is not None:
                 raise_again()
-                cell = _plan_cell(experiment.scenarios[0], server, level(rate_hz), trials)
+                cell = _plan_cell(experiment.scenarios[0], server, round_level(rate_hz), trials)
                 experiment = _add_cell(experiment, cell)
                 stored.extend((cell,), experiment)
                 bench = bench._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
@@ -122,9 +128,9 @@ def _search(
 
 def _measure_warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
     """Measure the warm-up of a server with a JIT at the first rate: the next rates are not known yet."""
-    first = _plan_cell(scenario, server, level(scenario.factors[RATE][0]), ())
+    first = _plan_cell(scenario, server, round_level(scenario.factors[RATE][0]), ())
     scenarios, servers = {scenario.name: scenario}, {server.name: server}
-    kinds = warm_up.kinds((first,), scenarios, servers, {}, ())
+    kinds = warm_up.select_kinds((first,), scenarios, servers, {}, ())
     return next((warmup for _, warmup in warm_up.measure(kinds, scenarios, servers, bench)), None)
 
 
@@ -135,7 +141,7 @@ def begin(experiment: Experiment) -> Search:
     return Search(experiment.capacity)
 
 
-def level(rate_hz: float | str) -> int | float:
+def round_level(rate_hz: float | str) -> int | float:
     """Return a rate as a level: whole numbers read better, and most rates are whole."""
     rate = float(rate_hz)
     return int(rate) if rate.is_integer() else rate
@@ -153,6 +159,6 @@ def _plan_cell(scenario: Scenario, server: Contestant, rate: int | float, before
 def _add_cell(experiment: Experiment, cell: plan.Cell) -> Experiment:
     """Return the experiment as if the cell had been planned: with its rate, in order, and its block."""
     (scenario,) = experiment.scenarios
-    rates = tuple(sorted({*map(level, scenario.factors[RATE]), level(cell.levels[RATE])}))
+    rates = tuple(sorted({*map(round_level, scenario.factors[RATE]), round_level(cell.levels[RATE])}))
     extended = replace(scenario, factors=scenario.factors | {RATE: rates}, blocks=max(scenario.blocks, cell.block))
     return replace(experiment, scenarios=(extended,))

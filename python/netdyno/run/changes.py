@@ -10,7 +10,7 @@ MOST_NAMED = 3
 """The entries of a changed list that are named."""
 
 
-def said(change: Change) -> str:
+def format_change(change: Change) -> str:
     """Return the key with both values; of lists, with the entries of only one of them."""
     was, now = change.was, change.now
     if not isinstance(was, list) or not isinstance(now, list):

@@ -24,17 +24,19 @@ class Ready(NamedTuple):
 def make(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path) -> Ready:
     """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
     the build fails; a contestant that lacks something is no failure."""
-    building.make(programs(experiment, servers, clients), build)
+    building.make(list_programs(experiment, servers, clients), build)
     return Ready(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
 
 
-def programs(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]) -> tuple[str, ...]:
+def list_programs(
+    experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]
+) -> tuple[str, ...]:
     """Return the targets of the build that its trials need. Pure."""
     contestant_targets = [
         target
         for kind, group in (("server", servers), ("client", clients))
         for contestant in group
-        for target in building.target(contestant, kind)
+        for target in building.list_targets(contestant, kind)
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
     return (building.GENERATOR, building.CANARY, *relay, *contestant_targets)

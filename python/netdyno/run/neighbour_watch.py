@@ -43,7 +43,7 @@ class NeighbourWatch:
         if self.present is not None and neighbour.has_gone(self._trials):
             gone, self.present = self.present, None
             self._begin_anew()
-            return gone_words(gone, self._wanted)
+            return explain_free_cores(gone, self._wanted)
         streak = neighbour.latest_streak(self._trials)
         if not streak:
             self._next_look = neighbour.DOZEN
@@ -58,14 +58,14 @@ class NeighbourWatch:
             return ""
         self.present = neighbour_now
         self._begin_anew()
-        return found_words(neighbour_now, len(streak), self._wanted)
+        return explain_busy_cores(neighbour_now, len(streak), self._wanted)
 
     def _begin_anew(self) -> None:
         self._trials = []
         self._next_look = neighbour.DOZEN
 
 
-def found_words(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
+def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     """Say which programs take the cores, how to end that, and what the run does until then."""
     outcome = "were disturbed" if foreign_load == "count" else "were lost"
     named = neighbour.named_programs(busy)
@@ -78,7 +78,7 @@ def found_words(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     )
 
 
-def gone_words(gone: Neighbour, foreign_load: ForeignLoad) -> str:
+def explain_free_cores(gone: Neighbour, foreign_load: ForeignLoad) -> str:
     """Say that the machine is free again."""
     rule = "" if foreign_load == "count" else ": disturbed trials are retried, as before"
     return f"The machine is free again, without {neighbour.name(gone)}{rule}."

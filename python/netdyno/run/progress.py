@@ -70,7 +70,7 @@ class Progress:
             most_s = left_s if self._goes_on else min(most_s, left_s)
         return max(self._planned_s, most_s)
 
-    def left_words(self) -> str:
+    def format_left(self) -> str:
         """ "4:05 left", or "at most 4:05 left"."""
         at_most = "at most " if self.total > self.planned else ""
         return f"{at_most}{format_clock(self.left_s())} left"

@@ -73,10 +73,10 @@ def resume(
             build=build,
             folder=path.parent,
             progress=display.throughput,
-            foreign_load=_foreign_load(run),
+            foreign_load=_read_foreign_load(run),
             stage=stage,
         )
-        changed_words = [changes.said(change) for change in differences.list_decisive(run.environment, facts)]
+        changed_words = [changes.format_change(change) for change in differences.list_decisive(run.environment, facts)]
         if changed_words and not anyway:
             raise UserError(
                 f"the run {run.run_id} cannot be resumed, because something has changed: {'; '.join(changed_words)} "
@@ -89,7 +89,9 @@ def resume(
         display.begin(f"{run.run_id}: {planned.question} Going on after {done}")
         servers_by_name = {server.name: server for server in servers}
         canary = Canary(canary_path(build), bench.pinning, path.parent)
-        to_trace = traced.missing(traced.tasks(planned, servers_by_name, bench.clients, _choose_trace(run)), run.traced)
+        to_trace = traced.select_missing(
+            traced.plan_tasks(planned, servers_by_name, bench.clients, _choose_trace(run)), run.traced
+        )
         interrupted = runner.carry_out(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
@@ -117,18 +119,18 @@ def _add_line(run: Run, changed_words: Sequence[str]) -> Environment:
 
 def _make_ready(run: Run, build: Path) -> needed.Ready:
     planned = run.experiment
-    servers = (*contestants.discover(build=build), *own.of_run(run.about))
+    servers = (*contestants.discover(build=build), *own.restore_servers(run.about))
     clients = contestants.discover(build=build, kind="client")
     names = sorted({name for scenario in planned.scenarios for name in scenario.contestants})
     return needed.make(
         planned,
-        [contestants.by_name(servers, name) for name in names],
-        [contestants.by_name(clients, name, "client") for name in experiment.list_clients(planned)],
+        [contestants.find_by_name(servers, name) for name in names],
+        [contestants.find_by_name(clients, name, "client") for name in experiment.list_clients(planned)],
         build,
     )
 
 
-def _foreign_load(run: Run) -> ForeignLoad:
+def _read_foreign_load(run: Run) -> ForeignLoad:
     """Return the run's rule; a run from before it was recorded excluded such trials."""
     recorded = run.environment.get("foreign_load")
     return cast(ForeignLoad, recorded) if recorded in get_args(ForeignLoad) else "strike-out"

@@ -42,7 +42,7 @@ from netdyno.store import write
 from netdyno.trial import traced, warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, Key, key
-from netdyno.trial.trial import run_trial, skipped
+from netdyno.trial.trial import record_skip, run_trial
 from netdyno.trial.turns import run_in_turns
 
 if TYPE_CHECKING:  # it needs Dask, which few runs do
@@ -112,12 +112,14 @@ def execute(
             (folder / "logs").rmdir()
             folder.rmdir()
         raise
-    run = begun(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
+    run = begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
-        to_trace = traced.tasks(experiment, servers_by_name, bench.clients, trace)
+        to_trace = traced.plan_tasks(experiment, servers_by_name, bench.clients, trace)
         begins = datetime.now().astimezone()
-        beside_s = traced.seconds(to_trace)
-        display.begin(announcement(experiment, servers_by_name, bench.clients, beside_s, begins=begins, over=run.links))
+        beside_s = traced.estimate_seconds(to_trace)
+        display.begin(
+            format_announcement(experiment, servers_by_name, bench.clients, beside_s, begins=begins, over=run.links)
+        )
         canary = Canary(canary_path(build), bench.pinning, folder)
         interrupted = carry_out(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
     return Outcome(run_id, folder, interrupted)
@@ -161,8 +163,8 @@ def set_up(
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
-    facts |= {"programs": digests.digests(generator, servers, clients)}
-    if interpreted := digests.runtimes([*servers, *clients]):
+    facts |= {"programs": digests.digest_programs(generator, servers, clients)}
+    if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
     bench = Bench(
         seed=experiment.seed,
@@ -177,7 +179,7 @@ def set_up(
     return bench, facts
 
 
-def begun(
+def begin_run(
     run_id: str,
     folder: Path,
     experiment: Experiment,
@@ -218,11 +220,11 @@ def carry_out(
     stored trials, `cells` are the planned ones. Returns 0, the exit code of the signal that cut it short, or GONE."""
     experiment = run.experiment
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-    known = warm_up.known(run.all_trials)
-    kinds = warm_up.kinds(cells, scenarios, servers, bench.clients, known)
+    known = warm_up.collect_known(run.all_trials)
+    kinds = warm_up.select_kinds(cells, scenarios, servers, bench.clients, known)
     began_s = time.monotonic()
     try:
-        with signals_raise():
+        with raise_on_signals():
             measured = _measure_warm_ups(kinds, scenarios, servers, bench, display, stage)
     except Interrupted as signalled:
         display.close()
@@ -233,7 +235,7 @@ def carry_out(
     bench = bench._replace(
         warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured
     )
-    longer_s = warm_up.longer_s(cells, scenarios, bench.warmups)
+    longer_s = warm_up.estimate_added_s(cells, scenarios, bench.warmups)
     seconds = plan.estimate_seconds(experiment, servers, bench.clients) + longer_s
     if measured:
         ends = clock_after(datetime.now().astimezone(), seconds)
@@ -272,7 +274,7 @@ def _measure_warm_ups(
     for kind, warmup in measurements:
         warmups[key(kind)] = warmup
         where = " ".join([kind.scenario, *(f"{name}={level}" for name, level in kind.levels.items())])
-        display.note(warm_up.words(kind.contestant, where, [warmup]))
+        display.note(warm_up.describe_warmups(kind.contestant, where, [warmup]))
     return warmups
 
 
@@ -305,7 +307,7 @@ def _run_cells(
     neighbours = NeighbourWatch(schedule.trials, bench.foreign_load)
     is_late_noted = False
     try:
-        with signals_raise() as raise_again:
+        with raise_on_signals() as raise_again:
             for group in schedule.groups(stored.extend):
                 for cells, alone in _divide_group(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
                     raise_again()
@@ -322,7 +324,7 @@ def _run_cells(
                             display.note(changed)
                     if progress.is_late and not is_late_noted:
                         is_late_noted = True
-                        display.note(late_words(progress, limit_s))
+                        display.note(explain_delay(progress, limit_s))
                 if schedule.is_over(group[0].block):
                     judge.block_ended()
             judge.run_ended()
@@ -350,7 +352,7 @@ def _divide_group(
     why_apart = {
         cell.position: side_by_side.BUSY
         if (cell.scenario, cell.contestant) in busy
-        else schedule.out_of_reach(cell)
+        else schedule.find_stop_reason(cell)
         or plan.explain_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
         or side_by_side.explain_apart(servers[cell.contestant])
         for cell in group
@@ -382,18 +384,18 @@ def _run_together(
     """Run one cell, or several in turns."""
     scenario = scenarios[cells[0].scenario]
     for cell in cells:
-        bench = warm_up.carried_over(cell, bench)
+        bench = warm_up.carry_over(cell, bench)
     if len(cells) > 1:
         begun = canary.begin()
         trials = run_in_turns([(cell, servers[cell.contestant]) for cell in cells], scenario, bench)
         readings = canary.end(begun)
         return [msgspec.structs.replace(trial, canary=readings) for trial in trials]
     (cell,) = cells
-    why = schedule.out_of_reach(cell)
+    why = schedule.find_stop_reason(cell)
     if not why and stage is not None:
         why = stage.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
     if why:
-        return [skipped(cell, why)]
+        return [record_skip(cell, why)]
     if stage is not None:
         return [stage.trial(cell, scenario, bench.warmups.get(key(cell)))]
     return [canary.beside(partial(run_trial, cell, scenario, servers[cell.contestant], bench))]
@@ -403,10 +405,10 @@ def _trace_calls(
     tasks: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: write.Store, display: Display
 ) -> int:
     """Trace system calls once all trials are stored. Returns 0, or the exit code of the signal that cut it short."""
-    if text := traced.announcement(tasks):
+    if text := traced.format_announcement(tasks):
         display.note(text)
     try:
-        with signals_raise():
+        with raise_on_signals():
             for traced_calls in traced.trace(tasks, servers, bench):
                 stored.add_traced(traced_calls)
     except Interrupted as signalled:
@@ -414,7 +416,7 @@ def _trace_calls(
     return 0
 
 
-def announcement(
+def format_announcement(
     experiment: Experiment,
     servers: plan.Named,
     clients: plan.Named = MappingProxyType({}),
@@ -459,7 +461,7 @@ def announcement(
         ends = f"between {clock_after(begins, seconds)} and {clock_after(begins, most_seconds)}"
     return (
         f"{experiment.name}{size}: {experiment.question}\n"
-        f"It answers {what_it_answers(experiment)}.\n"
+        f"It answers {describe_questions(experiment)}.\n"
         f"It makes {number} of {cells} trials ({quantities.plural(len(servers), 'contestant')}){twice} over "
         f"{quantities.listed(over or levels.links(experiment))}.\n"
         f"It takes {takes} (minutes:seconds), and ends {ends}."
@@ -469,7 +471,7 @@ def announcement(
 MOST_SCENARIOS_NAMED = 8
 
 
-def what_it_answers(experiment: Experiment) -> str:
+def describe_questions(experiment: Experiment) -> str:
     """Describe its scenarios with the metric of each, and the number of published claims that are judged."""
     questions = [f"{scenario.name} (by {scenario.metric})" for scenario in experiment.scenarios]
     if len(questions) > MOST_SCENARIOS_NAMED:
@@ -483,7 +485,7 @@ def what_it_answers(experiment: Experiment) -> str:
     return f"{what}: {quantities.listed(questions)}{claims_text if claims else ''}{flips_text}"
 
 
-def late_words(progress: Progress, limit_s: float | None) -> str:
+def explain_delay(progress: Progress, limit_s: float | None) -> str:
     """Explain that the machine makes the run longer than was announced."""
     limit_text = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
     return (
@@ -538,7 +540,7 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
 
 
 @contextmanager
-def signals_raise() -> Iterator[Callable[[], None]]:
+def raise_on_signals() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C and SIGTERM raise Interrupted within it, and restore the handlers after it. The yielded function
     raises it once more if it was lost: Python lets no exception out of a finaliser or of a function called around a
     fork."""
@@ -570,7 +572,7 @@ def signals_raise() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
-def with_overrides(
+def apply_overrides(
     experiment: Experiment,
     number: int | None,
     duration_s: float | None,

@@ -37,7 +37,7 @@ trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never
 at the most."""
 
 
-def next_block(
+def plan_next_block(
     experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[Kind] = ()
 ) -> tuple[Cell, ...]:
     """Return the cells of these scenarios in the block of this number, with the twins of the kinds run `twice`; the
@@ -71,9 +71,9 @@ class Schedule:
         self._plan(planned)
         for trial in run.all_trials:
             if trial.attempt > 1:
-                self._again(self._last[_locate(trial)])
+                self._repeat(self._last[_locate(trial)])
             self.add(trial)
-        self._expect(self._below_budget())
+        self._expect(self._select_below_budget())
 
     def groups(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[tuple[Cell, ...]]:
         """Yield every cell without a trial, then those to retry, grouped with the following cells that differ only in
@@ -83,14 +83,14 @@ class Schedule:
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
-                yield from self._of_block(block)
+                yield from self._group_block(block)
             before = self._run.experiment
-            further = self._further()
+            further = self._plan_further()
             if further:
                 keep(further, None if self._run.experiment is before else self._run.experiment)
             blocks = [further[0].block] if further else []
 
-    def _of_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
+    def _group_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
         cells = self._cells[block]
         for group in divide_into_groups(cell for cell in cells if _locate(cell) not in self._last):
             if self._is_past_limit():
@@ -102,7 +102,7 @@ class Schedule:
                 return
             again = again[:room]
             for cell in again:
-                self._again(self._last[_locate(cell)])
+                self._repeat(self._last[_locate(cell)])
             tries = (msgspec.structs.replace(cell, attempt=self._last[_locate(cell)].attempt + 1) for cell in again)
             yield from list(divide_into_groups(tries))
 
@@ -115,7 +115,7 @@ class Schedule:
         latest = range(last.attempt - TRIES_ALONE + 1, last.attempt + 1)
         return any(outcomes.had_company(self._trials[*_locate(cell), attempt]) for attempt in latest)
 
-    def _again(self, disturbed: Trial) -> None:
+    def _repeat(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1
         self._made_again[disturbed.block] += 1
         self._progress.again(disturbed)
@@ -127,7 +127,7 @@ class Schedule:
         self._spent_s += plan.sum_trial_seconds(trial)
         self._progress.add(trial)
 
-    def out_of_reach(self, cell: Cell) -> str:
+    def find_stop_reason(self, cell: Cell) -> str:
         """Return why a cell is not run any more; empty while it is. A search's rates are not judged here: it has its
         own end."""
         if any(scenario.slo for scenario in self._run.experiment.scenarios if scenario.name == cell.scenario):
@@ -174,14 +174,14 @@ class Schedule:
             self._cells.setdefault(cell.block, []).append(cell)
             self._left[cell.block] += 1
 
-    def _further(self) -> tuple[Cell, ...]:
+    def _plan_further(self) -> tuple[Cell, ...]:
         """Return the next block; empty at the end of the run."""
         number = 1 + max(self._cells, default=0)
         if self._run.experiment.flips:
-            return self._further_of_flips(number)
-        twice = plan.find_twins(self._all_cells())
+            return self._plan_flip_levels(number)
+        twice = plan.find_twins(self._list_cells())
         for still_open in self._open():
-            further = next_block(self._run.experiment, still_open, number, twice)
+            further = plan_next_block(self._run.experiment, still_open, number, twice)
             if further and self._is_in_time(further):
                 self._plan(further)
                 self._expect(still_open)
@@ -189,12 +189,12 @@ class Schedule:
         self._expect([])
         return ()
 
-    def _further_of_flips(self, number: int) -> tuple[Cell, ...]:
+    def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
         """Return the levels that flips pursue, each with both sides."""
         from netdyno.analysis.flips.judge import follow_flip
         from netdyno.analysis.split import select_part
 
-        judged = self._judged()
+        judged = self._judge_run()
         scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
         parts = {flip.scenario: select_part(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
         pursuits = [(flip, follow_flip(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
@@ -206,14 +206,14 @@ class Schedule:
         ]
         cells = flips.block(self._run.experiment, levels, number)
         if not cells or self._is_past_limit() or not self._is_in_time(cells):
-            self._progress.expect(len(self._all_cells()), len(self._all_cells()), number - 1)
+            self._progress.expect(len(self._list_cells()), len(self._list_cells()), number - 1)
             return ()
         self._run = msgspec.structs.replace(self._run, experiment=flips.add_levels(self._run.experiment, levels))
         self._plan(cells)
-        self._progress.expect(len(self._all_cells()), len(self._all_cells()), number, goes_on=True)
+        self._progress.expect(len(self._list_cells()), len(self._list_cells()), number, goes_on=True)
         return cells
 
-    def _judged(self) -> Run:
+    def _judge_run(self) -> Run:
         """Return the run so far, judged and without twins."""
         run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
         return outcomes.judged(run)
@@ -221,7 +221,7 @@ class Schedule:
     def _open(self) -> list[list[Scenario]]:
         """Return candidates for the next block, the best first: all scenarios that need another for their precision;
         or, where the rest of the time is to be used, one of them, first the one with most to gain."""
-        open_scenarios = self._below_budget()
+        open_scenarios = self._select_below_budget()
         if not open_scenarios or self._is_past_limit():
             return []
         from netdyno.analysis import (
@@ -229,9 +229,9 @@ class Schedule:
         )
         from netdyno.analysis.split import select_part
 
-        run = self._judged()
+        run = self._judge_run()
         if run.experiment.gate is not None:
-            return [open_scenarios] if _gate_is_open(run.experiment.gate, run) else []
+            return [open_scenarios] if _is_gate_open(run.experiment.gate, run) else []
         if run.experiment.advise is not None:
             return [[scenario] for scenario in _find_contended(run.experiment.advise, run) if scenario.contestants]
         parts = [select_part(run, scenario) for scenario in open_scenarios]
@@ -241,14 +241,18 @@ class Schedule:
         timed = [part for part in parts if part.scenario.precision is None]
         return ([precise] if precise else []) + [[part.scenario] for part in stopping.sort_by_gain(timed)]
 
-    def _below_budget(self) -> list[Scenario]:
-        return [scenario for scenario in self._run.experiment.scenarios if self._blocks(scenario) < find_most(scenario)]
+    def _select_below_budget(self) -> list[Scenario]:
+        return [
+            scenario
+            for scenario in self._run.experiment.scenarios
+            if self._count_blocks(scenario) < find_most(scenario)
+        ]
 
-    def _blocks(self, scenario: Scenario) -> int:
+    def _count_blocks(self, scenario: Scenario) -> int:
         """Count the planned blocks of a scenario."""
         return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
 
-    def _all_cells(self) -> list[Cell]:
+    def _list_cells(self) -> list[Cell]:
         return [cell for cells in self._cells.values() for cell in cells]
 
     def _is_in_time(self, cells: Sequence[Cell]) -> bool:
@@ -260,18 +264,18 @@ class Schedule:
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
         """Update the progress with the most cells and blocks that may come."""
-        planned, further, last = self._all_cells(), 0, max(self._cells, default=0)
+        planned, further, last = self._list_cells(), 0, max(self._cells, default=0)
         precise = [scenario for scenario in still_open if scenario.precision is not None]
         for scenario in precise:
-            blocks = self._blocks(scenario)
+            blocks = self._count_blocks(scenario)
             planned_cells = sum(cell.scenario == scenario.name for cell in planned)
             further += planned_cells // max(blocks, 1) * (find_most(scenario) - blocks)
-        more = max((find_most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
+        more = max((find_most(scenario) - self._count_blocks(scenario) for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
 
 
-def _gate_is_open(gate: Gate, run: Run) -> bool:
+def _is_gate_open(gate: Gate, run: Run) -> bool:
     """Whether another block could decide the gate."""
     from netdyno.analysis.gate.judge import judge
     from netdyno.analysis.split import split

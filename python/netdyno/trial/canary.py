@@ -34,7 +34,7 @@ class Canary:
 
     def __init__(self, program: Path, pinning: Pinning, folder: Path) -> None:
         """`folder` is the run's; the program's errors go to its logs."""
-        self._command = command(program, pinning)
+        self._command = build_command(program, pinning)
         self._complaints = folder / "logs" / "canary.log"
         self._last: CanaryReading | None = None
         self._last_at = -math.inf
@@ -47,14 +47,14 @@ class Canary:
 
     def begin(self) -> Reading:
         """Take the reading before the programs of a trial."""
-        return self._fresh()
+        return self._ensure_fresh()
 
     def end(self, begun: Reading) -> CanaryReadings:
         """Take the reading after they have ended, and return both."""
         (before, why_before), (after, why_after) = begun, self._take()
         return CanaryReadings(before=before, after=after, unread=why_before or why_after)
 
-    def _fresh(self) -> Reading:
+    def _ensure_fresh(self) -> Reading:
         """Return the last reading while it is fresh, else a new one."""
         if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
             return self._last, ""
@@ -74,9 +74,9 @@ class Canary:
         disk, is taken twice."""
         reading = self._ask()
         if last is None:
-            return faster(reading, self._ask())
-        while slower(reading, last) > SLOWER and reading.taken < MOST_TAKES:
-            reading = faster(reading, self._ask())
+            return select_faster(reading, self._ask())
+        while compute_slowdown(reading, last) > SLOWER and reading.taken < MOST_TAKES:
+            reading = select_faster(reading, self._ask())
         return reading
 
     def _ask(self) -> CanaryReading:
@@ -95,7 +95,7 @@ class Canary:
             raise TrialError(f"the canary said {(line or '')[:200]!r}, which is no reading: {error}") from error
 
 
-def command(program: Path, pinning: Pinning) -> list[str]:
+def build_command(program: Path, pinning: Pinning) -> list[str]:
     """Return its command line: on the cores of server and generator, and with their priorities (where it is allowed,
     that of the load's threads). Pure."""
     command_line = [str(program)]
@@ -107,12 +107,12 @@ def command(program: Path, pinning: Pinning) -> list[str]:
     return command_line
 
 
-def slower(reading: CanaryReading, reference: CanaryReading) -> float:
+def compute_slowdown(reading: CanaryReading, reference: CanaryReading) -> float:
     """Return the factor by which a reading is slower than a reference, in its worst figure. Pure."""
     return max(speed(reference) / speed(reading) for speed in FIGURES.values())
 
 
-def faster(first: CanaryReading, second: CanaryReading) -> CanaryReading:
+def select_faster(first: CanaryReading, second: CanaryReading) -> CanaryReading:
     """Return the faster of each figure, for a disturbance only makes a reading slower. Pure."""
     return CanaryReading(
         round_trips_per_second=max(first.round_trips_per_second, second.round_trips_per_second),

@@ -26,7 +26,7 @@ GO_AHEAD_NS = 100_000_000
 """The time from the announcement to the common start: many times the wake-up time of a process."""
 
 
-def command(program: Sequence[str], processes: int) -> list[str]:
+def build_command(program: Sequence[str], processes: int) -> list[str]:
     """Return the command that starts a client contestant as so many processes."""
     if processes == 1:
         return list(program)
@@ -114,10 +114,10 @@ def _write_result(parts: Sequence[Part], path: Path) -> int:
     """Write the sum of all results, and return the exit code of one program with that result."""
     import msgspec
 
-    from netdyno.trial.merged import merged_processes  # the window is over: it needs numpy
+    from netdyno.trial.merged import merge_processes  # the window is over: it needs numpy
     from netdyno.trial.setup import decode_load
 
-    whole = merged_processes([decode_load(part.result.read_bytes()) for part in parts])
+    whole = merge_processes([decode_load(part.result.read_bytes()) for part in parts])
     path.write_bytes(msgspec.json.encode(whole))
     return 0 if whole.messages.received > 0 else NOTHING_MEASURED
 

@@ -20,35 +20,35 @@ CHECK_DURATION_S = 0.02
 """The window of the closing check: it only shows whether a fresh connection still gets true answers."""
 
 
-def server_command(
+def build_server_command(
     contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS, *, cores: int
 ) -> list[str]:
     """Return the command of the server on a free port of an address, over the contestant's transport, with the options
     of the cell and so many cores."""
-    listen = listens_at(contestant, address)
+    listen = build_listen_url(contestant, address)
     return _build_server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
 
 
-def listens_at(contestant: Contestant, address: str) -> str:
+def build_listen_url(contestant: Contestant, address: str) -> str:
     """Return the URL at which a contestant must listen on an address; of a running server, its own."""
     if contestant.own is not None and contestant.own.address:
         return contestant.own.address
     return transports.of(contestant).at(address)
 
 
-def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
+def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
     """Return the commands of the same server and load for a user, through the entry ./netdyno. One process replaces
     several hosts or processes."""
     settings = structs.replace(settings, client_hosts=1, client_processes=1)
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
-        load = load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
+        load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
     else:
-        load = client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
+        load = build_client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
     return _build_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
-def load_command(
+def build_load_command(
     generator: Sequence[str], endpoint: str, settings: Settings, seed: int, *, cores: int = 1
 ) -> list[str]:
     """Return the command of the generator with the load of the cell and so many cores; the caller adds its output
@@ -56,40 +56,45 @@ def load_command(
     requested = settings.generator_threads
     threads = min(cores, most_generator_threads(settings)) if requested == CORES else requested
     return [
-        *_common_words(generator, endpoint, settings),
-        *_audience_words(settings),
-        *("--arrivals", settings.arrivals, *_pace_words(settings)),
-        *_reconnect_words(settings),
-        *_slow_reader_words(settings),
+        *_format_common_options(generator, endpoint, settings),
+        *_format_audience(settings),
+        *("--arrivals", settings.arrivals, *_format_pace(settings)),
+        *_format_reconnects(settings),
+        *_format_slow_readers(settings),
         *_start_words(settings),
-        *_source_words(endpoint, settings),
+        *_format_sources(endpoint, settings),
         *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
         *_share_words(settings),
-        *_load_words(endpoint, settings, seed),
+        *_format_load(endpoint, settings, seed),
     ]
 
 
-def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
+def build_client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """Return the command of a client contestant with the load of the cell: the generator's options of a closed loop,
     and a depth where there is one, or an open loop for a foreign load program (protocol/client.md)."""
     depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
     open_loop: tuple[str, ...] = ()
     if settings.arrivals != "closed":
         open_loop = (
-            *_rate_words(settings),
+            *_format_rate(settings),
             "--connect-rate",
             _format_number(settings.connect_rate),
-            *_due_words(settings),
+            *_format_due(settings),
         )
-    return [*_common_words(client, endpoint, settings), *open_loop, *_load_words(endpoint, settings, seed), *depth]
+    return [
+        *_format_common_options(client, endpoint, settings),
+        *open_loop,
+        *_format_load(endpoint, settings, seed),
+        *depth,
+    ]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
     time."""
     return [
-        *_common_words(generator, endpoint, settings),
-        *_audience_words(settings),
+        *_format_common_options(generator, endpoint, settings),
+        *_format_audience(settings),
         *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
@@ -103,7 +108,7 @@ def _build_server(
     return [*program, "--listen", endpoint, "--workload", settings.workload, *arguments]
 
 
-def _common_words(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+def _format_common_options(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     return [
         *program,
         endpoint,
@@ -112,7 +117,7 @@ def _common_words(program: Sequence[str], endpoint: str, settings: Settings) -> 
     ]
 
 
-def _load_words(endpoint: str, settings: Settings, seed: int) -> list[str]:
+def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     """Return the options of the load that the generator and a client contestant share, where they apply: only one
     workload has a service time, and transports of messages have no options of a stream."""
     transport = transports.of_url(endpoint)
@@ -131,22 +136,22 @@ def _load_words(endpoint: str, settings: Settings, seed: int) -> list[str]:
     ]
 
 
-def _pace_words(settings: Settings) -> tuple[str, ...]:
+def _format_pace(settings: Settings) -> tuple[str, ...]:
     """Return the pace of the generator: a rate, or one request for each reply."""
     # A lookout would take the core on which the server is to run.
     spin = ("--spin", "off") if settings.shares_cores else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     if settings.arrivals != "closed":
-        return *_rate_words(settings), *spin, *looks, *_due_words(settings)
+        return *_format_rate(settings), *spin, *looks, *_format_due(settings)
     rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
-    return "--depth", str(settings.depth), *rounds, *looks, *_due_words(settings)
+    return "--depth", str(settings.depth), *rounds, *looks, *_format_due(settings)
 
 
-def _due_words(settings: Settings) -> tuple[str, ...]:
+def _format_due(settings: Settings) -> tuple[str, ...]:
     return ("--write-due", settings.write_due) if settings.write_due != "each" else ()
 
 
-def _rate_words(settings: Settings) -> tuple[str, str]:
+def _format_rate(settings: Settings) -> tuple[str, str]:
     """Return the rate of an open loop."""
     if settings.rate is not None:
         return "--rate", _format_number(settings.rate)
@@ -159,12 +164,12 @@ def _share_words(settings: Settings) -> tuple[str, ...]:
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
-def _reconnect_words(settings: Settings) -> tuple[str, ...]:
+def _format_reconnects(settings: Settings) -> tuple[str, ...]:
     limit = settings.requests_per_connection
     return ("--requests-per-connection", str(limit)) if limit is not None else ()
 
 
-def _source_words(endpoint: str, settings: Settings) -> tuple[str, ...]:
+def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
     """Return further source addresses on the loopback: each has some 28,000 ports to connect from (ip_local_port_range,
     ip(7))."""
     needed = -(-settings.connections // PORTS_OF_AN_ADDRESS)
@@ -173,7 +178,7 @@ def _source_words(endpoint: str, settings: Settings) -> tuple[str, ...]:
     return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))
 
 
-def _slow_reader_words(settings: Settings) -> tuple[str, ...]:
+def _format_slow_readers(settings: Settings) -> tuple[str, ...]:
     return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
 
 
@@ -181,7 +186,7 @@ def _start_words(settings: Settings) -> tuple[str, ...]:
     return ("--start", settings.start) if settings.start != "together" else ()
 
 
-def _audience_words(settings: Settings) -> tuple[str, ...]:
+def _format_audience(settings: Settings) -> tuple[str, ...]:
     audience = settings.server.get("audience")
     return ("--audience", str(audience)) if audience is not None else ()
 

@@ -6,28 +6,28 @@ import os
 
 from netdyno.audits.plausible import Limits
 from netdyno.machine import memory_speed
-from netdyno.machine.links.network import rate_hz
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.links.network import find_rate_hz
+from netdyno.machine.pinning import count_server_cores
 from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
 
 
-def limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
+def find_limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
     """Return the limits of a cell, with these cores on this machine, or with those of the load on another."""
     all_cores = len(os.sched_getaffinity(0))
     load_cores = (len(pinning.generator) or all_cores) * settings.client_hosts
     return Limits(
-        server_cores=server_cores(pinning),
+        server_cores=count_server_cores(pinning),
         generator_cores=load_cores,
         all_cores=all_cores + (load_cores if load_elsewhere else 0),
-        copies_hz=memory_speed.bytes_hz(),
-        rate_hz=rate_hz(settings) if settings.is_apart else None,
+        copies_hz=memory_speed.measure_bytes_hz(),
+        rate_hz=find_rate_hz(settings) if settings.is_apart else None,
         delay_s=settings.link_delay_s if settings.is_impaired else 0.0,
-        service_s=service_s(settings),
+        service_s=compute_service_s(settings),
     )
 
 
-def service_s(settings: Settings) -> float:
+def compute_service_s(settings: Settings) -> float:
     """Return the least time of a request in the server: the server's own part and the part that the request orders
     (protocol/WIRE.md). The other workloads have none."""
     return settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0

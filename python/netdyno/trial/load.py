@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from netdyno.machine.pinning import punctual
+from netdyno.machine.pinning import keep_punctual
 from netdyno.machine.process import (
     LOOK_S,
     UNREADABLE,
@@ -78,7 +78,7 @@ def measure(
     program fails."""
     limit_s = connect_limit_s(settings) + settings.warmup_s + settings.duration_s + settings.timeout_s + bench.slack_s
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb"), result_file(bench) as result, log.section(program, command) as output:
+    with os.fdopen(reading, "rb"), prepare_result_file(bench) as result, log.section(program, command) as output:
         full_command = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
             generator = Process(
@@ -93,7 +93,7 @@ def measure(
             os.close(writing)
         with generator:
             try:
-                with punctual(bench.pinning.harness, realtime=bench.is_punctual):
+                with keep_punctual(bench.pinning.harness, realtime=bench.is_punctual):
                     serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
                 load = read_result(generator, result, bench.decode) if serving else None
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
@@ -101,17 +101,17 @@ def measure(
             except TrialError:
                 # The watch or the generator may notice the end first; the server's exit says more.
                 if server.wait(time.monotonic() + NEWS_S):
-                    raise ended_under_load(server) from None
+                    raise describe_server_end(server) from None
                 raise
             if load is None:
-                raise ended_under_load(server)
+                raise describe_server_end(server)
         watch.generator_ended()
         return load
 
 
-def ended_under_load(server: Process) -> ServerError:
+def describe_server_end(server: Process) -> ServerError:
     """Return the error of a server that has ended. Reaps it."""
-    return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}")
+    return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.read_last_line()}")
 
 
 def connect_limit_s(settings: Settings) -> float:
@@ -125,7 +125,7 @@ def check(command: Sequence[str], settings: Settings, bench: Bench, log: TrialLo
     limit_s = CHECK_CONNECTS_S + settings.timeout_s + bench.slack_s
     try:
         with (
-            result_file(bench) as result,
+            prepare_result_file(bench) as result,
             log.section("check", command) as output,
             Process([*command, "--json", str(result)], bench.load_cores, output, name="generator") as generator,
         ):
@@ -137,7 +137,7 @@ def check(command: Sequence[str], settings: Settings, bench: Bench, log: TrialLo
 
 
 @contextmanager
-def result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
+def prepare_result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
     """Give a path for the result of a program, and remove the file afterwards."""
     path = bench.folder / "logs" / f"{name}.json"
     try:

@@ -26,7 +26,7 @@ from netdyno.statistics.histogram import Histogram
 Counts = TypeVar("Counts", bound=msgspec.Struct)
 
 
-def merged(by_host: Mapping[str, LoadResult], added: Sequence[Audit] = ()) -> LoadResult:
+def merge_hosts(by_host: Mapping[str, LoadResult], added: Sequence[Audit] = ()) -> LoadResult:
     """Merge the loads of at least one host, by address, and add `added` audits over all hosts. Raises
     HistogramError."""
     parts = tuple(_build_part(host, load) for host, load in by_host.items())
@@ -40,7 +40,7 @@ def merged(by_host: Mapping[str, LoadResult], added: Sequence[Audit] = ()) -> Lo
     return msgspec.structs.replace(whole, audits=(*part_audits, *host_audits, *added))
 
 
-def merged_processes(loads: Sequence[LoadResult]) -> LoadResult:
+def merge_processes(loads: Sequence[LoadResult]) -> LoadResult:
     """Merge the loads of the client processes of one host, at least one. They share its cores. Each audit stands once,
     with the first process that failed it. Raises HistogramError."""
     whole = _pool_loads(loads)
@@ -78,15 +78,15 @@ def _pool_loads(loads: Sequence[LoadResult]) -> LoadResult:
             per_second=completed / first.plan.duration_s if first.plan.duration_s else 0.0,
         ),
         latency=Latency(
-            response_ns=together([load.latency.response_ns for load in loads]),
-            service_ns=together([load.latency.service_ns for load in loads]),
+            response_ns=merge_distributions([load.latency.response_ns for load in loads]),
+            service_ns=merge_distributions([load.latency.service_ns for load in loads]),
             clock="kernel" if all(load.latency.clock == "kernel" for load in loads) else "generator",
         ),
-        send_lag_ns=together([load.send_lag_ns for load in loads]),
-        receive_lag_ns=together([load.receive_lag_ns for load in loads if load.receive_lag_ns]),
+        send_lag_ns=merge_distributions([load.send_lag_ns for load in loads]),
+        receive_lag_ns=merge_distributions([load.receive_lag_ns for load in loads if load.receive_lag_ns]),
         connections=_add_fields([load.connections for load in loads]),
-        connect_ns=together([load.connect_ns for load in loads]),
-        connection_mean_ns=together([load.connection_mean_ns for load in loads if load.connection_mean_ns]),
+        connect_ns=merge_distributions([load.connect_ns for load in loads]),
+        connection_mean_ns=merge_distributions([load.connection_mean_ns for load in loads if load.connection_mean_ns]),
         messages=_add_fields([load.messages for load in loads]),
         bytes=_add_fields([load.bytes for load in loads]),
         generator=_pool_generators([load.generator for load in loads]),
@@ -98,12 +98,12 @@ def _pool_loads(loads: Sequence[LoadResult]) -> LoadResult:
 
 
 def _pool_clients(reports: Sequence[ClientReport]) -> ClientReport:
-    tick_lag = together([report.tick_lag_ns for report in reports])
+    tick_lag = merge_distributions([report.tick_lag_ns for report in reports])
     counts = {name: sum(getattr(report, name) for report in reports) for name in ClientReport.__struct_fields__[:-1]}
     return ClientReport(**counts, tick_lag_ns=tick_lag)
 
 
-def together(distributions: Sequence[Distribution]) -> Distribution:
+def merge_distributions(distributions: Sequence[Distribution]) -> Distribution:
     """Merge several distributions into that of all their values."""
     sum_ns = sum(distribution.mean * distribution.count for distribution in distributions)
     return _build_distribution(_merge_histograms([distribution.histogram for distribution in distributions]), sum_ns)

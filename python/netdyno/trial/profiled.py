@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from netdyno.experiment.plan import Cell
 from netdyno.machine import orphans, perf, server_proc
-from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for
+from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
 from netdyno.machine.perf import Lost, Rights, Seen, Stacks, Switched
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.contestant import Contestant, stands_already
@@ -23,7 +23,7 @@ from netdyno.model.options import Settings
 from netdyno.model.profile import Profile, Runtime, Sort
 from netdyno.model.transports import of as transport_of
 from netdyno.trial import load as generate
-from netdyno.trial.command import server_command
+from netdyno.trial.command import build_server_command
 from netdyno.trial.setup import Bench
 from netdyno.trial.traced import Window
 from netdyno.trial.trial import load_program, log_path, wait_ready
@@ -60,14 +60,14 @@ class _Observed(NamedTuple):
 def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
-    bench = bench.for_cell(task.wanted)
+    bench = bench.adapt_to_cell(task.wanted)
     on, off = (_describe_server(task, sort) for sort in ("on-cpu", "off-cpu"))
-    reason = _why_not(task, bench)
-    tool = perf.program()
+    reason = _find_obstacle(task, bench)
+    tool = perf.find_program()
     if reason or tool is None:
         reason = reason or "perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"
         return replace(on, missing=reason), replace(off, missing=reason)
-    allowed = perf.rights(tool, bench.folder)
+    allowed = perf.find_rights(tool, bench.folder)
     if not allowed.user:
         reason = f"perf may not record here ({allowed.why}): as root, sysctl -w kernel.perf_event_paranoid=1"
         return replace(on, missing=reason), replace(off, missing=reason)
@@ -77,7 +77,7 @@ def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
         on = _fill_profile(on, on_observed, allowed)
         if not allowed.kernel:
             return on, replace(off, missing=NO_KERNEL)
-        number = every(on_observed.switches)
+        number = choose_interval(on_observed.switches)
         off_observed = _observe(task, _plan_off_cpu(number), tool, bench, "off-cpu")
         return on, replace(_fill_profile(off, off_observed, allowed), every=number)
     except (NoNetworkError, TrialError) as failure:
@@ -91,7 +91,7 @@ def _describe_server(task: Task, sort: Sort) -> Profile:
     return Profile(server=task.contestant.name, sort=sort)
 
 
-def _why_not(task: Task, bench: Bench) -> str:
+def _find_obstacle(task: Task, bench: Bench) -> str:
     if stands_already(task.contestant):
         return "an already running server is not profiled, because that would slow it down for others"
     if not task.contestant.available:
@@ -100,20 +100,21 @@ def _why_not(task: Task, bench: Bench) -> str:
 
 
 def _plan_on_cpu(allowed: Rights, load_settings: Settings, bench: Bench) -> _Method:
-    rate_hz = SAMPLES / (load_settings.duration_s * server_cores(bench.pinning))
+    rate_hz = SAMPLES / (load_settings.duration_s * count_server_cores(bench.pinning))
     return _Method(
-        perf.on_cpu(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz)))),
-        lambda events, process, _window_s: perf.computing(events, process),
+        perf.build_on_cpu_options(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz)))),
+        lambda events, process, _window_s: perf.sum_samples(events, process),
     )
 
 
 def _plan_off_cpu(interval: int) -> _Method:
     return _Method(
-        perf.off_cpu(interval), lambda events, process, window_s: perf.waiting(events, process, interval, window_s)
+        perf.build_off_cpu_options(interval),
+        lambda events, process, window_s: perf.sum_waits(events, process, interval, window_s),
     )
 
 
-def every(switches: int) -> int:
+def choose_interval(switches: int) -> int:
     """Return the number of switches for each sample. A prime number, because switches come in turns."""
     return next((prime for prime in _PRIMES if prime >= switches / SAMPLES), _PRIMES[-1])
 
@@ -130,9 +131,9 @@ def _observe(task: Task, method: _Method, tool: str, bench: Bench, sort: Sort) -
     data = log.path.with_suffix(".data")
     server = None
     try:
-        with network_for(transport_of(task.contestant), task.wanted, Place(bench.pinning, log, bench.seed)) as network:
+        with make_network(transport_of(task.contestant), task.wanted, Place(bench.pinning, log, bench.seed)) as network:
             server = _record(task, method, tool, bench, log, data, network)
-        stacks = method.understand(perf.events(perf.script(tool, data, log)), server.name, server.window_s)
+        stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
     finally:
         data.unlink(missing_ok=True)
         for pid in server.pids if server else ():
@@ -157,7 +158,9 @@ def _record(
 ) -> _Served:
     load_settings, cores = task.wanted, bench.pinning.server
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
-    server_words = server_command(task.contestant, load_settings, network.address, cores=server_cores(bench.pinning))
+    server_words = build_server_command(
+        task.contestant, load_settings, network.address, cores=count_server_cores(bench.pinning)
+    )
     command = [*network.server, *perf.ENVIRONMENT, *server_words]
     with (
         log.section("server", command) as output,
@@ -166,9 +169,9 @@ def _record(
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, bench, task.contestant, network)
-        pids = server_proc.family(ready.pid)
-        runtime, name = perf.runtime_of(ready.pid), _read_process_name(ready.pid)
-        with perf.attached(tool, method.events, runtime, pids, cores, data, log) as recorder:
+        pids = server_proc.find_family(ready.pid)
+        runtime, name = perf.find_runtime(ready.pid), _read_process_name(ready.pid)
+        with perf.attach_recorder(tool, method.events, runtime, pids, cores, data, log) as recorder:
             switches = [0, 0]
 
             def begins() -> None:
@@ -185,7 +188,7 @@ def _record(
             recorder.end()
         server.terminate()  # a runtime writes the names of its code as it ends
         server.wait(time.monotonic() + bench.shutdown_timeout_s)
-    start_s, end_s = window.bounds()
+    start_s, end_s = window.read_bounds()
     if load.messages.received == 0:
         raise TrialError("no reply was correct, so there is no cost to show")
     return _Served(pids, name, runtime, end_s - start_s, max(0, switches[1] - switches[0]))

@@ -28,7 +28,7 @@ def key(item: Cell | Kind | Trial) -> Key:
     return item.scenario, item.contestant, level_key(item.levels)
 
 
-def unwatched(_completed: int, _seconds: float) -> None:
+def ignore_progress(_completed: int, _seconds: float) -> None:
     """Ignore the progress of a window."""
 
 
@@ -52,7 +52,7 @@ class Bench(NamedTuple):
     folder: Path
     clients: Mapping[str, Contestant] = MappingProxyType({})
     bad_links: Mapping[str, str] = MappingProxyType({})
-    progress: Callable[[int, float], None] = unwatched
+    progress: Callable[[int, float], None] = ignore_progress
     foreign_load: ForeignLoad = "strike-out"
     neighbour: Neighbour | None = None
     warmups: Mapping[Key, Warmup] = MappingProxyType({})
@@ -68,7 +68,7 @@ class Bench(NamedTuple):
         """Whether another host of a cluster makes the load."""
         return self.network is not MACHINE
 
-    def for_cell(self, settings: Settings) -> Bench:
+    def adapt_to_cell(self, settings: Settings) -> Bench:
         """Return the same with the cores of server and load in a cell."""
         placed = apply_placement(self.pinning, settings.placement)
         return self._replace(pinning=give_server(placed, settings.server_cores), is_punctual=self.pinning.realtime)

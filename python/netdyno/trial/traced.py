@@ -16,8 +16,8 @@ from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Named
 from netdyno.machine import orphans, server_proc, strace
-from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
+from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.base import type_level
@@ -28,7 +28,7 @@ from netdyno.model.options import Settings, settings
 from netdyno.model.transports import of as transport_of
 from netdyno.model.trial import Trace, Traced
 from netdyno.trial import load as generate
-from netdyno.trial.command import server_command
+from netdyno.trial.command import build_server_command
 from netdyno.trial.setup import Bench
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
@@ -53,7 +53,7 @@ class Task(NamedTuple):
     reason: str = ""
 
 
-def tasks(
+def plan_tasks(
     experiment: Experiment, servers: Named, clients: Named = MappingProxyType({}), trace: Trace = "auto"
 ) -> tuple[Task, ...]:
     """Return the traces of a run: each contestant of a scenario at its middle combination, or none of them, for counts
@@ -64,7 +64,7 @@ def tasks(
     planned: list[Task] = []
     for scenario in experiment.scenarios:
         of_scenario = _list_tasks(scenario, servers, clients)
-        takes_s = seconds(of_scenario)
+        takes_s = estimate_seconds(of_scenario)
         if takes_s <= left_s:
             left_s -= takes_s
         else:
@@ -81,24 +81,24 @@ def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[Task
             scenario,
             name,
             levels,
-            _why_not(servers[name]) or plan.explain_skip(servers[name], scenario, levels, clients),
+            _find_obstacle(servers[name]) or plan.explain_skip(servers[name], scenario, levels, clients),
         )
         for name in scenario.contestants
     ]
 
 
-def _why_not(contestant: Contestant) -> str:
+def _find_obstacle(contestant: Contestant) -> str:
     """Exclude a running server: its other users must not be slowed down, and it may be on another host."""
     return "an already running server is not traced" if stands_already(contestant) else ""
 
 
-def missing(planned: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
+def select_missing(planned: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
     """Return the tasks of a resumed run without a stored result. Pure."""
     known = {(traced.scenario, traced.contestant) for traced in done}
     return tuple(task for task in planned if (task.scenario.name, task.contestant) not in known)
 
 
-def seconds(planned: Sequence[Task]) -> float:
+def estimate_seconds(planned: Sequence[Task]) -> float:
     """Return the expected length of all tasks. Pure."""
     return sum(
         plan.estimate_trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
@@ -107,14 +107,14 @@ def seconds(planned: Sequence[Task]) -> float:
     )
 
 
-def announcement(planned: Sequence[Task]) -> str:
+def format_announcement(planned: Sequence[Task]) -> str:
     """Announce the traces; empty where there are none."""
     count = sum(not task.reason for task in planned)
     if not count:
         return ""
     return (
         f"tracing system calls in {quantities.plural(count, 'short trial')} of their own, "
-        f"about {seconds(planned):.0f} s"
+        f"about {estimate_seconds(planned):.0f} s"
     )
 
 
@@ -126,10 +126,10 @@ def trace(planned: Sequence[Task], servers: Mapping[str, Contestant], bench: Ben
 
 def _trace_task(task: Task, contestant: Contestant, bench: Bench) -> Traced:
     load_settings = _shorten(settings(task.scenario, task.levels))
-    bench = bench.for_cell(load_settings)
+    bench = bench.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
-    tool = strace.program()
+    tool = strace.find_program()
     reason = task.reason or bench.bad_links.get(load_settings.link_words, "")
     if not reason and tool is None:
         reason = "strace is not installed (package strace)"
@@ -140,7 +140,7 @@ def _trace_task(task: Task, contestant: Contestant, bench: Bench) -> Traced:
     base = msgspec.structs.replace(base, log=str(path))
     try:
         place = Place(bench.pinning, log, bench.seed, bench.network)
-        with network_for(transport_of(contestant), load_settings, place) as network:
+        with make_network(transport_of(contestant), load_settings, place) as network:
             return _run(base, _Trial(cell, load_settings, contestant, network, tool), bench, log)
     except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
         log.note(f"not traced: {failure}")
@@ -156,7 +156,7 @@ class _Trial(NamedTuple):
 
 
 def _expect_one_process(contestant: Contestant, pid: int) -> None:
-    if contestant.own is not None and len(server_proc.family(pid)) > 1:
+    if contestant.own is not None and len(server_proc.find_family(pid)) > 1:
         raise TrialError("it has several processes, of which strace would follow the first only")
 
 
@@ -164,8 +164,8 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     load_settings, network = trial.wanted, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
-    cores = server_cores(bench.pinning)
-    command = [*network.server, *server_command(trial.contestant, load_settings, network.address, cores=cores)]
+    cores = count_server_cores(bench.pinning)
+    command = [*network.server, *build_server_command(trial.contestant, load_settings, network.address, cores=cores)]
     try:
         with (
             log.section("server", command) as output,
@@ -174,16 +174,16 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
         ):
             ready = wait_ready(server, server.lines(), bench, trial.contestant, network)
             _expect_one_process(trial.contestant, ready.pid)
-            with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
+            with strace.attach_tracer(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)
                 program, command = load_program(trial.cell, load_settings, ready, bench)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 _expect_one_process(trial.contestant, ready.pid)  # it may accept before it forks its workers
                 strace.let_go(tracer)
-        start_s, end_s = window.bounds()
+        start_s, end_s = window.read_bounds()
         try:
             with trace_file.open(encoding="ascii", errors="replace") as lines:
-                counted, threads = strace.count(strace.calls(lines), start_s, end_s)
+                counted, threads = strace.count(strace.parse_calls(lines), start_s, end_s)
         except FileNotFoundError as error:
             raise TrialError(f"the trace is gone: {trace_file}") from error
     finally:
@@ -229,7 +229,7 @@ class Window:
     def next_wait(self, deadline: float) -> float:
         return max(0.0, deadline - time.monotonic())
 
-    def bounds(self) -> tuple[float, float]:
+    def read_bounds(self) -> tuple[float, float]:
         """Return its beginning and its end. Raises TrialError when the load announced no window."""
         if self._start_s is None or self._end_s is None:
             raise TrialError("the load did not announce its window on --events-fd")

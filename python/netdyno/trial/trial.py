@@ -18,8 +18,8 @@ from netdyno.base import quantities, url
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, explain_skip
 from netdyno.machine import orphans, server_proc
-from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
-from netdyno.machine.pinning import apply_placement, generator_cores, server_cores
+from netdyno.machine.links.network import Network, NoNetworkError, Place, derive_terms, make_network
+from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
@@ -32,7 +32,13 @@ from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
 from netdyno.trial import client_processes
 from netdyno.trial import load as generate
-from netdyno.trial.command import check_command, client_command, listens_at, load_command, server_command
+from netdyno.trial.command import (
+    build_client_command,
+    build_listen_url,
+    build_load_command,
+    build_server_command,
+    check_command,
+)
 from netdyno.trial.setup import Bench, key
 from netdyno.trial.window import Watch, WindowLostError
 
@@ -71,7 +77,7 @@ class Ready(msgspec.Struct, frozen=True):
     observed: bool = True
 
 
-def skipped(cell: Cell, reason: str) -> Trial:
+def record_skip(cell: Cell, reason: str) -> Trial:
     """The trial of a cell that is not run."""
     return Trial(
         block=cell.block,
@@ -101,19 +107,19 @@ class Prepared(NamedTuple):
 
 def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Prepared | Trial:
     """Return what a cell needs, or its trial where it is skipped."""
-    base = skipped(cell, explain_skip(contestant, scenario, cell.levels, bench.clients))
+    base = record_skip(cell, explain_skip(contestant, scenario, cell.levels, bench.clients))
     if base.reason:
         return base
     path = log_path(cell)
     warmup = bench.warmups.get(key(cell))
     cell_settings = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
-    available = server_cores(apply_placement(bench.pinning, cell_settings.placement))
+    available = count_server_cores(apply_placement(bench.pinning, cell_settings.placement))
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
-        return skipped(
+        return record_skip(
             cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
         )
-    bench = bench.for_cell(cell_settings)
-    added = added_options(contestant, cell_settings, cores=server_cores(bench.pinning))
+    bench = bench.adapt_to_cell(cell_settings)
+    added = added_options(contestant, cell_settings, cores=count_server_cores(bench.pinning))
     base = msgspec.structs.replace(
         base,
         added=added,
@@ -135,21 +141,23 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     try:
         if reason := bench.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
-        place = Place(bench.pinning, log, seed_of(cell, bench), bench.network)
-        with network_for(transports.of(contestant), cell_settings, place) as network:
+        place = Place(bench.pinning, log, derive_seed(cell, bench), bench.network)
+        with make_network(transports.of(contestant), cell_settings, place) as network:
             measured = _measure(prepared, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
         judged = audits.foreign_load(lost.machine, bench.foreign_load, beside=bench.neighbour)
-        return lose(prepared, lost.machine, judged, time.monotonic() - started)
+        return record_loss(prepared, lost.machine, judged, time.monotonic() - started)
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
     return conclude(prepared, measured, time.monotonic() - started)
 
 
-def lose(prepared: Prepared, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float) -> Trial:
+def record_loss(
+    prepared: Prepared, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float
+) -> Trial:
     """Return the trial that lost its cores to other programs, and is to be retried."""
     status, reason = outcomes.verdict(judged)
     prepared.log.note(f"ended early: {reason}")
@@ -193,7 +201,7 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
     cell, cell_settings, contestant, bench, _, log = prepared
     command = [
         *network.server,
-        *server_command(contestant, cell_settings, network.address, cores=server_cores(bench.pinning)),
+        *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(bench.pinning)),
     ]
     with (
         log.section("server", command) as output,
@@ -275,7 +283,7 @@ def take_leave(
     """Check the server once more after the load has left, and end it. `descriptors`: its number before the load
     came."""
     _, cell_settings, _, bench, _, log = prepared
-    await_closes(ready.pid, descriptors, _closing_s(cell_settings))
+    await_closes(ready.pid, descriptors, _estimate_closing_s(cell_settings))
     command = check_command(bench.generator, ready.endpoint, cell_settings)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, bench, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
@@ -359,29 +367,29 @@ def _judge_observation(
 
 def load_program(cell: Cell, cell_settings: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
     """Return the name of the load program for a sentence, and its command line."""
-    seed = seed_of(cell, bench)
+    seed = derive_seed(cell, bench)
     if cell_settings.client == GENERATOR:
-        cores = generator_cores(bench.pinning)
-        return "generator", load_command(bench.generator, ready.endpoint, cell_settings, seed, cores=cores)
+        cores = count_generator_cores(bench.pinning)
+        return "generator", build_load_command(bench.generator, ready.endpoint, cell_settings, seed, cores=cores)
     client = bench.clients[cell_settings.client]
-    command = client_command(client.command, ready.endpoint, cell_settings, seed)
+    command = build_client_command(client.command, ready.endpoint, cell_settings, seed)
     if not bench.is_load_elsewhere:
-        command = client_processes.command(command, cell_settings.client_processes)
+        command = client_processes.build_command(command, cell_settings.client_processes)
     elif cell_settings.client_processes > 1:  # the host that makes the load starts them
         command += ["--client-processes", str(cell_settings.client_processes)]
     return f"client {client.name}", command
 
 
-def seed_of(cell: Cell, bench: Bench) -> int:
+def derive_seed(cell: Cell, bench: Bench) -> int:
     """Return the seed of a cell: within a block, all contestants get the same arrivals."""
     return (bench.seed * 1_000_003 + cell.block) % 2**63
 
 
-def _closing_s(cell_settings: Settings) -> float:
+def _estimate_closing_s(cell_settings: Settings) -> float:
     """CLOSING_S over a link: a lost FIN is sent again after a second, and each arrives after the delay."""
     if not cell_settings.is_impaired:
         return CLOSING_S
-    link_terms = terms(cell_settings)
+    link_terms = derive_terms(cell_settings)
     return CLOSING_S + 2 * link_terms.delay_s + (1.0 if link_terms.loss else 0.0)
 
 
@@ -416,9 +424,9 @@ def _judge_figures(
     """Return the audits of the window's figures. Their modules need numpy, so they are imported after the window."""
     from netdyno.audits.plausible import plausible
     from netdyno.audits.stationary import stalled, stationary
-    from netdyno.trial.limits import limits
+    from netdyno.trial.limits import find_limits
 
-    bounds = limits(cell_settings, pinning, load_elsewhere=load_elsewhere)
+    bounds = find_limits(cell_settings, pinning, load_elsewhere=load_elsewhere)
     return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
 
 
@@ -429,22 +437,26 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
             how = describe_exit(server.exit_code())
-            raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
+            raise ServerError(f"the server ended with {how} before it was ready{server.read_last_line()}")
         missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
-        raise ServerError(f"{missing} within {bench.ready_timeout_s:g} s{server.last_words()}")
+        raise ServerError(f"{missing} within {bench.ready_timeout_s:g} s{server.read_last_line()}")
     try:
         ready = msgspec.json.decode(line, type=Ready)
     except UNREADABLE as error:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
     if transports.of_url(ready.endpoint) is None:
         raise ServerError(f"the server's ready line names no endpoint: {ready.endpoint[:200]!r}")
-    listen_url = listens_at(contestant, network.address)
+    listen_url = build_listen_url(contestant, network.address)
     endpoint = url.endpoint(listen_url, ready.endpoint)
     if endpoint is None:
         raise ServerError(
             f"the server's ready line names {ready.endpoint[:200]!r}, but it was started to listen at {listen_url}"
         )
-    if not stands_already(contestant) and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
+    if (
+        not stands_already(contestant)
+        and ready.pid != server.pid
+        and ready.pid not in server_proc.find_family(server.pid)
+    ):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
     return msgspec.structs.replace(ready, endpoint=endpoint)
 

@@ -25,7 +25,7 @@ from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
 from netdyno.machine import cpu_share, orphans, server_proc
 from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.machine.links.network import MACHINE
-from netdyno.machine.pinning import punctual, server_cores
+from netdyno.machine.pinning import count_server_cores, keep_punctual
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -35,7 +35,7 @@ from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.trial import Slice, Trial
 from netdyno.trial import load as generate
-from netdyno.trial.command import server_command
+from netdyno.trial.command import build_server_command
 from netdyno.trial.setup import Bench
 from netdyno.trial.trial import (
     Measured,
@@ -44,9 +44,9 @@ from netdyno.trial.trial import (
     fail,
     judge,
     load_program,
-    lose,
     prepare,
     read_observation,
+    record_loss,
     take_leave,
     wait_ready,
     watch_server,
@@ -127,7 +127,7 @@ class SlicedLoad:
         self._bench = bench
         with ExitStack() as ending:
             name = f"result-{base.position}"
-            self._result = ending.enter_context(generate.result_file(bench, name))
+            self._result = ending.enter_context(generate.prepare_result_file(bench, name))
             output = ending.enter_context(log.section("generator", command))
             reading, writing = os.pipe()
             ending.callback(os.close, reading)
@@ -177,9 +177,9 @@ class SlicedLoad:
                 raise TrialError(f"the generator reported nothing within {limit_s:g} s")
             ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
             if server.pidfd in ready:
-                raise generate.ended_under_load(server)
+                raise generate.describe_server_end(server)
             if self.process.pidfd in ready:
-                raise LoadOverError(f"the generator ended before its last slice{self.process.last_words()}")
+                raise LoadOverError(f"the generator ended before its last slice{self.process.read_last_line()}")
 
     def finish(self) -> LoadResult:
         """End it, and return the result over all slices that were kept."""
@@ -241,7 +241,7 @@ class Stand:
 
     def start_server(self) -> None:
         _, settings, contestant, bench, _, log = self.prepared
-        command = server_command(contestant, settings, cores=server_cores(bench.pinning))
+        command = build_server_command(contestant, settings, cores=count_server_cores(bench.pinning))
         output = self._running.enter_context(log.section("server", command))
         self.server = self._running.enter_context(Process(command, bench.pinning.server, output, talks=True))
         self._lines = self.server.lines()
@@ -255,10 +255,12 @@ class Stand:
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, self._ready, bench)
-        self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns", *self._witnesses()]))
+        self.load = self._running.enter_context(
+            SlicedLoad(self.prepared, [*command, "--turns", *self._format_witnesses()])
+        )
         self.load.wait_event(self.server, generate.connect_limit_s(settings) + bench.slack_s)
         self.watch.connected()
-        self._pids = server_proc.family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
+        self._pids = server_proc.find_family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
 
     def warm_up(self) -> None:
         """Make slices that are dropped, for as long as the scenario's warm-up."""
@@ -281,10 +283,10 @@ class Stand:
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
         harness_s = time.process_time() - harness_s
         self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
-        others_s = [used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
+        others_s = [sum_used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
-        cpu_s = used_s(before, self.read_server_cpu())
+        cpu_s = sum_used_s(before, self.read_server_cpu())
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -328,7 +330,7 @@ class Stand:
             return fail(self.prepared, self.failure, seconds)
         if self._result is None or not (turns.kept or self.is_over):
             judged = (*turns.audit_machine(turns.seen), turns.audit())
-            return self._with_slices(lose(self.prepared, turns.seen, judged, seconds))
+            return self._add_slices(record_loss(self.prepared, turns.seen, judged, seconds))
         observed = self._observe(self._result) if self.watch.saw_window else None
         slices_s = self.division.length_s * len(self.slices)
         settings = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
@@ -350,9 +352,9 @@ class Stand:
         )
         reported = observed if self._ready.observed else None
         measured = Measured(self._result, reported, turns.machine, self._count_kernel(), None, judged)
-        return self._with_slices(conclude(prepared, measured, seconds))
+        return self._add_slices(conclude(prepared, measured, seconds))
 
-    def _with_slices(self, trial: Trial) -> Trial:
+    def _add_slices(self, trial: Trial) -> Trial:
         return msgspec.structs.replace(trial, slices=tuple(self.slices))
 
     def _audit_backlog(self) -> tuple[Audit, ...]:
@@ -367,7 +369,7 @@ class Stand:
         """Return the readings of the slices that were kept."""
         return [reading for reading, made in zip(self._readings, self.slices, strict=True) if made.kept]
 
-    def _witnesses(self) -> list[str]:
+    def _format_witnesses(self) -> list[str]:
         """Return the option for a witness on each core of both sides. It needs the real-time priority: a witness runs
         before server and generator, and would else wait for them."""
         pinning = self.prepared.bench.pinning
@@ -427,7 +429,7 @@ class _MayFail:
         server = getattr(stand, "server", None)
         news_by = time.monotonic() + generate.NEWS_S
         if server is not None and not isinstance(error, ServerError) and server.wait(news_by):
-            error = generate.ended_under_load(server)
+            error = generate.describe_server_end(server)
         if isinstance(error, LoadOverError):
             stand.is_over = True
             return True
@@ -458,14 +460,14 @@ class Turns:
     def take_all(self) -> None:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
-        own_processes = cpu_share.own_processes()
-        with punctual(self._bench.pinning.harness, realtime=False):
-            for turn, order in enumerate(self._orders()):
+        own_processes = cpu_share.find_own_processes()
+        with keep_punctual(self._bench.pinning.harness, realtime=False):
+            for turn, order in enumerate(self._draw_orders()):
                 if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
                     return
                 self._take(turn, order, own_processes)
 
-    def _orders(self) -> Iterator[Sequence[Stand]]:
+    def _draw_orders(self) -> Iterator[Sequence[Stand]]:
         """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
         cell = self._stands[0].prepared.cell
         chance = random.Random(f"turns {self._bench.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
@@ -483,7 +485,7 @@ class Turns:
             beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
                 complete = self._take_undisturbed(stand, turn, place, beside, foreign) and complete
-        self.seen = cpu_share.observation(before, cpu_share.take(own_processes), self._cores)
+        self.seen = cpu_share.compute_observation(before, cpu_share.take(own_processes), self._cores)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.takes_turns:
@@ -515,7 +517,7 @@ class Turns:
         """Whether a slice is retried: never where foreign load is only counted, nor beside a neighbour that stays."""
         if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
             return False
-        return not turn_audits.is_free(foreign_s, slice_s, server_cores(self._bench.pinning))
+        return not turn_audits.is_free(foreign_s, slice_s, count_server_cores(self._bench.pinning))
 
     def audit_machine(self, observed: MachineObservation | None) -> tuple[Audit, ...]:
         """Judge whether others left the cores to these contestants."""
@@ -546,7 +548,7 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
     )
 
 
-def used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+def sum_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
     Pure."""
     return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items())

@@ -13,8 +13,8 @@ import msgspec
 from netdyno.experiment import blocks, plan
 from netdyno.experiment.plan import Cell, Kind, Named
 from netdyno.machine import cpu_share, jit, orphans, server_proc
-from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
+from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import transports
@@ -25,7 +25,7 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.settled import settled_from
 from netdyno.trial import load as generate
-from netdyno.trial.command import server_command
+from netdyno.trial.command import build_server_command
 from netdyno.trial.setup import Bench, Key, key
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
@@ -54,12 +54,12 @@ class SettledError(Exception):
     """The cost of a message has settled."""
 
 
-def known(trials: Iterable[Trial]) -> dict[Key, Warmup | None]:
+def collect_known(trials: Iterable[Trial]) -> dict[Key, Warmup | None]:
     """Return the warm-ups of a resumed run's trials that ran. Pure."""
     return {key(trial): trial.warmup for trial in trials if trial.status != "skipped"}
 
 
-def kinds(
+def select_kinds(
     cells: Iterable[Cell], scenarios: Mapping[str, Scenario], servers: Named, clients: Named, done: Collection[Key]
 ) -> tuple[Kind, ...]:
     """Return the kinds to measure: each that may run and be ranked, once, if its warm-up is not known. Pure."""
@@ -95,7 +95,7 @@ def measure(
             yield kind, warmup
 
 
-def words(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:
+def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:
     """Describe the warm-up in a scenario, at one level or several, in a line. Pure."""
     lengths = sorted({f"{warmup.seconds:.1f}" for warmup in warmups}, key=float)
     span = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
@@ -105,7 +105,7 @@ def words(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:
     return f"warm-up of {contestant}: {span} in {where}; {still}"
 
 
-def carried_over(cell: Cell, bench: Bench) -> Bench:
+def carry_over(cell: Cell, bench: Bench) -> Bench:
     """Add a warm-up for a level that was not planned when they were measured: the longest of the same contestant in the
     same scenario. Pure."""
     known = [warmup for (*names, _), warmup in bench.warmups.items() if names == [cell.scenario, cell.contestant]]
@@ -115,7 +115,7 @@ def carried_over(cell: Cell, bench: Bench) -> Bench:
     return bench._replace(warmups={**bench.warmups, key(cell): longest})
 
 
-def longer_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
+def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
     """Return the seconds that the measured warm-ups add to these cells. Pure."""
     return sum(
         max(0.0, warmups[key(cell)].seconds - settings(scenarios[cell.scenario], cell.levels).warmup_s)
@@ -130,13 +130,13 @@ def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, bench
     load_settings = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
     if load_settings.link_words in bench.bad_links:
         return None
-    bench = bench.for_cell(load_settings)
+    bench = bench.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, **kind._asdict())
     path = log_path(cell)
     log = TrialLog(bench.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
     try:
         place = Place(bench.pinning, log, bench.seed, bench.network)
-        with network_for(transports.of(contestant), load_settings, place) as network:
+        with make_network(transports.of(contestant), load_settings, place) as network:
             warmup = _observe_warmup(cell, load_settings, contestant, network, bench, log)
     except (NoNetworkError, TrialError) as failure:
         log.note(f"not measured: {failure}")
@@ -150,7 +150,7 @@ def _observe_warmup(
 ) -> Warmup | None:
     command = [
         *network.server,
-        *server_command(contestant, load_settings, network.address, cores=server_cores(bench.pinning)),
+        *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(bench.pinning)),
     ]
     with (
         log.section("server", command) as output,
@@ -158,7 +158,7 @@ def _observe_warmup(
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
         ready = wait_ready(server, server.lines(), bench, contestant, network)
-        pids = server_proc.family(ready.pid) if contestant.own is not None else (ready.pid,)
+        pids = server_proc.find_family(ready.pid) if contestant.own is not None else (ready.pid,)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
         costs = Costs(lambda: _read_cpu_s(pids), _ForeignShare(pids))
@@ -196,11 +196,11 @@ class _ForeignShare:
     def __call__(self) -> float:
         if self._first is None:
             self._own = tuple(
-                {*cpu_share.own_processes(), *self._pids}
+                {*cpu_share.find_own_processes(), *self._pids}
             )  # a server at an address is no child of the harness
             self._first = cpu_share.take(self._own)
             return 0.0
-        observed = cpu_share.observation(self._first, cpu_share.take(self._own), self._cores)
+        observed = cpu_share.compute_observation(self._first, cpu_share.take(self._own), self._cores)
         return 0.0 if observed is None else (observed.steal_s + observed.foreign_s) / observed.cores
 
 

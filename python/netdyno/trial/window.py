@@ -70,8 +70,8 @@ class Watch:
         self._pids: tuple[int, ...] = ()
         self._kernel = [self.take_kernel()]
         try:
-            started = server_proc.family(pid) if with_children else (pid,)
-            self._rss_ready_bytes = sum(map(server_proc.peak_memory, started)) if is_new else 0
+            started = server_proc.find_family(pid) if with_children else (pid,)
+            self._rss_ready_bytes = sum(map(server_proc.read_peak_memory, started)) if is_new else 0
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
         self._before: Taken | None = None
@@ -105,7 +105,7 @@ class Watch:
         now = time.monotonic()
         if now >= self._look_at:
             began_s = time.process_time()
-            observed = cores.observation(self._machine[0], self._take_machine(), self._cores)
+            observed = cores.compute_observation(self._machine[0], self._take_machine(), self._cores)
             self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
             if observed is not None and self._is_lost(observed):
                 raise WindowLostError(observed)
@@ -143,7 +143,7 @@ class Watch:
         stayed = [pid for pid in self._before if pid in self._after]  # a process that ended on the way lost its figures
         before, after = _understand(self._before, stayed), _understand(self._after, stayed)
         late = _understand(self._late, [pid for pid in stayed if pid in self._late]) if self._late else None
-        observed = server_proc.observation(before, late, after, totals, self._pid if self._chosen else 0)
+        observed = server_proc.compute_observation(before, late, after, totals, self._pid if self._chosen else 0)
         return msgspec.structs.replace(observed, rss_ready_bytes=self._rss_ready_bytes)
 
     @property
@@ -157,7 +157,7 @@ class Watch:
         if not self.saw_window:
             return None
         before, after = self._machine
-        return cores.observation(before, after, self._cores)
+        return cores.compute_observation(before, after, self._cores)
 
     def kernel(self) -> dict[str, int]:
         """Return the counters over the window; as `setup.<name>` before it, over connects and warm-up, where a full
@@ -174,7 +174,7 @@ class Watch:
     def _take_machine(self) -> cores.Snapshot:
         if self._own is None:
             self._own = tuple(
-                {*cores.own_processes(), *self._pids}
+                {*cores.find_own_processes(), *self._pids}
             )  # a server that was already running is no child of the harness
         return cores.take(self._own)
 
@@ -192,7 +192,7 @@ class Watch:
         """Read the server now. Its processes and threads are listed once, before the window."""
         try:
             if self._chosen is None:
-                self._pids = server_proc.family(self._pid) if self._with_children else (self._pid,)
+                self._pids = server_proc.find_family(self._pid) if self._with_children else (self._pid,)
                 self._chosen = server_proc.choose_threads(self._pid) if len(self._pids) == 1 else ()
             snapshots = {self._pid: server_proc.take(self._pid, self._chosen)}
         except OSError as error:
@@ -204,4 +204,4 @@ class Watch:
 
 
 def _understand(snapshots: Taken, pids: Sequence[int]) -> server_proc.Reading:
-    return server_proc.together([server_proc.understand(snapshots[pid]) for pid in pids])
+    return server_proc.sum_readings([server_proc.understand(snapshots[pid]) for pid in pids])

@@ -16,7 +16,7 @@ from netdyno_server.lifecycle import (
     LINGER_S,
     SHUTDOWN_GRACE_S,
     announce_ready,
-    handed_to_kernel,
+    count_handed_bytes,
     ignore_further_signals,
     is_reset,
     listen_or_exit,
@@ -154,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
     def _uncount_unsent(self) -> None:
         """Take the bytes that were lost with the connection off the totals: the transport does not report them."""
         with self._own_socket() as own_socket:
-            lost = self._given - handed_to_kernel(own_socket)
+            lost = self._given - count_handed_bytes(own_socket)
         self._given -= lost
         self._totals.bytes_out -= lost
 

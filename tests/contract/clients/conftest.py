@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
 from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable, targets
 
@@ -63,7 +63,7 @@ def hosts(tmp_path: Path) -> Path:
 def private(hosts: Path) -> Iterator[Namespace]:
     """A namespace of the test's own; a skip where the system forbids it."""
     try:
-        with private_namespace(hosts) as made:
+        with make_namespace(hosts) as made:
             yield made
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")

@@ -8,7 +8,7 @@ import pytest
 
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from tests.support.chosen import startable
 from tests.support.inside import Inside, inside
 
@@ -32,7 +32,7 @@ def generator() -> str:
 def private() -> Iterator[Namespace]:
     """A namespace of the test's own; a skip where the system forbids it."""
     try:
-        with private_namespace() as made:
+        with make_namespace() as made:
             yield made
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.machine.links.namespace import NotAllowedError, private_namespace
-from netdyno.machine.links.namespace_child import network_of
+from netdyno.machine.links.namespace import NotAllowedError, make_namespace
+from netdyno.machine.links.namespace_child import read_network
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.server import launched, run
 
@@ -23,7 +23,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line of this tree; a skip where namespaces are forbidden."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
     try:
-        with private_namespace():
+        with make_namespace():
             pass
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")
@@ -32,7 +32,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_serve_makes_a_namespace_and_load_enters_it(server: tuple[str, ...], generator: str) -> None:
     with launched((*NETDYNO, "serve", "udp-multicast"), "--workload", "chat") as served:
         served.wait_ready()
-        assert network_of(served.pid) != network_of("self")
+        assert read_network(served.pid) != read_network("self")
         assert served.pid == served.process.pid
         assert f"load it by: ./netdyno load --namespace {served.pid} 'ENDPOINT'" in served.stderr()
         load = (*NETDYNO, "load", "--namespace", str(served.pid), served.endpoint, "--workload", "chat")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace, private_namespace
+from netdyno.machine.links.namespace import Namespace, make_namespace
 from netdyno.machine.links.namespace_child import MARK
 from tests.support.server import launched, run
 
@@ -41,7 +41,7 @@ def test_in_a_namespace_that_nobody_made_for_it(program: tuple[str, ...], privat
 
 
 def test_with_the_mark_of_another_namespace(program: tuple[str, ...], private: Namespace) -> None:
-    with private_namespace() as elsewhere:
+    with make_namespace() as elsewhere:
         mark = elsewhere.enter[-1]
         expect_refused((*private.enter, "env", mark, *program), named="refused outside a private network namespace")
 

@@ -49,7 +49,7 @@ class Silent:
         self.begun.append(text)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
-        self.left.append(progress.left_words())
+        self.left.append(progress.format_left())
         self.progress = progress
 
     def throughput(self, completed: int, seconds: float) -> None: ...

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from netdyno.experiment.plan import Cell
-from netdyno.machine.pinning import generator_cores, server_cores
+from netdyno.machine.pinning import count_generator_cores, count_server_cores
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.options import settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
-from netdyno.trial.command import load_command, server_command
+from netdyno.trial.command import build_load_command, build_server_command
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_claims import made_trial
 
@@ -59,10 +59,10 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     """In place of runner.run_trial: the command lines are those of a trial, and what they say decides how fast it is.
     Thread by thread all models are within 10% of each other, so a server that is twice as fast has more cores."""
     requested = settings(scenario, cell.levels)
-    bench = bench.for_cell(requested)
-    cores = server_cores(bench.pinning)
-    server = server_command(contestant, requested, cores=cores)
-    load = load_command(("load",), "tcp://127.0.0.1:1", requested, 1, cores=generator_cores(bench.pinning))
+    bench = bench.adapt_to_cell(requested)
+    cores = count_server_cores(bench.pinning)
+    server = build_server_command(contestant, requested, cores=cores)
+    load = build_load_command(("load",), "tcp://127.0.0.1:1", requested, 1, cores=count_generator_cores(bench.pinning))
     threads = requested.connections if contestant.manifest.threads == "per-connection" else _threads(server)
     draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels} {cell.twin}")
     speed = 1 + (len(contestant.name) % 5) / 50

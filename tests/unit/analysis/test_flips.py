@@ -164,7 +164,7 @@ def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
 )
 def test_what_cannot_be_asked_is_said(first: str, second: str, factor: str, metric: str | None, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        command.answers(split(outcomes.judged(crossing_run(40.0))), first, second, factor, metric)
+        command.find_flips(split(outcomes.judged(crossing_run(40.0))), first, second, factor, metric)
 
 
 def test_the_command_prints_table_or_json(

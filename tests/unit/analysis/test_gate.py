@@ -13,7 +13,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.gate.found import Found, Line, Outcome
 from netdyno.analysis.gate.judge import decide_gate, decide_outcome, select_metrics
 from netdyno.base.errors import UserError
-from netdyno.commands.gate import AFTER, BEFORE, as_gate, margins_of
+from netdyno.commands.gate import AFTER, BEFORE, convert_to_gate, parse_margins
 from netdyno.model.experiment import Experiment, Gate, Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
@@ -28,7 +28,7 @@ FIGURES = {"throughput": 1000.0, "cpu": 20_000.0}
 
 def make_experiment(*scenarios: Scenario, **margins: float) -> Experiment:
     experiment = Experiment(name="web", question="Which?", scenarios=scenarios or (CLOSED,), aa_share=0.1)
-    return as_gate(experiment, margins or {"throughput": 0.05, "cpu": 0.05}, 600.0)
+    return convert_to_gate(experiment, margins or {"throughput": 0.05, "cpu": 0.05}, 600.0)
 
 
 def made(
@@ -215,10 +215,10 @@ def test_an_experiment_keeps_what_has_a_margin() -> None:
 
 
 def test_margins_are_read_in_per_cent() -> None:
-    assert margins_of(["p99=25", "cpu=2.5%"]) == {"p99": 0.25, "cpu": 0.025}
-    assert margins_of([]) == {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
+    assert parse_margins(["p99=25", "cpu=2.5%"]) == {"p99": 0.25, "cpu": 0.025}
+    assert parse_margins([]) == {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
     with pytest.raises(UserError, match=r"'p9' is no metric of a gate \(did you mean 'p99'\?\)"):
-        margins_of(["p9=5"])
+        parse_margins(["p9=5"])
     for wrong in ("cpu", "cpu=", "cpu=0", "cpu=100", "cpu=-5", "cpu=nan", "cpu=five"):
         with pytest.raises(UserError, match="in per cent: cpu=5"):
-            margins_of([wrong])
+            parse_margins([wrong])

@@ -8,7 +8,7 @@ import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.cluster import authority
-from netdyno.commands.cluster import cores_of
+from netdyno.commands.cluster import parse_cores
 
 
 @pytest.mark.parametrize(
@@ -24,30 +24,30 @@ from netdyno.commands.cluster import cores_of
 def test_an_address_that_is_none_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
     (tmp_path / authority.TOPOLOGY).write_text(text)
     with pytest.raises(UserError, match=complaint):
-        authority.scheduler_of(tmp_path)
+        authority.read_scheduler(tmp_path)
 
 
 def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "ca-key.pem").write_text("of another cluster")
     with pytest.raises(UserError, match="is not empty"):
-        authority.init(tmp_path, "tls://127.0.0.1:8786")
+        authority.create(tmp_path, "tls://127.0.0.1:8786")
     assert (tmp_path / "ca-key.pem").read_text() == "of another cluster"
 
 
 def test_a_role_without_its_files_is_told_which(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").touch()
     with pytest.raises(UserError, match=r"server\.pem is missing"):
-        authority.files(tmp_path, "server")
+        authority.find_files(tmp_path, "server")
 
 
 def test_cores_are_read_as_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3, 7})
-    assert cores_of("7,1-3") == (1, 2, 3, 7)
+    assert parse_cores("7,1-3") == (1, 2, 3, 7)
     with pytest.raises(UserError, match="there is no core 4"):
-        cores_of("3-4")
+        parse_cores("3-4")
     with pytest.raises(UserError, match="there is no core 4"):
-        cores_of("1-99999999999999")
+        parse_cores("1-99999999999999")
     with pytest.raises(UserError, match="'3-1' ends before it begins"):
-        cores_of("3-1")
+        parse_cores("3-1")
     with pytest.raises(UserError, match="must be cores such as"):
-        cores_of("1,")
+        parse_cores("1,")

@@ -80,7 +80,7 @@ def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def end() -> bool:
         async with asyncio.timeout(PATIENCE_S):
-            return await daemon._until_ended(Stuck(), asyncio.Event())
+            return await daemon._await_end(Stuck(), asyncio.Event())
 
     assert asyncio.run(end()) is False
 
@@ -140,7 +140,7 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
 
     async def wait() -> None:
         host = Idle(_make_load=make)
-        with host.netdyno_transfers.another():
+        with host.netdyno_transfers.count_transfer():
             loading = asyncio.create_task(Worker.make_load(cast(Any, host), comm, {}))
             while not comm.said:
                 await asyncio.sleep(0)
@@ -188,7 +188,7 @@ def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(mo
 
     async def wait() -> Reply:
         host = performing(help_it)
-        with host.netdyno_transfers.another():
+        with host.netdyno_transfers.count_transfer():
             waiting = asyncio.create_task(reply(host, comm))
             while len(comm.said) < 2:
                 await asyncio.sleep(0)

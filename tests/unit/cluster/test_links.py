@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine.links.network import MACHINE, Network, NoNetworkError, Place, network_for
+from netdyno.machine.links.network import MACHINE, Network, NoNetworkError, Place, make_network
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
@@ -23,7 +23,7 @@ def place(run_network: Network, tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("run_network", [MACHINE, BETWEEN])
 def test_a_trial_is_placed_where_the_run_is(run_network: Network, tmp_path: Path) -> None:
-    with network_for(TRANSPORTS["tcp"], settings(PLAIN, {}), place(run_network, tmp_path)) as network:
+    with make_network(TRANSPORTS["tcp"], settings(PLAIN, {}), place(run_network, tmp_path)) as network:
         assert network is run_network
 
 
@@ -32,7 +32,7 @@ def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, ha
     requested = settings(PLAIN, {"client-hosts": 3})
     with (
         pytest.raises(NoNetworkError, match=f"3 client hosts make this load, and this run has {has}$"),
-        network_for(TRANSPORTS["tcp"], requested, place(run_network, tmp_path)),
+        make_network(TRANSPORTS["tcp"], requested, place(run_network, tmp_path)),
     ):
         pytest.fail("placed")
 
@@ -45,7 +45,7 @@ def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str]
     requested = settings(PLAIN, dict(levels))
     with (
         pytest.raises(NoNetworkError, match=f"{what} lies within one machine"),
-        network_for(TRANSPORTS[transport], requested, place(BETWEEN, tmp_path)),
+        make_network(TRANSPORTS[transport], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
 
@@ -54,8 +54,8 @@ def test_cores_of_one_machine_cannot_be_shared_between_several(tmp_path: Path) -
     requested = settings(PLAIN, {"placement": "shared"})
     with (
         pytest.raises(NoNetworkError, match="server and load share cores of one machine, and this run has several"),
-        network_for(TRANSPORTS["tcp"], requested, place(BETWEEN, tmp_path)),
+        make_network(TRANSPORTS["tcp"], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
-    with network_for(TRANSPORTS["tcp"], requested, place(MACHINE, tmp_path)) as network:
+    with make_network(TRANSPORTS["tcp"], requested, place(MACHINE, tmp_path)) as network:
         assert network is MACHINE

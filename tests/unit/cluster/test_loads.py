@@ -14,7 +14,7 @@ import pytest
 
 from netdyno.cluster import engine, loads
 from netdyno.cluster.clocks import Offset, start_within_ns
-from netdyno.cluster.loads import LostError, _Host, make, wanted
+from netdyno.cluster.loads import LostError, _Host, make, split_request
 from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost
 from netdyno.trial.parts import Parts
 from tests.support.patience import PATIENCE_S
@@ -33,19 +33,19 @@ def hear_event(parts: Parts, part: int, event: str, **more: float) -> dict[str, 
 
 
 def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_asked_for() -> None:
-    (only,) = wanted(request_load("tcp://10.0.0.2:7000", "-c", "5"))
+    (only,) = split_request(request_load("tcp://10.0.0.2:7000", "-c", "5"))
     assert only.words == ("tcp://10.0.0.2:7000", "-c", "5")
     assert only.cores == (3,)
 
 
 def test_the_first_host_makes_the_load_of_a_client_contestant() -> None:
     clients = msgspec.structs.replace(request_load("tcp://10.0.0.2:7000"), program="asyncio", processes=4)
-    (only,) = wanted(clients)
+    (only,) = split_request(clients)
     assert (only.program, only.processes, only.cores) == ("asyncio", 4, (3,))
 
 
 def test_each_host_makes_its_part_and_awaits_the_common_moment() -> None:
-    shares = wanted(request_load("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5"))
+    shares = split_request(request_load("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5"))
     assert [share.words for share in shares] == [
         ("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5", "--await-go"),
         ("tcp://10.0.0.2:7000", "--share", "2/2", "-c", "5", "--await-go"),
@@ -174,4 +174,4 @@ def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) ->
     [(0, "{}", False), (1, "{}", False), (3, "{}", False), (0, None, True), (1, None, True), (2, "{}", True)],
 )
 def test_a_load_to_which_no_reply_was_right_is_a_result(code: int, result: str | None, is_failed: bool) -> None:
-    assert loads._failed(LoadEnded(code=code, said="", result=result)) == is_failed
+    assert loads._has_failed(LoadEnded(code=code, said="", result=result)) == is_failed

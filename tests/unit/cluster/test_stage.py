@@ -12,10 +12,19 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.cluster import described
 from netdyno.cluster.control import Control
-from netdyno.cluster.described import BOOT_ID, Host, default_cores, describe
+from netdyno.cluster.described import BOOT_ID, Host, choose_default_cores, describe
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import NotDone, Prepared, TrialDone, WarmupsDone
-from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _machines, _only, _pinning
+from netdyno.cluster.stage import (
+    Stage,
+    _check,
+    _choose_cores,
+    _count_machines,
+    _describe_pinning,
+    _find_only,
+    _select_clients,
+    _take_first,
+)
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Warmup
@@ -67,11 +76,13 @@ def test_what_differs_is_said(prepared: Prepared, complaint: str) -> None:
 )
 def test_a_run_has_one_idle_host_of_each_kind(hosts: list[Host], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        _only(hosts, "server")
+        _find_only(hosts, "server")
 
 
 def test_the_load_runs_before_all_else_only_where_both_hosts_allow_it() -> None:
-    pinned = {allowed: _pinning(host("server"), [host("client", realtime=allowed)]) for allowed in (True, False)}
+    pinned = {
+        allowed: _describe_pinning(host("server"), [host("client", realtime=allowed)]) for allowed in (True, False)
+    }
     assert pinned[True].realtime
     assert not pinned[False].realtime
 
@@ -79,20 +90,20 @@ def test_the_load_runs_before_all_else_only_where_both_hosts_allow_it() -> None:
 def test_of_several_hosts_the_first_starts_the_client_contestants_and_the_note_names_it() -> None:
     hosts = [host("client", f"tls://10.0.0.{number}:8787") for number in (3, 4)]
     on_both = "generator on tls://10.0.0.3:8787 and tls://10.0.0.4:8787 at real-time priority"
-    note = _pinning(host("server"), hosts, starts_clients=True).note
+    note = _describe_pinning(host("server"), hosts, starts_clients=True).note
     assert f"{on_both}, client contestants on tls://10.0.0.3:8787; workers" in note
-    assert f"{on_both}; workers" in _pinning(host("server"), hosts).note
-    assert "contestants" not in _pinning(host("server"), hosts[:1], starts_clients=True).note
+    assert f"{on_both}; workers" in _describe_pinning(host("server"), hosts).note
+    assert "contestants" not in _describe_pinning(host("server"), hosts[:1], starts_clients=True).note
 
 
 def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> None:
     hosts = [msgspec.structs.replace(host("client"), address=f"tls://10.0.0.{number}:8787") for number in (4, 3, 5)]
-    chosen = _first(_clients([host("server"), *hosts]), 2)
+    chosen = _take_first(_select_clients([host("server"), *hosts]), 2)
     assert [client.address for client in chosen] == ["tls://10.0.0.3:8787", "tls://10.0.0.4:8787"]
     fewer = msgspec.structs.replace(chosen[1].description, cores=(5,))
-    assert _cores([chosen[0], msgspec.structs.replace(chosen[1], description=fewer)]) == [(1,), (5,)]
+    assert _choose_cores([chosen[0], msgspec.structs.replace(chosen[1], description=fewer)]) == [(1,), (5,)]
     with pytest.raises(UserError, match="needs 4 hosts that joined as client, and there are 3"):
-        _first(_clients(hosts), 4)
+        _take_first(_select_clients(hosts), 4)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +112,7 @@ def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> 
 )
 def test_a_second_host_is_another_machine_than_the_servers(server: str, clients: list[str], machines: int) -> None:
     """Network namespaces and containers of one machine share its cores."""
-    assert _machines(host("server", boot=server), [host("client", boot=boot) for boot in clients]) == machines
+    assert _count_machines(host("server", boot=server), [host("client", boot=boot) for boot in clients]) == machines
 
 
 def test_a_host_says_of_which_machine_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -114,9 +125,9 @@ def test_a_host_says_of_which_machine_it_is(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_load_leaves_a_core_to_its_worker() -> None:
-    assert default_cores("client", (0, 1, 2)) == (1, 2)
-    assert default_cores("client", (3,)) == (3,)
-    assert default_cores("server", (0, 1, 2)) == (0, 1, 2)
+    assert choose_default_cores("client", (0, 1, 2)) == (1, 2)
+    assert choose_default_cores("client", (3,)) == (3,)
+    assert choose_default_cores("server", (0, 1, 2)) == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

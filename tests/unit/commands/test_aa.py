@@ -46,10 +46,10 @@ def test_who_cannot_have_a_load_takes_no_comparison_of_it() -> None:
 
 
 def test_a_workload_that_the_experiment_has_not_is_a_slip_of_the_pen() -> None:
-    assert aa.of_workload(asked(), None) == asked()
-    assert aa.of_workload(asked(), "echo") == asked()
+    assert aa.select_workload(asked(), None) == asked()
+    assert aa.select_workload(asked(), "echo") == asked()
     with pytest.raises(UserError, match="e has no scenario of 'chat'"):
-        aa.of_workload(asked(), "chat")
+        aa.select_workload(asked(), "chat")
 
 
 def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> None:

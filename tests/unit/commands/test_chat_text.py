@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.commands.chat.text import LONGEST_SHOWN, LoadTally, shown
+from netdyno.commands.chat.text import LONGEST_SHOWN, LoadTally, format_message
 from netdyno.protocol import wire
 
 
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=40).map(lambda text: text.encode("utf-8", "replace"))))
 def test_nothing_but_visible_characters_is_shown(body: bytes) -> None:
-    assert shown(body).isprintable()
+    assert format_message(body).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_nothing_but_visible_characters_is_shown(body: bytes) -> None:
     ],
 )
 def test_what_cannot_be_seen_becomes_an_escape(body: bytes, line: str) -> None:
-    assert shown(body) == line
+    assert format_message(body) == line
 
 
 def test_a_long_message_is_shown_by_its_beginning() -> None:
-    line = shown(b"a" * 100_000)
+    line = format_message(b"a" * 100_000)
     assert line == "a" * LONGEST_SHOWN + "… [100000 bytes in all]"
-    assert shown(b"a" * LONGEST_SHOWN) == "a" * LONGEST_SHOWN
+    assert format_message(b"a" * LONGEST_SHOWN) == "a" * LONGEST_SHOWN
 
 
 def test_messages_of_the_generator_are_counted() -> None:

@@ -20,16 +20,16 @@ from netdyno.commands.checks import (
     TESTS_FAILED,
     Stage,
     Step,
-    attack_stages,
-    cpp_sources,
+    list_cpp_sources,
+    pass_empty,
+    plan_attack_stages,
+    plan_stages,
     report,
+    retry_failed,
     run_conformance,
     run_stage,
     run_step,
     run_tests,
-    second_try,
-    stages,
-    without_the_empty,
 )
 
 LINT = {"ruff check", "ruff format", "mypy", "clang-format"}
@@ -40,14 +40,14 @@ def by_name(planned: list[Stage]) -> dict[str, tuple[str, ...]]:
 
 
 def test_every_kind_of_check_is_there() -> None:
-    commands = by_name(stages(Path("/b"), []))
+    commands = by_name(plan_stages(Path("/b"), []))
     assert commands["C++ tests"][:3] == ("ctest", "--test-dir", "/b")
     assert commands.keys() >= LINT
 
 
 def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() -> None:
     """Which test is in which of the three steps is tested in tests/project/test_suite.py."""
-    planned = stages(Path("/b"), ["-k", "x"])[-3:]
+    planned = plan_stages(Path("/b"), ["-k", "x"])[-3:]
     commands = [stage[0].command[3:] for stage in planned]
     assert [command[-4:] for command in commands] == [
         ("--machine", machine, "-k", "x") for machine in ("shared", "calm", "quiet")
@@ -62,7 +62,7 @@ def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
     known = {"build", ".venv", ".netdyno"}
     paths = (path.relative_to(ROOT) for suffix in ("cpp", "hpp") for path in ROOT.rglob(f"*.{suffix}"))
-    assert {str(path) for path in paths if path.parts[0] not in known} == set(cpp_sources())
+    assert {str(path) for path in paths if path.parts[0] not in known} == set(list_cpp_sources())
 
 
 def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_the_summary_ends_with_the_time_of_each_stage(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[Stage] = [(Step("a", ("true",)), Step("b", ("true",))), (Step("c", ("false",)),)]
-    monkeypatch.setattr(checks, "quick_stages", lambda *_: planned)
+    monkeypatch.setattr(checks, "plan_quick_stages", lambda *_: planned)
     assert run_tests(Path("/b"), (), quick=True) == 1
     assert re.search(r"FAILED  c \(exit code 1\)\n +\d:\d\d  a, b\n +\d:\d\d  c\n$", capsys.readouterr().out)
 
@@ -123,7 +123,7 @@ def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
     alone: str, ends_with: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unsteady = Step("tests", ("pytest",), (alone,))
-    assert report(second_try([(unsteady, PYTEST_FAILED), (Step("lint", ("ruff",)), 0)])) == ends_with
+    assert report(retry_failed([(unsteady, PYTEST_FAILED), (Step("lint", ("ruff",)), 0)])) == ends_with
     printed = capsys.readouterr().out
     assert "== tests: those that failed, again and alone: " in printed
     assert ("passed  tests; some failed at first, and passed alone" in printed) == (ends_with == 0)
@@ -132,9 +132,9 @@ def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
 @pytest.mark.parametrize("code", [0, PYTEST_FAILED + 1, NOTHING_SELECTED])
 def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
     once = Step("tests", ("pytest",), ("false",))
-    assert second_try([(once, code)]) == [(once, code)]
+    assert retry_failed([(once, code)]) == [(once, code)]
     lint = Step("ruff check", ("ruff",))
-    assert second_try([(lint, 1)]) == [(lint, 1)]
+    assert retry_failed([(lint, 1)]) == [(lint, 1)]
 
 
 @pytest.mark.parametrize("machine", ["shared", "quiet"])
@@ -143,7 +143,7 @@ def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tm
     do. A calm machine has the commands of a shared one, with fewer workers."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TWO_TESTS)
-    steps = (stage[0] for stage in stages(Path("/b"), []))
+    steps = (stage[0] for stage in plan_stages(Path("/b"), []))
     (step,) = (step for step in steps if ("--machine", machine) in itertools.pairwise(step.alone))
     first, second = ([word for word in command if word not in ("tests", "--machine", machine)] for command in step[1:])
     if "--numprocesses" in first:
@@ -177,11 +177,11 @@ def test_what_runs_beside_the_first_step_gives_way_to_it(capfd: pytest.CaptureFi
 
 def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless_all_are() -> None:
     first, second, lint = Step("1", ("pytest",)), Step("2", ("pytest",)), Step("lint", ("ruff",))
-    assert without_the_empty([(lint, 0), (first, 0), (second, NOTHING_SELECTED)])[-1] == (second, 0)
-    assert without_the_empty([(first, 1), (second, NOTHING_SELECTED)]) == [(first, 1), (second, 0)]
+    assert pass_empty([(lint, 0), (first, 0), (second, NOTHING_SELECTED)])[-1] == (second, 0)
+    assert pass_empty([(first, 1), (second, NOTHING_SELECTED)]) == [(first, 1), (second, 0)]
     nothing = [(lint, 0), (first, NOTHING_SELECTED), (second, NOTHING_SELECTED)]
-    assert without_the_empty(nothing) == nothing
-    assert without_the_empty([(lint, NOTHING_SELECTED), (first, 0)])[0] == (lint, NOTHING_SELECTED)
+    assert pass_empty(nothing) == nothing
+    assert pass_empty([(lint, NOTHING_SELECTED), (first, 0)])[0] == (lint, NOTHING_SELECTED)
 
 
 def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,6 +192,6 @@ def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.Capt
 
 
 def test_the_attacks_are_all_their_seeds_and_nothing_else() -> None:
-    ((step,),) = attack_stages(Path("/b"), ["-k", "kills"])
+    ((step,),) = plan_attack_stages(Path("/b"), ["-k", "kills"])
     assert {"tests/attack", "--attack", "--numprocesses"} < set(step.command)
     assert step.command[-2:] == ("-k", "kills")

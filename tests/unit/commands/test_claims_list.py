@@ -39,6 +39,6 @@ def test_a_claim_is_an_object_with_its_id(folder: Path, capsys: pytest.CaptureFi
 
 def test_a_broken_file_says_why(folder: Path) -> None:
     (folder / "two.toml").write_text("question = 1")
-    rows = listing.claims()
+    rows = listing.list_claims()
     assert [row["id"] for row in rows] == ["X1", ""]
     assert "the key 'scenario' is missing" in str(rows[1]["text"])

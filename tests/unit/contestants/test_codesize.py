@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.contestants.codesize import describe, families, imported, measure, parts, sources, with_family
+from netdyno.contestants.codesize import (
+    describe,
+    find_families,
+    find_imports,
+    find_parts,
+    list_sources,
+    measure,
+    sum_with_family,
+)
 from netdyno.contestants.contestants import discover
 from netdyno.contestants.counted import CodeError
 from netdyno.model.contestant import About, CodeSize, Contestant, Manifest
@@ -129,8 +137,8 @@ def test_tests_and_what_was_installed_are_not_the_contestants_code(tmp_path: Pat
     for name in (*tests, "example/main.cpp", "node_modules/x/main.js", "__pycache__/a.py", ".hidden/a.py"):
         write(tmp_path / name, "")
     write(tmp_path / "README.md", "# words")
-    assert sources(tmp_path) == [mine]
-    assert sources(tmp_path, deep=False) == []
+    assert list_sources(tmp_path) == [mine]
+    assert list_sources(tmp_path, deep=False) == []
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -191,7 +199,7 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
     root = write(package / "__init__.py", "")
     units = write(package / "units.py", "from netdyno_client import plan\n")
     write(package / "unused.py", "")
-    assert sorted(imported([main], tmp_path)) == sorted([plan, init, root, units])
+    assert sorted(find_imports([main], tmp_path)) == sorted([plan, init, root, units])
 
 
 def test_a_file_that_has_changed_is_read_once_more(tmp_path: Path) -> None:
@@ -203,13 +211,13 @@ def test_a_file_that_has_changed_is_read_once_more(tmp_path: Path) -> None:
     write(tmp_path / "servers/c/main.cpp", CPP)
     for room in ("epoll", "uring"):
         write(tmp_path / f"lib/net/{room}/a.hpp", CPP)
-    assert imported([main], tmp_path) == [first]
-    assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/epoll",)
+    assert find_imports([main], tmp_path) == [first]
+    assert find_families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/epoll",)
     for path, text in ((main, "from netdyno import other\n"), (loop, f'#include "lib/net/uring/a.hpp"\n{CPP}\n')):
         path.write_text(text)
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))  # a clock's tick may be longer than this test
-    assert imported([main], tmp_path) == [second]
-    assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/uring",)
+    assert find_imports([main], tmp_path) == [second]
+    assert find_families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/uring",)
 
 
 # --- families ----------------------------------------------------------------------------------------------------
@@ -254,7 +262,7 @@ def tree(root: Path, **servers: str) -> Path:
 )
 def test_a_family_is_what_is_included_directly_or_not(headers: str, family: tuple[str, ...], tmp_path: Path) -> None:
     root = tree(tmp_path, a=headers, plain="lib/net/socket.hpp")
-    assert families(root / "servers", root) == {"a": family, "plain": ()}
+    assert find_families(root / "servers", root) == {"a": family, "plain": ()}
 
 
 def test_what_every_server_includes_is_nobodys_family(tmp_path: Path) -> None:
@@ -266,7 +274,7 @@ def test_what_every_server_includes_is_nobodys_family(tmp_path: Path) -> None:
     )
     for path in ("node/main.js", "_shared/base.hpp", "empty/README.md"):
         write(root / "servers" / path, "")
-    assert families(root / "servers", root) == {"a": ("servers/_shared/qt",), "b": ()}
+    assert find_families(root / "servers", root) == {"a": ("servers/_shared/qt",), "b": ()}
 
 
 def test_the_family_of_a_program_in_rust_or_go_is_what_its_own_file_names(tmp_path: Path) -> None:
@@ -280,13 +288,13 @@ def test_the_family_of_a_program_in_rust_or_go_is_what_its_own_file_names(tmp_pa
         write(tmp_path / "servers" / name, RUST)
     for name in ("b/main.go", "_shared/go/session.go"):
         write(tmp_path / "servers" / name, GO)
-    assert families(tmp_path / "servers", tmp_path) == {
+    assert find_families(tmp_path / "servers", tmp_path) == {
         "a": ("servers/_shared/rust", "servers/_shared/tokio"),
         "b": ("servers/_shared/go",),
         "c": (),
     }
     everyone = describe([contestant(name) for name in "abc"], [], tmp_path)
-    sizes = [with_family(about, everyone) for about in everyone[:3]]
+    sizes = [sum_with_family(about, everyone) for about in everyone[:3]]
     assert [size.files for size in sizes if size is not None] == [3, 2, 1]
     assert [about.language for about in everyone] == ["Rust", "Go", "Rust", "", "", ""]
 
@@ -296,7 +304,7 @@ def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
     write(root / "servers/py/main.py", "def main():\n    from servers._shared.asyncio.protocols import serve\n")
     write(root / "servers/_shared/asyncio/protocols.py", "from netdyno_server import session\n")
     write(root / "python/netdyno_server/session.py", PYTHON)
-    assert families(root / "servers", root)["py"] == ("servers/_shared/asyncio",)
+    assert find_families(root / "servers", root)["py"] == ("servers/_shared/asyncio",)
     about = {part.name: part for part in describe([contestant("py")], [], root)}
     shared = about["python/, as far as contestants import it"]
     assert shared.code is not None
@@ -308,12 +316,16 @@ def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
     everyone = describe([contestant("a"), contestant("b")], [], root)
     server, server_alone = everyone[:2]
     assert (server.family, server_alone.family) == (("servers/_shared/datagram", "servers/_shared/epoll"), ())
-    assert [part.name for part in parts(server, everyone)] == ["a", "servers/_shared/datagram", "servers/_shared/epoll"]
+    assert [part.name for part in find_parts(server, everyone)] == [
+        "a",
+        "servers/_shared/datagram",
+        "servers/_shared/epoll",
+    ]
     # main.cpp, client.hpp, loop.hpp with an include more than loop.cpp
-    assert with_family(server, everyone) == CodeSize(
+    assert sum_with_family(server, everyone) == CodeSize(
         files=4, lines=3 * (13 + 1) + 13, functions=8, complexity=20, complexity_max=4
     )
-    assert with_family(server_alone, everyone) == server_alone.code
+    assert sum_with_family(server_alone, everyone) == server_alone.code
 
 
 def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
@@ -321,8 +333,8 @@ def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path
     (root / "servers/_shared/qt/broken.cpp").write_bytes(b"\xff")
     everyone = describe([contestant("a"), contestant("b")], [], root)
     assert everyone[0].code is not None
-    assert with_family(everyone[0], everyone) is None
-    assert with_family(everyone[1], everyone) is not None
+    assert sum_with_family(everyone[0], everyone) is None
+    assert sum_with_family(everyone[1], everyone) is not None
 
 
 def test_the_families_of_the_tree_are_found() -> None:
@@ -344,10 +356,12 @@ def test_the_families_of_the_tree_are_found() -> None:
         assert server[name].family == ("servers/_shared/asyncio",)
     for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
-        assert with_family(server[name], everyone) == server[name].code
+        assert sum_with_family(server[name], everyone) == server[name].code
     assert {about.family for about in everyone if about.kind != "server"} == {()}
     _expect_sum(server["qt-thread-pool"], everyone, "servers/qt-thread-pool", "servers/_shared/qt")
 
 
 def _expect_sum(about: About, everyone: tuple[About, ...], *folders: str) -> None:
-    assert with_family(about, everyone) == measure(path for folder in folders for path in sources(ROOT / folder))
+    assert sum_with_family(about, everyone) == measure(
+        path for folder in folders for path in list_sources(ROOT / folder)
+    )

@@ -21,22 +21,22 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(counted, "REMEMBERED", tmp_path / "counted.json")
     path = tmp_path / "main.py"
     path.write_text(SOURCE)
-    counted._recall.cache_clear()
+    counted._read_memory.cache_clear()
     assert [(file.lines, file.complexities) for file in count([path])] == [(2, (2,))]
     restart()
     yield path
-    counted._recall.cache_clear()
+    counted._read_memory.cache_clear()
 
 
 def restart() -> None:
     """End the process that has counted, and start another."""
     remember()
-    counted._recall.cache_clear()
+    counted._read_memory.cache_clear()
 
 
 def change_memory(source: Path, **changes: object) -> None:
     """Change the cached counts of the file."""
-    memory = counted._recall()
+    memory = counted._read_memory()
     memory.files[str(source)] = msgspec.structs.replace(memory.files[str(source)], **changes)
     counted.REMEMBERED.write_bytes(msgspec.json.encode(memory))
     restart()
@@ -62,7 +62,7 @@ def test_a_changed_file_is_counted_again(source: Path, change: str) -> None:
         os.utime(source, ns=(1, 1))
     assert lines_of(source) != 99
     restart()
-    assert counted._recall().files[str(source)].lines == lines_of(source)
+    assert counted._read_memory().files[str(source)].lines == lines_of(source)
 
 
 def test_what_another_version_counted_is_counted_again(source: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) ->
         count([source])
     count([renamed])
     restart()
-    assert set(counted._recall().files) == {str(renamed)}
-    assert isinstance(counted._recall().files[str(renamed)], Counted)
+    assert set(counted._read_memory().files) == {str(renamed)}
+    assert isinstance(counted._read_memory().files[str(renamed)], Counted)
 
 
 def test_what_a_run_counts_is_remembered(source: Path) -> None:
@@ -101,5 +101,5 @@ def test_what_a_run_counts_is_remembered(source: Path) -> None:
     shared.parent.mkdir()
     shared.write_text(SOURCE)
     codesize.describe([], [], source.parent)
-    counted._recall.cache_clear()
-    assert str(shared) in counted._recall().files
+    counted._read_memory.cache_clear()
+    assert str(shared) in counted._read_memory().files

@@ -19,17 +19,17 @@ from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
 from netdyno.model.server_options import added_options
-from netdyno.trial.command import server_command
+from netdyno.trial.command import build_server_command
 
 SERVER = f"{sys.executable} -m mine --port {{port}}"
 
 
 def mine(command: str = SERVER) -> Contestant:
-    return own.contestant("mine", Own(command=command, workload="http"))
+    return own.make_contestant("mine", Own(command=command, workload="http"))
 
 
 def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Contestant, ...]:
-    return own.named([Own(command=line, workload="http") for line in commands], names, taken)
+    return own.name_servers([Own(command=line, workload="http") for line in commands], names, taken)
 
 
 def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
@@ -63,17 +63,17 @@ def test_what_cannot_be_meant_is_one_clear_line(commands: list[str], names: list
 def test_it_gets_a_port_and_no_option() -> None:
     scenario = Scenario(name="web", workload="http", server={"backlog": 7}, where_possible={"threads": "cores"})
     assert added_options(mine(), settings(scenario, {}), cores=2) == {}
-    command = server_command(mine(), settings(scenario, {}), cores=2)
+    command = build_server_command(mine(), settings(scenario, {}), cores=2)
     arguments = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
     assert arguments.address == "127.0.0.1"
-    assert stand_in.filled(arguments.command, arguments.address, 81) == [sys.executable, "-m", "mine", "--port", "81"]
+    assert stand_in.fill_in(arguments.command, arguments.address, 81) == [sys.executable, "-m", "mine", "--port", "81"]
 
 
 def test_a_listen_of_its_own_stays_its_own() -> None:
     arguments = stand_in.parse(
         ["mine", "--listen", "{address}:{port}", "--listen", "tcp://10.77.0.1:0", "--workload", "x"]
     )
-    assert stand_in.filled(arguments.command, arguments.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
+    assert stand_in.fill_in(arguments.command, arguments.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
 
 
 def test_levels_of_a_server_option_are_skipped() -> None:
@@ -86,7 +86,7 @@ def test_a_stored_run_knows_how_to_start_it_again() -> None:
     (about, *_) = codesize.describe([mine()], [])
     assert about.own == Own(command=SERVER, workload="http")
     assert about.code is None
-    assert own.of_run([about]) == (mine(),)
+    assert own.restore_servers([about]) == (mine(),)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_stored_run_knows_how_to_start_it_again() -> None:
     ],
 )
 def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: str) -> None:
-    (contestant,) = own.named([own.at(address, "echo", may_be_loaded=False)], [], [])
+    (contestant,) = own.name_servers([own.resolve_server(address, "echo", may_be_loaded=False)], [], [])
     assert contestant.own == Own(command="", workload="echo", address=numeric)
     assert contestant.name == name
     assert not any("not on the loopback" in caveat for caveat in contestant.manifest.caveats)
@@ -106,30 +106,30 @@ def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: s
 @pytest.mark.parametrize("address", ["127.0.0.1:9000", "tcp://127.0.0.1", "tcp://:9000", "tcp://127.0.0.1:99999", ""])
 def test_what_is_no_address_is_one_clear_line(address: str) -> None:
     with pytest.raises(UserError, match=r"^--address .* write tcp://HOST:PORT[^\n]*$"):
-        own.at(address, "http", may_be_loaded=True)
+        own.resolve_server(address, "http", may_be_loaded=True)
 
 
 def test_a_name_that_no_host_can_have_is_one_clear_line() -> None:
     with pytest.raises(UserError, match=r"^--address 'tcp://a\.\.b:80': a\.\.b is no name of a host$"):
-        own.at("tcp://a..b:80", "http", may_be_loaded=True)
+        own.resolve_server("tcp://a..b:80", "http", may_be_loaded=True)
 
 
 def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
-        own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
-    allowed = own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
-    assert "confirmed that it may be loaded" in own._of_address(allowed.address)[-1]
+        own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
+    allowed = own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
+    assert "confirmed that it may be loaded" in own._list_caveats(allowed.address)[-1]
 
 
 def test_a_name_of_which_one_address_is_beyond_the_loopback_is_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = (addresses.Found(socket.AF_INET, (host, 9000)) for host in ("127.0.0.1", "192.0.2.1"))
     monkeypatch.setattr(addresses, "resolve", lambda _host, _port: [here, there])
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
-        own.at("tcp://both.example:9000", "http", may_be_loaded=False)
+        own.resolve_server("tcp://both.example:9000", "http", may_be_loaded=False)
 
 
 def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
-    there = own.contestant("there", Own(command="", workload="http", address="tcp://127.0.0.1:1"))
+    there = own.make_contestant("there", Own(command="", workload="http", address="tcp://127.0.0.1:1"))
     there = msgspec.structs.replace(there, available=True)
     lan = Scenario(name="web", workload="http", link="lan")
     assert "cannot be put behind the link" in explain_skip(there, lan, {})
@@ -155,9 +155,9 @@ IPV6 = """  sl  local_address                         remote_address            
 
 
 def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
-    assert list(stand_in.sockets_at(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
-    assert list(stand_in.sockets_at(IPV6, "::1", 9000)) == ["211", "212"]
-    assert list(stand_in.sockets_at(IPV6, "127.0.0.1", 9000)) == ["212"]
+    assert list(stand_in.find_sockets(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
+    assert list(stand_in.find_sockets(IPV6, "::1", 9000)) == ["211", "212"]
+    assert list(stand_in.find_sockets(IPV6, "127.0.0.1", 9000)) == ["212"]
 
 
 def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> N
         (tmp_path / pid / "stat").write_text(f"{pid} (a (b) c) S 1 7 7 0")
         (folder / gone).touch()  # it cannot be read as a link
         (folder / listens).symlink_to("socket:[111]")
-    assert stand_in.holders(["111"], tmp_path) == {7: 1, 8: 1}
+    assert stand_in.find_holders(["111"], tmp_path) == {7: 1, 8: 1}
 
 
 def test_who_started_the_load_is_not_taken_for_the_server() -> None:
@@ -177,6 +177,6 @@ def test_who_started_the_load_is_not_taken_for_the_server() -> None:
         port = listens.getsockname()[1]
         script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "
         script += f"print(stand_in.process_at('127.0.0.1', {port}))"
-        assert stand_in.process_at("127.0.0.1", port) == os.getpid()
+        assert stand_in.find_process("127.0.0.1", port) == os.getpid()
         child = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert child.stdout.strip() == "None"

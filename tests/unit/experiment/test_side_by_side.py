@@ -31,7 +31,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit
 from netdyno.model.options import settings
-from netdyno.trial.trial import skipped
+from netdyno.trial.trial import record_skip
 
 PLAIN = Scenario(name="s", workload="echo", duration_s=0.4)
 
@@ -125,7 +125,7 @@ def test_a_group_is_what_follows_each_other_and_differs_in_its_contestant_only()
 
 def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> None:
     def judged(contestant: str, scenario: str, *audits: Audit) -> Any:
-        return msgspec.structs.replace(skipped(cell(0, contestant, scenario), ""), audits=audits)
+        return msgspec.structs.replace(record_skip(cell(0, contestant, scenario), ""), audits=audits)
 
     calm, busy = side_by_side("x", 0.001, 1.0), side_by_side("x", 0.02, 1.0)
     assert (calm.passed, busy.passed) == (True, False)
@@ -136,7 +136,7 @@ def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> Non
 
 def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
     def judged(scenario: str, connections: int, *audits: Audit) -> Any:
-        return msgspec.structs.replace(skipped(cell(0, "a", scenario, connections=connections), ""), audits=audits)
+        return msgspec.structs.replace(record_skip(cell(0, "a", scenario, connections=connections), ""), audits=audits)
 
     kept_up, late = backlog([0.001], 0.05, 0.0), backlog([0.011], 0.05, 0.0)
     assert (kept_up.passed, late.passed) == (True, False)

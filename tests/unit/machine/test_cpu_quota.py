@@ -31,21 +31,21 @@ def of_v2(group: str = "/a/b", **levels: str) -> cpu_quota.Read:
 
 @pytest.mark.parametrize("level", ["root", "a", "b"])
 def test_every_level_up_to_the_root_is_read(level: str) -> None:
-    assert cpu_quota.quota_cores(of_v2(**{level: "60000 100000"})) == 0.6
+    assert cpu_quota.find_tightest_quota(of_v2(**{level: "60000 100000"})) == 0.6
 
 
 def test_the_tightest_level_counts() -> None:
-    assert cpu_quota.quota_cores(of_v2(a="150000 100000", b="400000 100000")) == 1.5
-    assert cpu_quota.quota_cores(of_v2(a="400000 100000", b="50000 50000")) == 1.0
+    assert cpu_quota.find_tightest_quota(of_v2(a="150000 100000", b="400000 100000")) == 1.5
+    assert cpu_quota.find_tightest_quota(of_v2(a="400000 100000", b="50000 50000")) == 1.0
 
 
 def test_no_quota_is_none() -> None:
-    assert cpu_quota.quota_cores(of_v2(a="max 100000", b="max 100000")) is None
-    assert cpu_quota.quota_cores(read({})) is None
+    assert cpu_quota.find_tightest_quota(of_v2(a="max 100000", b="max 100000")) is None
+    assert cpu_quota.find_tightest_quota(read({})) is None
 
 
 def test_a_sibling_does_not_count() -> None:
-    assert cpu_quota.quota_cores(of_v2(group="/a", b="60000 100000")) is None
+    assert cpu_quota.find_tightest_quota(of_v2(group="/a", b="60000 100000")) is None
 
 
 def test_version_1_is_read_where_it_is_mounted() -> None:
@@ -60,8 +60,8 @@ def test_version_1_is_read_where_it_is_mounted() -> None:
         f"{folder}/box/cpu.stat": STAT_V1,
         "/sys/fs/cgroup/unified/cpu.stat": "usage_usec 5\nuser_usec 3\nsystem_usec 2",
     }
-    assert cpu_quota.quota_cores(read(files)) == 0.6
-    assert cpu_quota.stat_files(read(files)) == (f"{folder}/box/cpu.stat",)
+    assert cpu_quota.find_tightest_quota(read(files)) == 0.6
+    assert cpu_quota.find_stat_files(read(files)) == (f"{folder}/box/cpu.stat",)
 
 
 def test_both_versions_bind() -> None:
@@ -72,7 +72,7 @@ def test_both_versions_bind() -> None:
         "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
         "/sys/fs/cgroup/unified/box/cpu.max": "70000 100000",
     }
-    assert cpu_quota.quota_cores(read(files)) == 0.7
+    assert cpu_quota.find_tightest_quota(read(files)) == 0.7
 
 
 @pytest.mark.parametrize("group", ["/docker/abc/job", "/docker/abc", "/", "/../other"])
@@ -82,7 +82,7 @@ def test_a_container_sees_its_own_group_at_the_root_of_the_mount(group: str) -> 
         "/proc/self/cgroup": f"0::{group}",
         "/sys/fs/cgroup/cpu.max": "60000 100000",
     }
-    assert cpu_quota.quota_cores(read(files)) == 0.6
+    assert cpu_quota.find_tightest_quota(read(files)) == 0.6
 
 
 def test_a_mount_point_may_have_a_blank() -> None:
@@ -91,7 +91,7 @@ def test_a_mount_point_may_have_a_blank() -> None:
         "/proc/self/cgroup": "0::/",
         "/my groups/cpu.max": "60000 100000",
     }
-    assert cpu_quota.quota_cores(read(files)) == 0.6
+    assert cpu_quota.find_tightest_quota(read(files)) == 0.6
 
 
 def test_throttled_time_is_in_seconds_in_both_versions() -> None:
@@ -101,12 +101,12 @@ def test_throttled_time_is_in_seconds_in_both_versions() -> None:
 
 def test_a_group_that_nothing_can_hold_back_has_no_counter() -> None:
     assert cpu_quota.parse_stat("usage_usec 5\nuser_usec 3\nsystem_usec 2") is None
-    assert cpu_quota.throttled((), read({})) is None
+    assert cpu_quota.sum_throttling((), read({})) is None
 
 
 def test_levels_are_added_up() -> None:
     files = {"/one": STAT_V1, "/two": STAT_V2}
-    throttling = cpu_quota.throttled(("/one", "/two"), read(files))
+    throttling = cpu_quota.sum_throttling(("/one", "/two"), read(files))
     assert throttling is not None
     assert throttling.periods == 15
     assert throttling.seconds == pytest.approx(0.415)

@@ -34,7 +34,7 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
     assert facts["compiler_flags"] == "-O3 -DNDEBUG"
     assert facts["sysctl.net.core.somaxconn"]
     assert facts["ground.timer_slack_ns"] == 1
-    assert facts["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
+    assert facts["git_commit"] == environment._read_output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
     assert msgspec.convert(facts, Environment) == facts
     assert all(value not in ("", []) for value in facts.values())
 
@@ -68,14 +68,14 @@ def test_the_commit_of_another_users_tree_is_read(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own variable: no user counts as the owner
     refused = subprocess.run([*git, "status"], capture_output=True, text=True, check=False)
     assert "dubious ownership" in refused.stderr
-    assert environment.commit(tmp_path) == {"git_commit": commit, "git_dirty": False}
+    assert environment.read_commit(tmp_path) == {"git_commit": commit, "git_dirty": False}
 
 
 def test_why_no_commit_is_known_is_gits_own_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").write_text("gitdir: /nowhere\n")
-    assert environment.commit(tmp_path) == {"git_commit": "unknown (fatal: not a git repository: /nowhere)"}
+    assert environment.read_commit(tmp_path) == {"git_commit": "unknown (fatal: not a git repository: /nowhere)"}
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment.commit(tmp_path) == {"git_commit": "unknown (git is not installed)"}
+    assert environment.read_commit(tmp_path) == {"git_commit": "unknown (git is not installed)"}
 
 
 def test_the_cmake_cache_is_read_past_comments_and_empty_values() -> None:
@@ -86,23 +86,23 @@ def test_the_cmake_cache_is_read_past_comments_and_empty_values() -> None:
 
 def test_only_boot_options_that_change_speed_are_kept() -> None:
     line = "BOOT_IMAGE=/vmlinuz root=UUID=1234 mitigations=off isolcpus=2,3 quiet nohz_full=2"
-    assert environment.boot_options(line) == ["mitigations=off", "isolcpus=2,3", "nohz_full=2"]
+    assert environment.select_boot_options(line) == ["mitigations=off", "isolcpus=2,3", "nohz_full=2"]
 
 
 def test_names_are_found_in_the_kernel_s_files() -> None:
-    assert environment.os_name('NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n') == "Debian GNU/Linux 12"
-    assert environment.cpu_model("processor\t: 0\nmodel name\t: AMD EPYC\n") == "AMD EPYC"
-    assert environment.cpu_model("CPU part : 0xd0c") == ""
+    assert environment.parse_os_name('NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n') == "Debian GNU/Linux 12"
+    assert environment.parse_cpu_model("processor\t: 0\nmodel name\t: AMD EPYC\n") == "AMD EPYC"
+    assert environment.parse_cpu_model("CPU part : 0xd0c") == ""
 
 
 def test_weaknesses_that_do_not_touch_this_cpu_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "meltdown").write_text("Not affected\n")
     (tmp_path / "spectre_v2").write_text("Mitigation: Retpolines\n")
-    assert environment.mitigations(tmp_path) == ["spectre_v2: Mitigation: Retpolines"]
+    assert environment.list_mitigations(tmp_path) == ["spectre_v2: Mitigation: Retpolines"]
 
 
 def test_libraries_are_those_of_the_package_list(tmp_path: Path) -> None:
     packages = tmp_path / "debian.txt"
     packages.write_text("# C++\ng++\nno-such-package-dev\n")
-    assert environment.libraries(packages) == ()
-    assert all(" " in line for line in environment.libraries(ROOT / "packages" / "debian.txt"))
+    assert environment.list_libraries(packages) == ()
+    assert all(" " in line for line in environment.list_libraries(ROOT / "packages" / "debian.txt"))

@@ -27,7 +27,7 @@ server   594/594   66141.040000000: PERF_RECORD_SWITCH IN
 
 
 def test_samples_switches_and_what_was_lost_are_read() -> None:
-    first, lost, second, out, back = perf.events(SCRIPT.splitlines(keepends=True))
+    first, lost, second, out, back = perf.parse_events(SCRIPT.splitlines(keepends=True))
     assert first == Seen(
         594,
         66141015072779,
@@ -42,12 +42,12 @@ def test_samples_switches_and_what_was_lost_are_read() -> None:
 
 
 def test_a_sample_at_the_end_without_its_blank_line_counts() -> None:
-    assert len(list(perf.events(SCRIPT.splitlines()[:6]))) == 1
+    assert len(list(perf.parse_events(SCRIPT.splitlines()[:6]))) == 1
 
 
 def test_a_long_name_is_cut() -> None:
     lines = [*SCRIPT.splitlines()[:1], f"  1 {'x' * 5000} (/server)"]
-    (event,) = perf.events(lines)
+    (event,) = perf.parse_events(lines)
     assert isinstance(event, Seen)
     assert event.stack == ("x" * perf.LONGEST_NAME,)
 
@@ -61,7 +61,7 @@ def switched(thread: int, at_ms: float, way: str) -> Switched:
 
 
 def test_samples_of_the_same_stack_add_up_and_a_thread_of_another_name_stands_under_it() -> None:
-    profile = perf.computing(
+    profile = perf.sum_samples(
         [
             sample(1, 0, "main", "a", period=2000),
             sample(1, 1, "main", "a", period=3000),
@@ -77,7 +77,7 @@ def test_samples_of_the_same_stack_add_up_and_a_thread_of_another_name_stands_un
 
 
 def test_time_without_names_and_without_a_beginning_is_told_apart() -> None:
-    profile = perf.computing(
+    profile = perf.sum_samples(
         [
             sample(1, 0, "main", "[libz.so]", "[libz.so]", "crc", period=6000),
             sample(1, 1, "main", "[libq.so]", period=1000),
@@ -90,7 +90,7 @@ def test_time_without_names_and_without_a_beginning_is_told_apart() -> None:
 
 
 def test_who_leaves_a_cpu_is_away_until_the_same_thread_comes_back() -> None:
-    profile = perf.waiting(
+    profile = perf.sum_waits(
         [
             sample(1, 0, "main", "read"),
             switched(1, 0.01, "out"),
@@ -110,12 +110,12 @@ def test_who_leaves_a_cpu_is_away_until_the_same_thread_comes_back() -> None:
 
 
 def test_one_switch_of_several_stands_for_all_of_them() -> None:
-    profile = perf.waiting([sample(1, 0, "main"), switched(1, 2, "in")], "server", 7, 1.0)
+    profile = perf.sum_waits([sample(1, 0, "main"), switched(1, 2, "in")], "server", 7, 1.0)
     assert profile.stacks == pytest.approx({("main",): 14_000.0})
 
 
 def test_who_was_only_preempted_waited_for_the_cpu() -> None:
-    profile = perf.waiting(
+    profile = perf.sum_waits(
         [sample(1, 0, "main", "burn"), switched(1, 0, "preempted"), switched(1, 5, "in")], "server", 1, 1.0
     )
     assert profile.stacks == pytest.approx({("main", "burn", perf.PREEMPTED): 5_000.0})
@@ -123,12 +123,12 @@ def test_who_was_only_preempted_waited_for_the_cpu() -> None:
 
 
 def test_who_does_not_come_back_waits_to_the_end_of_the_window() -> None:
-    profile = perf.waiting([switched(2, 0, "in"), sample(1, 400, "main", "accept")], "server", 1, 1.0)
+    profile = perf.sum_waits([switched(2, 0, "in"), sample(1, 400, "main", "accept")], "server", 1, 1.0)
     assert profile.stacks == pytest.approx({("main", "accept"): 600_000.0})
 
 
 def test_over_a_gap_nobody_knows_who_came_back() -> None:
-    profile = perf.waiting(
+    profile = perf.sum_waits(
         [sample(1, 0, "main", "read"), switched(1, 0, "out"), Lost(3), switched(1, 90, "in")], "server", 1, 1.0
     )
     assert profile.stacks == {}

@@ -88,10 +88,10 @@ def test_cores_are_chosen_on_recorded_machines(row: Row, tmp_path: Path) -> None
     assert pinning.harness == parse_list(row.harness)
     what = ""
     if row.server:
-        what = f"server pinned to {topology.cores_words(pinning.server)}, "
-        what += f"generator to {topology.cores_words(pinning.generator)}"
+        what = f"server pinned to {topology.format_cores(pinning.server)}, "
+        what += f"generator to {topology.format_cores(pinning.generator)}"
         what += (
-            f", harness to {topology.cores_words(pinning.harness)}" if row.harness else "; the harness is not pinned"
+            f", harness to {topology.format_cores(pinning.harness)}" if row.harness else "; the harness is not pinned"
         )
     assert pinning.note == "; ".join(part for part in (what, row.why) if part)
 
@@ -165,9 +165,9 @@ def test_halves_of_a_node_go_before_a_node_of_fewer_cores() -> None:
         return (Processor(cpu, (cpu,), node, node, 0),)
 
     server, generator = split_cores([core(0, 0), *(core(cpu, 1) for cpu in range(1, 7))])
-    assert [topology.cpus_of(side) for side in (server, generator)] == [(1, 2, 3), (4, 5, 6)]
+    assert [topology.list_cpus(side) for side in (server, generator)] == [(1, 2, 3), (4, 5, 6)]
     server, generator = split_cores([core(0, 0), *(core(cpu, 1) for cpu in range(1, 3)), core(3, 0)])
-    assert [topology.cpus_of(side) for side in (server, generator)] == [(0, 3), (1, 2)]
+    assert [topology.list_cpus(side) for side in (server, generator)] == [(0, 3), (1, 2)]
 
 
 @pytest.mark.parametrize(

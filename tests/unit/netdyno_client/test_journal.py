@@ -14,7 +14,7 @@ from netdyno.statistics.histogram import Histogram
 from netdyno_client import journal as journal_module
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
 from netdyno_client.plan import ClientPlan, parse_client_plan
-from netdyno_client.recorder import Recorder, Window, slot_ns
+from netdyno_client.recorder import Recorder, Window, choose_slot_ns
 from netdyno_client.result import Cpu, load_result
 
 MS = 1_000_000
@@ -59,7 +59,7 @@ class Talk:
 
     def answer(self, job_id: int, stamp: bytes) -> bool:
         body = wire.response(job_id, stamp)
-        assert self.caller.body_size(wire.header(len(body))) == len(body)
+        assert self.caller.parse_body_size(wire.header(len(body))) == len(body)
         return self.caller.receive(body)
 
     def exchange(self, took_ns: int = MS) -> None:
@@ -155,7 +155,7 @@ def test_what_is_no_response_is_corrupt(talk: Talk, body: bytes) -> None:
 @pytest.mark.parametrize("size", [0, 31 + 65, 2**32 - 1])
 def test_a_length_that_breaks_the_framing_ends_the_connection(talk: Talk, size: int) -> None:
     with pytest.raises(FailedError) as failed:
-        talk.caller.body_size(wire.header(size))
+        talk.caller.parse_body_size(wire.header(size))
     assert failed.value.failure is Failure.PROTOCOL
 
 
@@ -283,4 +283,4 @@ def test_the_series_has_response_times_and_no_service_times(clock: Clock) -> Non
 )
 def test_a_short_window_has_twenty_intervals(window_ms: int, interval_ms: int) -> None:
     """The generator's recorder has the same test (tests/cpp/lib/test_recorder.cpp)."""
-    assert slot_ns(window_ms * MS) == interval_ms * MS
+    assert choose_slot_ns(window_ms * MS) == interval_ms * MS

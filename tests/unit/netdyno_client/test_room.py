@@ -49,7 +49,7 @@ def speak(room: Room, identity: int) -> bytes:
 
 
 def hear(room: Room, identity: int, body: bytes) -> int | None:
-    room.speakers[identity].body_size(wire.header(len(body)))
+    room.speakers[identity].parse_body_size(wire.header(len(body)))
     return room.speakers[identity].hear(body)
 
 

@@ -52,7 +52,7 @@ def why_refused(path: Path) -> str:
             ask(path)
         messages.add(str(refused.value))
     (text,) = messages
-    assert [row.get("error") for row in listing.runs(path.parent.parent)] == [None, text, None]
+    assert [row.get("error") for row in listing.list_runs(path.parent.parent)] == [None, text, None]
     return text
 
 

@@ -342,7 +342,7 @@ def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) ->
     with file.open("r+b") as stored:
         stored.seek(4096)
         stored.write(bytes(8192))
-    rows = listing.runs(results)
+    rows = listing.list_runs(results)
     assert [row["id"] for row in rows] == ["a", "b", "c"]
     errors = [row.get("error") for row in rows]
     assert (errors[0], errors[2]) == (None, None)
@@ -366,7 +366,7 @@ def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_p
     doubtful_run = replace(doubtful_run, trials=(*doubted, *(trial for trial in sound if trial.contestant != EPOLL)))
     assert "censored" in {trial.status for trial in outcomes.judged(doubtful_run).trials}
     stored(doubtful_run, tmp_path)
-    (listed,) = listing.runs(tmp_path)
+    (listed,) = listing.list_runs(tmp_path)
     counted = analyse(doubtful_run).counts
     assert listed["trials"] == NONE | {"valid": len(doubtful_run.trials)} == asdict(counted)
 

@@ -10,7 +10,7 @@ from netdyno.machine import memory_speed
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.options import settings
-from netdyno.trial.limits import limits, service_s
+from netdyno.trial.limits import compute_service_s, find_limits
 
 UNPINNED = Pinning(server=(), generator=(), note="a test")
 PINNED = Pinning(server=(0, 1), generator=(2,), note="")
@@ -19,10 +19,10 @@ PINNED = Pinning(server=(0, 1), generator=(2,), note="")
 def test_cores_are_those_of_the_pinning_or_all() -> None:
     requested = settings(Scenario(name="echo", workload="echo"), {})
     allowed = len(os.sched_getaffinity(0))
-    free, bound = limits(requested, UNPINNED), limits(requested, PINNED)
+    free, bound = find_limits(requested, UNPINNED), find_limits(requested, PINNED)
     assert (free.server_cores, free.generator_cores, free.all_cores) == (allowed, allowed, allowed)
     assert (bound.server_cores, bound.generator_cores, bound.all_cores) == (2, 1, allowed)
-    assert limits(requested, PINNED, load_elsewhere=True).all_cores == allowed + 1
+    assert find_limits(requested, PINNED, load_elsewhere=True).all_cores == allowed + 1
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,23 @@ def test_cores_are_those_of_the_pinning_or_all() -> None:
 )
 def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int | None, delay_s: float) -> None:
     scenario = Scenario(name="echo", workload="echo", link_rate="10mbit", link_delay_s=0.02)
-    link_limits = limits(settings(scenario, {"link": link}), UNPINNED)
+    link_limits = find_limits(settings(scenario, {"link": link}), UNPINNED)
     assert (link_limits.rate_hz, link_limits.delay_s) == (rate_hz, delay_s)
 
 
 def test_the_service_time_is_the_requests_and_the_servers() -> None:
     scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server={"service-time": "3ms"})
-    assert service_s(settings(scenario, {})) == pytest.approx(0.005)
-    assert service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
-    assert service_s(settings(Scenario(name="http", workload="http", server={"service-time": "3ms"}), {})) == 0.003
-    assert service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0
+    assert compute_service_s(settings(scenario, {})) == pytest.approx(0.005)
+    assert compute_service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
+    assert (
+        compute_service_s(settings(Scenario(name="http", workload="http", server={"service-time": "3ms"}), {})) == 0.003
+    )
+    assert (
+        compute_service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0
+    )
 
 
 def test_memory_is_copied_at_some_speed_which_is_measured_once() -> None:
-    first = memory_speed.bytes_hz()
+    first = memory_speed.measure_bytes_hz()
     assert first > 50e6, "a core of forty years ago"
-    assert memory_speed.bytes_hz() == first
+    assert memory_speed.measure_bytes_hz() == first

@@ -11,7 +11,7 @@ from netdyno.audits.plausible import Limits, plausible
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.statistics import hdr
 from netdyno.statistics.histogram import Histogram
-from netdyno.trial.merged import merged, merged_processes, together
+from netdyno.trial.merged import merge_distributions, merge_hosts, merge_processes
 from tests.support.builders.made_load import MS, distribution, load
 
 FIRST, SECOND = "tls://10.0.0.3:8787", "tls://10.0.0.4:8787"
@@ -27,7 +27,7 @@ def part(completed: Sequence[int], value_ns: int, audits: Sequence[Audit] = (FIN
 
 
 def test_counts_are_added_and_percentiles_read_from_the_sum() -> None:
-    total = merged({FIRST: part((300, 10), 1 * MS), SECOND: part((100, 0), 9 * MS)})
+    total = merge_hosts({FIRST: part((300, 10), 1 * MS), SECOND: part((100, 0), 9 * MS)})
     assert total.requests.completed == total.requests.sent == 410
     assert total.requests.per_second == pytest.approx(2050)
     assert total.plan.connections == total.connections.established == 20
@@ -51,7 +51,7 @@ def test_counts_are_added_and_percentiles_read_from_the_sum() -> None:
 
 
 def test_what_is_merged_agrees_with_itself() -> None:
-    total = merged({FIRST: part((500,) * 10, 2 * MS), SECOND: part((480,) * 10, 3 * MS)})
+    total = merge_hosts({FIRST: part((500,) * 10, 2 * MS), SECOND: part((480,) * 10, 3 * MS)})
     limits = Limits(server_cores=2, generator_cores=2, all_cores=4, copies_hz=1e9)
     judged = plausible(total, None, limits)
     assert judged.passed, judged.detail
@@ -62,13 +62,13 @@ def test_times_end_with_the_kernels_clock_where_all_do() -> None:
     by_kernel = msgspec.structs.replace(
         by_generator, latency=msgspec.structs.replace(by_generator.latency, clock="kernel")
     )
-    assert merged({FIRST: by_kernel, SECOND: by_kernel}).latency.clock == "kernel"
-    assert merged({FIRST: by_kernel, SECOND: by_generator}).latency.clock == "generator"
+    assert merge_hosts({FIRST: by_kernel, SECOND: by_kernel}).latency.clock == "kernel"
+    assert merge_hosts({FIRST: by_kernel, SECOND: by_generator}).latency.clock == "generator"
 
 
 def test_each_audit_is_that_of_its_host() -> None:
     bad = Audit(name="verification", passed=False, detail="1 lost")
-    total = merged({FIRST: part((100,) * 10, MS), SECOND: part((100,) * 10, MS, [bad])}, [FINE])
+    total = merge_hosts({FIRST: part((100,) * 10, MS), SECOND: part((100,) * 10, MS, [bad])}, [FINE])
     assert [(audit.passed, audit.detail) for audit in total.audits if audit.name == "verification"] == [
         (True, f"{FIRST}: all right"),
         (False, f"{SECOND}: 1 lost"),
@@ -79,7 +79,7 @@ def test_each_audit_is_that_of_its_host() -> None:
 
 def test_nothing_is_the_sum_of_nothing() -> None:
     empty = distribution(0, 0)
-    assert together([empty, empty]) == empty
+    assert merge_distributions([empty, empty]) == empty
 
 
 def test_a_value_counts_as_often_as_it_is_said() -> None:
@@ -95,7 +95,7 @@ def test_processes_share_the_cores_that_hosts_have_for_themselves() -> None:
     loads = [part((300,), 1 * MS), part((100,), 9 * MS)]
     two = msgspec.structs.replace(loads[0].generator, cores=2)
     loads = [msgspec.structs.replace(load, generator=two) for load in loads]
-    of_processes, of_hosts = merged_processes(loads), merged(dict(zip((FIRST, SECOND), loads, strict=True)))
+    of_processes, of_hosts = merge_processes(loads), merge_hosts(dict(zip((FIRST, SECOND), loads, strict=True)))
     assert (of_processes.generator.cores, of_hosts.generator.cores) == (2, 4)
     assert of_processes.generator.cores_used == of_hosts.generator.cores_used == 2 * loads[0].generator.cores_used
     assert of_processes.latency == of_hosts.latency
@@ -105,7 +105,7 @@ def test_processes_share_the_cores_that_hosts_have_for_themselves() -> None:
 
 def test_an_audit_of_processes_says_which_has_failed_it() -> None:
     wrong = Audit(name="verification", passed=False, detail="lost 3")
-    (audit,) = merged_processes([part((1,), MS), part((1,), MS, [wrong]), part((1,), MS, [wrong])]).audits
+    (audit,) = merge_processes([part((1,), MS), part((1,), MS, [wrong]), part((1,), MS, [wrong])]).audits
     assert (audit.passed, audit.detail) == (False, "process 2 of 3: lost 3 (2 processes failed it)")
-    (audit,) = merged_processes([part((1,), MS), part((1,), MS)]).audits
+    (audit,) = merge_processes([part((1,), MS), part((1,), MS)]).audits
     assert (audit.passed, audit.detail) == (True, "process 1 of 2: all right")

@@ -88,5 +88,5 @@ def _measure_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set
         (0, "" if coordinate in dropped else about.name): BoundedFigure(float(metric.of_code(code)), 0)
         for about in evidence.about
         if about.kind == kind and about.name in cells.at.get(coordinate, (about.name,))
-        if (code := codesize.with_family(about, evidence.about)) is not None
+        if (code := codesize.sum_with_family(about, evidence.about)) is not None
     }

@@ -152,7 +152,7 @@ def _find_missing_code(cells: Cells, evidence: Evidence) -> NotCounted | None:
         about = counted.get(str(name))
         if about is None:
             return NotCounted(str(name), None)
-        for part in codesize.parts(about, evidence.about):
+        for part in codesize.find_parts(about, evidence.about):
             if part.code is None:
                 return NotCounted(part.name, part.why_no_code)
     return None

@@ -19,7 +19,7 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.commands.chat.screen import InterruptedByKeyError, Screen, open_screen
-from netdyno.commands.chat.text import LoadTally, shown
+from netdyno.commands.chat.text import LoadTally, format_message
 from netdyno.protocol import wire
 
 CONNECT_TIMEOUT_S = 5.0
@@ -42,7 +42,7 @@ class ChatError(Exception):
 def run(url: str, name: str | None) -> int:
     """Take part in a chat until it ends; return the exit code. Raises UserError for a wrong URL or name."""
     place = parse_tcp_url(url)
-    checked_name = _check_name(name if name is not None else _login_name())
+    checked_name = _check_name(name if name is not None else _find_login_name())
     try:
         return asyncio.run(_take_part(place, checked_name))
     except ChatError as error:
@@ -54,7 +54,7 @@ def run(url: str, name: str | None) -> int:
         return 128 + signal.SIGPIPE
 
 
-def _login_name() -> str:
+def _find_login_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without an entry in the password database
@@ -118,7 +118,7 @@ class Chat:
         """Chat until the person leaves (0), a signal ends it (128 + signal), or the server is gone (ChatError)."""
         self._screen.note(f"you are {self._name} at {place}; {HELP}")
         listening = asyncio.create_task(self._listen())
-        typing = asyncio.create_task(self._type())
+        typing = asyncio.create_task(self._send_typed_lines())
         ended_by = _watch_signals()
         try:
             watched: set[asyncio.Future[Any]] = {listening, typing, ended_by}
@@ -141,15 +141,15 @@ class Chat:
 
     async def _listen(self) -> None:
         """Show messages until the server ends the stream between two of them; ChatError when it ends otherwise."""
-        while (body := await self._next_message()) is not None:
+        while (body := await self._receive_message()) is not None:
             if self._tally.takes(body):
                 self._tally_due = self._tally_due or asyncio.get_running_loop().call_later(
                     TALLY_INTERVAL_S, self._flush_tally
                 )
             else:
-                self._screen.show(shown(body))
+                self._screen.show(format_message(body))
 
-    async def _next_message(self) -> bytes | None:
+    async def _receive_message(self) -> bytes | None:
         try:
             header = await self._reader.readexactly(wire.FRAME_HEADER)
             size = int.from_bytes(header, "big")
@@ -170,7 +170,7 @@ class Chat:
 
     # --- the person -------------------------------------------------------------------------------------------------
 
-    async def _type(self) -> None:
+    async def _send_typed_lines(self) -> None:
         """Send typed lines until the person leaves."""
         async with aclosing(self._screen.lines()) as lines:
             async for line in lines:

@@ -12,7 +12,7 @@ LONGEST_SHOWN = 2000
 """The characters of a message that are shown, before invisible ones become escapes."""
 
 
-def shown(body: bytes) -> str:
+def format_message(body: bytes) -> str:
     """Format a message as one line. Bytes that are no UTF-8 are shown as \\xff, and a long message by its beginning."""
     text = harmless(body[: 4 * LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
     if len(text) <= LONGEST_SHOWN and len(body) <= 4 * LONGEST_SHOWN:

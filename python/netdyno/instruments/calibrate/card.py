@@ -49,7 +49,7 @@ def _add_rows(table: Table, result: Result, others: Sequence[Other]) -> None:
     for score in last.scores:
         cells = [_format_other(generator, f"{result.case}: {score.name}", score) for generator in others]
         table.add_row(
-            f"  {score.name}", _format_truth(score), _format_value(score, score.measured), error(score),
+            f"  {score.name}", _format_truth(score), _format_value(score, score.measured), format_error(score),
             _format_service(score), _format_verdict(score.passed) if score.judged else "", *cells,
         )  # fmt: skip
 
@@ -79,7 +79,7 @@ def _format_truth(score: Score) -> str:
     return f"{sign}{_format_value(score, score.truth)}"
 
 
-def error(score: Score) -> str:
+def format_error(score: Score) -> str:
     """Format the error in per cent of the truth, or in messages; for a delay that is only stated, also as a time."""
     off = score.error
     if off is None:
@@ -102,7 +102,7 @@ def _format_other(generator: Other, name: str, own: Score) -> Text:
         return Text("")
     truth = "" if abs(score.truth - own.truth) <= 0.005 * own.truth else f" of {_format_value(score, score.truth)}"
     style = "" if score.passed else "red"
-    return Text(f"{_format_value(score, score.measured)}{truth} ({error(score)})", style=style)
+    return Text(f"{_format_value(score, score.measured)}{truth} ({format_error(score)})", style=style)
 
 
 def _list_repeated(results: Sequence[Result]) -> list[Text]:

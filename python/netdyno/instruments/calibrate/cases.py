@@ -12,7 +12,7 @@ import numpy as np
 
 from netdyno.instruments.calibrate import truths
 from netdyno.instruments.calibrate.done import Done
-from netdyno.instruments.calibrate.scores import QUANTILES, Score, at, exactly, part, within
+from netdyno.instruments.calibrate.scores import QUANTILES, Score, read_percentile, score_count, score_part, score_time
 from netdyno.instruments.calibrate.truths import Floats
 from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.statistics import hdr
@@ -46,19 +46,22 @@ class Case:
     """An answer is a line, so the server knows one message from the next."""
 
 
-def response_percentiles(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_response_times(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score the response times against what the server really did to the same messages, and what the machine did to
     both programs meanwhile. The server's own punctuality is scored first, as everything else stands on it."""
     programmed, actual = _decode_values(done.delay_programmed_ns), _decode_values(done.delay_actual_ns)
     begin, end = load.plan.warmup_s * 1e9, (load.plan.warmup_s + load.plan.duration_s) * 1e9
     due = np.linspace(begin, end, len(actual), endpoint=False, dtype=np.float64)
-    generator, server = done.paused("generator"), done.paused("server")
-    programmed_p99 = truths.at_rank(truths.held_up(due + programmed, server) - due, QUANTILES["p99"])
-    expected = truths.readings(due, actual, generator, server)
+    generator, server = done.list_pauses("generator"), done.list_pauses("server")
+    programmed_p99 = truths.select_rank(truths.shift_past_pauses(due + programmed, server) - due, QUANTILES["p99"])
+    expected = truths.simulate_readings(due, actual, generator, server)
     read = load.latency.response_ns
     return (
-        within("server kept its programme, p99", programmed_p99, at(done.delay_actual_ns, "p99")),
-        *(within(name, truths.at_rank(expected, QUANTILES[name]), at(read, name)) for name in ("p50", "p99", "p99.9")),
+        score_time("server kept its programme, p99", programmed_p99, read_percentile(done.delay_actual_ns, "p99")),
+        *(
+            score_time(name, truths.select_rank(expected, QUANTILES[name]), read_percentile(read, name))
+            for name in ("p50", "p99", "p99.9")
+        ),
     )
 
 
@@ -71,16 +74,21 @@ def _decode_values(distribution: Distribution) -> Floats:
     return np.random.default_rng(1).permutation(values)
 
 
-def accounted(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_delay(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score a delay that is not long beside the way. The reading above it is stated; held to a bound is the rest of the
     reading after all that was measured on the way is taken off: the generator's two lags and the server's own wait to
     read. A generator that reads too much without a lag that shows it leaves too much, and one that reads too little
     leaves less than nothing."""
-    programmed, delay = at(done.delay_programmed_ns, "p50"), at(done.delay_actual_ns, "p50")
-    read = at(load.latency.response_ns, "p50")
-    punctuality = within("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
+    programmed, delay = read_percentile(done.delay_programmed_ns, "p50"), read_percentile(done.delay_actual_ns, "p50")
+    read = read_percentile(load.latency.response_ns, "p50")
+    punctuality = score_time("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
     reading = Score(
-        name="p50", unit="ns", rule="stated", truth=delay, measured=read, service=at(load.latency.service_ns, "p50")
+        name="p50",
+        unit="ns",
+        rule="stated",
+        truth=delay,
+        measured=read,
+        service=read_percentile(load.latency.service_ns, "p50"),
     )
     lags = _find_lags(load)
     if not (lags and done.read_lag_ns and done.read_lag_ns.count):
@@ -89,9 +97,9 @@ def accounted(load: LoadResult, done: Done) -> tuple[Score, ...]:
     return (
         punctuality,
         reading,
-        part("- send and receive lag", delay, _estimate_median_of_sum(*lags)),
-        part("- the server's wake-up", delay, at(done.read_lag_ns, "p50")),
-        part("- the rest, the kernel's", delay, read - _estimate_median_of_sum(*on_the_way), most=WAY_NS),
+        score_part("- send and receive lag", delay, _estimate_median_of_sum(*lags)),
+        score_part("- the server's wake-up", delay, read_percentile(done.read_lag_ns, "p50")),
+        score_part("- the rest, the kernel's", delay, read - _estimate_median_of_sum(*on_the_way), most=WAY_NS),
     )
 
 
@@ -108,54 +116,54 @@ def _estimate_median_of_sum(*distributions: Distribution) -> float:
     """Estimate the median of a sum of independent times."""
     random = np.random.default_rng(1)
     drawn = [random.choice(_decode_values(distribution), SUMS) for distribution in distributions]
-    return truths.at_rank(np.sum(drawn, axis=0), 0.5)
+    return truths.select_rank(np.sum(drawn, axis=0), 0.5)
 
 
-def stalled(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_stall(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score a stall of all messages: S - (1-q)T at three percentiles."""
     return _score_stall(load, done, STALLED_PERCENTILES, 1.0)
 
 
-def stalled_connection(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_connection_stall(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score a stall of one connection: the others' messages are in the distribution, too."""
     return _score_stall(load, done, ("p99", "p99.9"), 1 / load.plan.connections)
 
 
 def _score_stall(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: float) -> tuple[Score, ...]:
     if not done.stalls:
-        return (exactly("stalls carried out", 1, 0),)
+        return (score_count("stalls carried out", 1, 0),)
     stall_ns, window_ns = done.stalls[0].actual_ns, load.plan.duration_s * 1e9
     return tuple(
-        within(
+        score_time(
             name,
             truths.stall_percentile(stall_ns, window_ns, QUANTILES[name], share),
-            at(load.latency.response_ns, name),
-            service=at(load.latency.service_ns, name),
+            read_percentile(load.latency.response_ns, name),
+            service=read_percentile(load.latency.service_ns, name),
         )
         for name in percentiles
     )
 
 
-def hidden(load: LoadResult, _: Done) -> tuple[Score, ...]:
+def score_closed_loop(load: LoadResult, _: Done) -> tuple[Score, ...]:
     """Score a closed loop, which must only be labelled so: its reading stands beside the open loop's."""
     closed = int(load.plan.arrivals == "closed")
-    return (exactly("labelled as closed", 1, closed, service=at(load.latency.service_ns, "p99")),)
+    return (score_count("labelled as closed", 1, closed, service=read_percentile(load.latency.service_ns, "p99")),)
 
 
-def counted(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_messages(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score the counts. A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
     messages = load.messages
     is_invalid = any(audit.name == "verification" and not audit.passed for audit in load.audits)
     return (
-        exactly("lost (with corrupted)", done.lost + done.corrupted, messages.lost),
-        exactly("duplicated", done.duplicated, messages.duplicated),
-        exactly("corrupted", done.corrupted, messages.corrupt),
-        exactly("sent", done.arrived, messages.sent),
-        exactly("the trial is invalid", 1, int(is_invalid)),
+        score_count("lost (with corrupted)", done.lost + done.corrupted, messages.lost),
+        score_count("duplicated", done.duplicated, messages.duplicated),
+        score_count("corrupted", done.corrupted, messages.corrupt),
+        score_count("sent", done.arrived, messages.sent),
+        score_count("the trial is invalid", 1, int(is_invalid)),
     )
 
 
-def rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score the rate at which messages came to the server, and the rate that the generator reports."""
     requested_hz = load.plan.rate_hz or 0.0
     arrived_hz = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
@@ -168,9 +176,9 @@ def rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
     )
 
 
-def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_poisson_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score exponential gaps: Anderson-Darling with the requested rate, at the 1% level."""
-    statistic = truths.exponential_gaps(done.arrivals_ns, load.plan.rate_hz or 0.0)
+    statistic = truths.compare_with_exponential(done.arrivals_ns, load.plan.rate_hz or 0.0)
     return (
         Score(
             name="gaps exponential, A²", unit="statistic", rule="at most", truth=truths.AD_CRITICAL, measured=statistic
@@ -178,12 +186,14 @@ def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
     )
 
 
-def constant(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_equal_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Score equal gaps: on the grid, and different from exponential ones, so that the test of those is seen to
     refuse."""
     requested_hz = load.plan.rate_hz or 0.0
-    off = truths.off_the_grid(done.arrivals_ns, requested_hz, 0.99, done.paused("generator"), done.paused("server"))
-    statistic = truths.exponential_gaps(done.arrivals_ns, requested_hz)
+    off = truths.measure_off_grid(
+        done.arrivals_ns, requested_hz, 0.99, done.list_pauses("generator"), done.list_pauses("server")
+    )
+    statistic = truths.compare_with_exponential(done.arrivals_ns, requested_hz)
     critical = truths.AD_CRITICAL
     return (
         Score(name="off the grid, p99, in gaps", unit="share", rule="at most", truth=GRID_BOUND, measured=off),
@@ -199,7 +209,7 @@ def _make_delayed_case(name: str, about: str, delay: str) -> Case:
     """A case of 1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly
     any answer is held back by an earlier one."""
     server = ("--delay", delay, "--warm-up", "500")
-    return Case(name, about, server, _make_open_load(400, 1000, "4s"), response_percentiles, warmup="500ms")
+    return Case(name, about, server, _make_open_load(400, 1000, "4s"), score_response_times, warmup="500ms")
 
 
 def _make_short_case(name: str, delay: str) -> Case:
@@ -207,7 +217,7 @@ def _make_short_case(name: str, delay: str) -> Case:
     is due."""
     server = ("--delay", f"constant:{delay}", "--warm-up", "350", "--arrival-times")
     about = f"every answer after {delay}, and what comes on top of it"
-    return Case(name, about, server, _make_open_load(20, 700, "2s"), accounted, warmup="500ms")
+    return Case(name, about, server, _make_open_load(20, 700, "2s"), score_delay, warmup="500ms")
 
 
 # A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
@@ -230,57 +240,57 @@ CASES = (
     _make_short_case("constant 1 ms", "1ms"),
     _make_short_case("constant 200 µs", "200us"),
     _make_short_case("constant 50 µs", "50us"),
-    Case("stall", "the server stops for 1 s of 4 s", _STALL, _make_open_load(10, 1000, _WINDOW), stalled),
+    Case("stall", "the server stops for 1 s of 4 s", _STALL, _make_open_load(10, 1000, _WINDOW), score_stall),
     Case(
         "stall, full sockets",
         "the same with messages of 256 KiB through socket buffers of 64 KiB",
         (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
         _make_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
-        stalled,
+        score_stall,
     ),
     Case(
         "stall, closed loop",
         "the same in a closed loop, to show what it hides",
         _STALL,
         ("-c", "10", "--duration", _WINDOW),
-        hidden,
+        score_closed_loop,
     ),
     Case(
         "stall, one connection",
         "one of 10 connections stops for 1 s",
         _STALL_OF_ONE,
         _make_open_load(10, 1000, _WINDOW),
-        stalled_connection,
+        score_connection_stall,
     ),
     Case(
         "faults",
         "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
         _FAULTS,
         _make_open_load(20, 2000, "2s", "--timeout", "1s"),
-        counted,
+        score_messages,
     ),
     Case(
         "faults, UDP",
         "the same with datagrams",
         _FAULTS,
         _make_open_load(20, 2000, "2s", "--timeout", "1s"),
-        counted,
+        score_messages,
         program="calibration-udp",
         workload="echo",
     ),
-    Case("rate", "5000 messages a second", (), _make_open_load(20, 5000, "2s"), rate),
+    Case("rate", "5000 messages a second", (), _make_open_load(20, 5000, "2s"), score_rate),
     Case(
         "Poisson arrivals",
         "250 messages a second at random times",
         ("--record-arrivals", "1000"),
         _make_open_load(100, 250, _WINDOW, "--arrivals", "poisson"),
-        poisson,
+        score_poisson_gaps,
     ),
     Case(
         "constant arrivals",
         "100 messages a second at equal gaps",
         ("--record-arrivals", "1000"),
         _make_open_load(100, 100, _WINDOW),
-        constant,
+        score_equal_gaps,
     ),
 )

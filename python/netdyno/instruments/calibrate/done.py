@@ -43,7 +43,7 @@ class Done(Frozen):
     look_ns: int = 0
     read_lag_ns: Distribution | None = None
 
-    def paused(self, core: str) -> tuple[tuple[float, float], ...]:
+    def list_pauses(self, core: str) -> tuple[tuple[float, float], ...]:
         """The intervals in which nothing ran on a core, in ns. A pause may have begun right after the look before
         it."""
         return tuple(

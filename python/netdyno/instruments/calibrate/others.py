@@ -19,7 +19,7 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.units import parse_duration
 from netdyno.instruments.calibrate import truths
 from netdyno.instruments.calibrate.cases import RATE_BOUND, STALL_S, STALLED_PERCENTILES
-from netdyno.instruments.calibrate.scores import QUANTILES, Score, within
+from netdyno.instruments.calibrate.scores import QUANTILES, Score, score_time
 
 KINDS = ("wrk", "wrk2")
 _PERCENTILE = re.compile(r"^\s*(?P<percent>\d+(?:\.\d+)?)%\s+(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h)\s*$")
@@ -115,7 +115,7 @@ def score(name: str, figures: Said, stall_s: float, requested_hz: float | None) 
     for percentile in STALLED_PERCENTILES:
         truth = truths.stall_percentile(stall_s * 1e9, figures.window_s * 1e9, QUANTILES[percentile])
         if percentile in figures.percentiles_ns and truth > 0:
-            scores.append(within(f"stall: {percentile}", truth, figures.percentiles_ns[percentile]))
+            scores.append(score_time(f"stall: {percentile}", truth, figures.percentiles_ns[percentile]))
     if not scores:
         raise UserError(f"--other {name}: no percentile shows a stall of {stall_s:g} s in {figures.window_s:.3g} s")
     if requested_hz is not None:

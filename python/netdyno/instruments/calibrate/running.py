@@ -94,7 +94,7 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
         command = (
             *programs.servers[case.program],
             *("--workload", case.workload, *case.server),
-            *_witnesses(programs.pinning),
+            *_format_witnesses(programs.pinning),
         )
         # Unlike a contestant, the server is half of the instrument: it keeps its programme as exactly as it may.
         realtime = programs.pinning.realtime
@@ -116,7 +116,7 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
     return load, done
 
 
-def _witnesses(pinning: Pinning) -> tuple[str, ...]:
+def _format_witnesses(pinning: Pinning) -> tuple[str, ...]:
     """The options by which the server records when the machine let nothing run on a core of either side. Only at
     real-time priority: a witness that has to wait for the generator would excuse the generator's own faults."""
     if not pinning.realtime:
@@ -140,7 +140,7 @@ def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
 def _read_line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
-        raise TrialError(f"the {server.name} said nothing{server.last_words()}")
+        raise TrialError(f"the {server.name} said nothing{server.read_last_line()}")
     try:
         return msgspec.json.decode(line, type=kind)
     except msgspec.DecodeError as error:

@@ -65,7 +65,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
                 return True
 
 
-def at(distribution: Distribution, name: str) -> float:
+def read_percentile(distribution: Distribution, name: str) -> float:
     """The value of a distribution at a percentile of QUANTILES; NaN where it is empty."""
     if not distribution.count:
         return math.nan
@@ -73,16 +73,16 @@ def at(distribution: Distribution, name: str) -> float:
     return float(value)
 
 
-def within(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
+def score_time(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
     """The score of a time."""
     return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
 
 
-def part(name: str, delay: float, measured: float, most: float | None = None) -> Score:
+def score_part(name: str, delay: float, measured: float, most: float | None = None) -> Score:
     """The score of a part of the error of a time."""
     return Score(name=name, unit="ns", rule="part", truth=delay, measured=measured, most=most)
 
 
-def exactly(name: str, truth: int, measured: int, service: float | None = None) -> Score:
+def score_count(name: str, truth: int, measured: int, service: float | None = None) -> Score:
     """The score of a count."""
     return Score(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)

@@ -21,7 +21,7 @@ def stall_percentile(stall_ns: float, window_ns: float, quantile: float, share: 
     return max(0.0, stall_ns - (1 - quantile) * window_ns / share)
 
 
-def held_up(due_ns: Floats, pauses_ns: Sequence[tuple[float, float]]) -> Floats:
+def shift_past_pauses(due_ns: Floats, pauses_ns: Sequence[tuple[float, float]]) -> Floats:
     """The earliest moments of events that are due at these, on a core where nothing ran during the pauses."""
     if not pauses_ns:
         return due_ns
@@ -30,7 +30,7 @@ def held_up(due_ns: Floats, pauses_ns: Sequence[tuple[float, float]]) -> Floats:
     return np.where(last >= 0, np.maximum(due_ns, ends[last]), due_ns)
 
 
-def readings(
+def simulate_readings(
     due_ns: Floats,
     delays_ns: Floats,
     generator: Sequence[tuple[float, float]],
@@ -40,11 +40,11 @@ def readings(
     these delays, on a machine that held up the client's core and the server's. A message goes out late where it is due
     in a pause of the client's core, it is read late in one of the server's, and its answer in one of the client's; late
     answers are in the delays already, which are the server's actual ones."""
-    reached = held_up(held_up(due_ns, generator), server)
-    return held_up(reached + delays_ns, generator) - due_ns
+    reached = shift_past_pauses(shift_past_pauses(due_ns, generator), server)
+    return shift_past_pauses(reached + delays_ns, generator) - due_ns
 
 
-def at_rank(values: Floats, share: float) -> float:
+def select_rank(values: Floats, share: float) -> float:
     """The value at that rank, as of a histogram; NaN where there is none."""
     return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else math.nan
 
@@ -58,7 +58,7 @@ def anderson_darling(uniform: Floats) -> float:
     return float(-len(values) - np.mean(ranks * (np.log(values) + np.log1p(-values[::-1]))))
 
 
-def exponential_gaps(arrivals_ns: Sequence[int], rate_hz: float) -> float:
+def compare_with_exponential(arrivals_ns: Sequence[int], rate_hz: float) -> float:
     """A² of the gaps between arrivals against the exponential distribution of that rate: its form and its mean."""
     gaps = np.diff(np.asarray(arrivals_ns, dtype=np.float64))
     # Two arrivals that were read by one look at the clock have no gap; 1 ns is the clock's resolution.
@@ -66,7 +66,7 @@ def exponential_gaps(arrivals_ns: Sequence[int], rate_hz: float) -> float:
     return anderson_darling(np.clip(uniform, None, 1 - 2**-53))
 
 
-def off_the_grid(
+def measure_off_grid(
     arrivals_ns: Sequence[int],
     rate_hz: float,
     share: float,
@@ -80,5 +80,5 @@ def off_the_grid(
     gap_ns = 1e9 / rate_hz
     steps = np.arange(len(arrivals)) * gap_ns
     due = steps + np.median(arrivals - steps)
-    expected = held_up(held_up(due, generator), server)
+    expected = shift_past_pauses(shift_past_pauses(due, generator), server)
     return float(np.quantile(np.abs(arrivals - expected), share)) / gap_ns

@@ -4,11 +4,11 @@ A check is a function in a module of `checks/`; it is found there, and only the 
 
 from __future__ import annotations
 
-from netdyno.instruments.doctor.finding import VERDICTS, Finding, all_checks
+from netdyno.instruments.doctor.finding import VERDICTS, Finding, list_checks
 from netdyno.instruments.doctor.system import System
 
 
 def examine(system: System) -> list[Finding]:
     """Run every check on this system; returns the findings, the worst first."""
-    findings = [check.examine(system) for check in all_checks()]
+    findings = [check.examine(system) for check in list_checks()]
     return sorted(findings, key=lambda finding: VERDICTS.index(finding.verdict))

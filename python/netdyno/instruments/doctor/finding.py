@@ -71,7 +71,7 @@ def check(name: str, effect: str) -> Callable[[Judge], Judge]:
     return register
 
 
-def all_checks() -> tuple[Check, ...]:
+def list_checks() -> tuple[Check, ...]:
     """The checks of every module in checks/, by module and in the order in which they stand there."""
     package = importlib.import_module("netdyno.instruments.doctor.checks")
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):

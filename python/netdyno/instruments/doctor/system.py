@@ -13,7 +13,7 @@ from typing import NamedTuple
 from netdyno.machine import cpu_share as machine
 from netdyno.machine import pinning
 from netdyno.machine.links import lan, wan
-from netdyno.machine.links.namespace import NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import NotAllowedError, make_namespace
 from netdyno.model.observation import Pinning
 
 WATCHED_S = 0.5
@@ -55,10 +55,10 @@ class System:
     @cached_property
     def watched(self) -> tuple[Moment, Moment]:
         """The machine at both ends of WATCHED_S, during which this process rests."""
-        own = machine.own_processes()
-        before = self._moment(own)
+        own = machine.find_own_processes()
+        before = self._read_moment(own)
         time.sleep(WATCHED_S)
-        return before, self._moment(own)
+        return before, self._read_moment(own)
 
     @property
     def is_root(self) -> bool:
@@ -76,7 +76,7 @@ class System:
     def why_no_namespace(self) -> str:
         """Make a private network namespace; empty where that succeeds."""
         try:
-            with private_namespace():
+            with make_namespace():
                 return ""
         except NotAllowedError as error:
             return str(error)
@@ -84,7 +84,7 @@ class System:
     def why_no_lan(self) -> str:
         """Make the link `lan` with a rate; empty where that succeeds."""
         try:
-            with lan.joined(rate_hz=10**9):
+            with lan.make_link(rate_hz=10**9):
                 return ""
         except NotAllowedError as error:
             return str(error)
@@ -92,7 +92,7 @@ class System:
     def why_no_netem(self) -> str:
         """Delay and lose on the loopback of a private network; empty where that succeeds. Raises NotAllowedError where
         no such network can be made."""
-        return wan.way().why
+        return wan.choose_way().why
 
-    def _moment(self, own: tuple[int, ...]) -> Moment:
+    def _read_moment(self, own: tuple[int, ...]) -> Moment:
         return Moment(machine.take(own), self.text("/proc/interrupts"))

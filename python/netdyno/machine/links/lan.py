@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.machine.environment import SYSCTLS
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 INTERFACE = "lan"
@@ -36,10 +36,10 @@ class Lan(NamedTuple):
 
 
 @contextmanager
-def joined(rate_hz: int | None = None) -> Iterator[Lan]:
+def make_link(rate_hz: int | None = None) -> Iterator[Lan]:
     """Make such a link, which carries at most so many bits per second in each direction, or as many as it can. All of
     it is gone when the block, or this process, ends. Raises NotAllowedError, which says what the system lacks."""
-    with two_networks() as ends:
+    with make_ends() as ends:
         join_by_veth(ends)
         if rate_hz:
             for end in ends:
@@ -50,13 +50,13 @@ def joined(rate_hz: int | None = None) -> Iterator[Lan]:
 
 
 @contextmanager
-def two_networks() -> Iterator[Lan]:
+def make_ends() -> Iterator[Lan]:
     """Make both ends, with nothing between them yet. Raises NotAllowedError."""
-    tool("ip")  # before anything is made in vain
-    settings = _settings()
+    find_tool("ip")  # before anything is made in vain
+    settings = _read_settings()
     with (
-        private_namespace(settings=settings) as server,
-        private_namespace(beside=server, settings=settings) as load,
+        make_namespace(settings=settings) as server,
+        make_namespace(beside=server, settings=settings) as load,
     ):
         yield Lan(server, load)
 
@@ -64,7 +64,12 @@ def two_networks() -> Iterator[Lan]:
 def join_by_veth(ends: Lan) -> None:
     """Put a veth pair between them, with an end in each; it is down."""
     pair = f"link add {INTERFACE} type veth peer name {INTERFACE} netns {ends.load.pid}\n"
-    do(ends.server, [tool("ip"), "-batch", "-"], "the kernel needs veth: CONFIG_VETH, or as root: modprobe veth", pair)
+    do(
+        ends.server,
+        [find_tool("ip"), "-batch", "-"],
+        "the kernel needs veth: CONFIG_VETH, or as root: modprobe veth",
+        pair,
+    )
 
 
 def bring_up(ends: Lan) -> None:
@@ -73,7 +78,7 @@ def bring_up(ends: Lan) -> None:
     quiet = f"link set {INTERFACE} addrgenmode none\n" if Path("/proc/sys/net/ipv6").exists() else ""
     for end, address in zip(ends, (SERVER_ADDRESS, LOAD_ADDRESS), strict=True):
         commands = f"{quiet}address add {address}/{_PREFIX} dev {INTERFACE}\nlink set {INTERFACE} up\n"
-        do(end, [tool("ip"), "-batch", "-"], "give the link its addresses", commands)
+        do(end, [find_tool("ip"), "-batch", "-"], "give the link its addresses", commands)
 
 
 def await_up(ends: Lan) -> None:
@@ -87,11 +92,11 @@ def await_up(ends: Lan) -> None:
 
 
 def _read_state(end: Namespace) -> str:
-    (link,) = json.loads(do(end, [tool("ip"), "-json", "link", "show", INTERFACE], "look at the link"))
+    (link,) = json.loads(do(end, [find_tool("ip"), "-json", "link", "show", INTERFACE], "look at the link"))
     return str(link["operstate"])
 
 
-def tool(name: str) -> str:
+def find_tool(name: str) -> str:
     """Return the path of a tool, also for users without the folders of the system's programs on their PATH."""
     path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:
@@ -101,18 +106,18 @@ def tool(name: str) -> str:
 
 def limit(end: Namespace, rate_hz: int, parent: str = "root") -> None:
     """Put a token bucket before the wire (tc-tbf(8)), at the root of the interface or below a queueing discipline."""
-    command = [tool("tc"), "qdisc", "add", "dev", INTERFACE, *parent.split(), "tbf", *token_bucket(rate_hz)]
+    command = [find_tool("tc"), "qdisc", "add", "dev", INTERFACE, *parent.split(), "tbf", *format_token_bucket(rate_hz)]
     do(end, command, "a link with a rate needs tbf in the kernel: CONFIG_NET_SCH_TBF, or as root: modprobe sch_tbf")
 
 
-def token_bucket(rate_hz: int) -> list[str]:
+def format_token_bucket(rate_hz: int) -> list[str]:
     """Return the parameters of a token bucket. A burst is a millisecond's worth, because timers come late, and two
     frames at least; the kernel cuts up longer packets."""
     burst = max(round(rate_hz / 8 * _BURST_S), 2 * MTU_FRAME)
     return ["rate", f"{rate_hz}bit", "burst", f"{burst}b", "limit", f"{burst + QUEUE_FRAMES * MTU_FRAME}b"]
 
 
-def _settings() -> list[str]:
+def _read_settings() -> list[str]:
     """Read the recorded settings of the machine's network, as FILE=VALUE: a new namespace inherits some of them and has
     the kernel's defaults for the rest, and so would not match the report."""
     files = (Path("/proc/sys") / name.replace(".", "/") for name in SYSCTLS if name.startswith("net."))

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from netdyno.base import quantities
 from netdyno.machine.links import wan
 from netdyno.machine.links.namespace import NotAllowedError
-from netdyno.machine.links.network import terms
+from netdyno.machine.links.network import derive_terms
 from netdyno.machine.links.wan import Terms, Wan
-from netdyno.machine.pinning import relay_note
+from netdyno.machine.pinning import describe_relay_cores
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
@@ -82,7 +82,7 @@ ATTEMPTS = 3
 def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     """Make each different wan of an experiment, measure it and compare it with its terms."""
     requested = {
-        cell.link_words: terms(cell, experiment.seed)
+        cell.link_words: derive_terms(cell, experiment.seed)
         for scenario in experiment.scenarios
         for cell in (settings(scenario, levels) for levels in levels.combinations(scenario))
         if cell.is_impaired
@@ -96,17 +96,17 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
         if fault:
             bad[name] = fault
             log.note(fault)
-    recorded: Environment = {"link.wan": list(lines), "pinning.relay": relay_note(pinning)} if lines else {}
+    recorded: Environment = {"link.wan": list(lines), "pinning.relay": describe_relay_cores(pinning)} if lines else {}
     return Checked(recorded, bad)
 
 
 def probe(terms: Terms, pinning: Pinning, log: TrialLog) -> Measured:
     """Make a link for the purpose and measure it. Raises NotAllowedError."""
-    with wan.joined(terms, log, pinning) as link:
+    with wan.make_link(terms, log, pinning) as link:
         return measure(link, terms)
 
 
-def rate_hz(terms: Terms) -> float:
+def choose_rate_hz(terms: Terms) -> float:
     """Return the datagrams per second for a measurement: few enough for a link's rate and for the buffers at its
     ends."""
     limits = [float(_MOST_HZ)]
@@ -126,8 +126,8 @@ def measure(link: Wan, terms: Terms) -> Measured:
     """Measure a link, in SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be made at its
     ends, or nothing can be sent any more."""
     try:
-        at_server = link.server.datagram_socket(SERVER_ADDRESS)
-        with at_server, link.load.datagram_socket(LOAD_ADDRESS) as at_load:
+        at_server = link.server.open_datagram_socket(SERVER_ADDRESS)
+        with at_server, link.load.open_datagram_socket(LOAD_ADDRESS) as at_load:
             at_load.connect(at_server.getsockname())
             return _Exchange(at_server, at_load, terms).run()
     except subprocess.CalledProcessError as error:
@@ -145,7 +145,7 @@ class _Exchange:
         for end in (at_server, at_load):
             end.setblocking(False)
             end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
-        self._gap_s = 1 / rate_hz(terms)
+        self._gap_s = 1 / choose_rate_hz(terms)
         self._count = max(_LEAST_DATAGRAMS, int(SENDING_S / self._gap_s))
         self._patience_s = round_trip_s(terms) * 1.5 + _PATIENCE_S
         self._sent_at: list[float] = []
@@ -162,7 +162,7 @@ class _Exchange:
             self._return()
             self._note()
             self._send_due(start)
-        return self._measured()
+        return self._summarise()
 
     def _wait(self, start: float) -> float:
         """Return the seconds until there is something to do even if nothing arrives; 0 or less when all is over."""
@@ -194,7 +194,7 @@ class _Exchange:
         except BlockingIOError:
             return
 
-    def _measured(self) -> Measured:
+    def _summarise(self) -> Measured:
         trips = sorted(self._round_trips)
         p50, p99 = (trips[math.ceil(share * len(trips)) - 1] if trips else None for share in (0.5, 0.99))
         return Measured(self._count, self._arrived, len(trips), p50, p99)
@@ -205,16 +205,17 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> 
     terms."""
     try:
         measurement, problems = _measure_until_right(terms, take_measurement)
-        how = wan.way()
+        how = wan.choose_way()
     except NotAllowedError as error:
         return f"{name}: not available here", f"the link {name} is not available here: {error}"
     means = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
-    line = f"{name}, by {means}: {in_words(measurement)}"
+    line = f"{name}, by {means}: {describe_measurement(measurement)}"
     if not problems:
         return line, ""
     return (
         line,
-        f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; {in_words(measurement)}",
+        f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; "
+        f"{describe_measurement(measurement)}",
     )
 
 
@@ -223,7 +224,7 @@ def _measure_until_right(
 ) -> tuple[Measured, list[str]]:
     """Return the first measurement without faults, or the last, and the faults in it."""
     measurement = take_measurement()
-    problems = faults(terms, measurement)
+    problems = find_faults(terms, measurement)
     return (
         (measurement, problems)
         if not problems or attempts == 1
@@ -231,7 +232,7 @@ def _measure_until_right(
     )
 
 
-def faults(terms: Terms, measurement: Measured) -> list[str]:
+def find_faults(terms: Terms, measurement: Measured) -> list[str]:
     """List the deviations of a link from its terms; none where it meets them. Pure."""
     problems: list[str] = []
     expected = round_trip_s(terms)
@@ -253,7 +254,7 @@ def faults(terms: Terms, measurement: Measured) -> list[str]:
     return problems
 
 
-def in_words(measurement: Measured) -> str:
+def describe_measurement(measurement: Measured) -> str:
     """Describe a measurement, for people."""
     if measurement.round_trip_p50_s is None or measurement.round_trip_p99_s is None:
         return f"measured no round trip, of {measurement.sent} datagrams"

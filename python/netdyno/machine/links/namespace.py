@@ -41,7 +41,7 @@ class Namespace:
         fails."""
         return subprocess.run([*self.enter, *command], input=given, check=True, capture_output=True, text=True).stdout
 
-    def datagram_socket(self, address: str) -> socket.socket:
+    def open_datagram_socket(self, address: str) -> socket.socket:
         """A UDP socket of the namespace, bound to a free port of an address that it has, for this process to use.
         Raises CalledProcessError when it cannot be made."""
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,7 +53,7 @@ class Namespace:
 
 
 @contextmanager
-def private_namespace(
+def make_namespace(
     hosts: Path | None = None, beside: Namespace | None = None, settings: Sequence[str] = ()
 ) -> Iterator[Namespace]:
     """Make a namespace. It and everything in it are gone when the block ends, and also when this process is killed.
@@ -65,22 +65,22 @@ def private_namespace(
         yield Namespace(pid, _build_enter_command(pid, (*mounts, *(_ENTER_USERS if other_users else ()))), other_users)
 
 
-def becoming(command: Sequence[str]) -> list[str]:
+def wrap_in_namespace(command: Sequence[str]) -> list[str]:
     """Return the command line of a program that makes a namespace of its own and runs in it as the same process: the
     namespace ends with it. Raises NotAllowedError."""
     why_not = ""
-    for users in _ways():
+    for users in _list_options():
         start = ["unshare", *users, "--net", "--"]
         if not (why_not := _try_command([*start, "true"])):
             return [*start, *_build_child_command("become"), *command]
     raise NotAllowedError(f"{why_not} ({_suggest_remedy()})")
 
 
-def entering(pid: int) -> tuple[str, ...]:
+def build_entry_words(pid: int) -> tuple[str, ...]:
     """Return the words to put before a command to run it in the namespace in which `becoming` or `Namespace.enter`
     started a process. Raises UserError when it is in none."""
     try:
-        network = namespace_child.network_of(pid)
+        network = namespace_child.read_network(pid)
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError as error:
         raise UserError(f"process {pid} cannot be inspected: {error.strerror}") from error
@@ -92,7 +92,7 @@ def entering(pid: int) -> tuple[str, ...]:
 
 
 def _build_enter_command(pid: int, more: Sequence[str]) -> tuple[str, ...]:
-    mark = f"{namespace_child.MARK}={namespace_child.network_of(pid)}"
+    mark = f"{namespace_child.MARK}={namespace_child.read_network(pid)}"
     return ("nsenter", "--target", str(pid), "--net", *more, "--", "env", mark)
 
 
@@ -103,7 +103,7 @@ def _start_keeper(
     """Start the process that keeps a new namespace; yield its number, and whether it has other users than this
     process."""
     why_not = ""
-    for users in [()] if beside else _ways():
+    for users in [()] if beside else _list_options():
         unshare = [*(beside.enter if beside else ()), "unshare", *users, "--net", *mounts, "--"]
         command = [*unshare, *_build_child_command("keep", *arguments)]
         pipe = subprocess.PIPE
@@ -136,7 +136,7 @@ def _await_end(keeper: subprocess.Popen[str]) -> None:
         raise
 
 
-def _ways() -> list[tuple[str, ...]]:
+def _list_options() -> list[tuple[str, ...]]:
     """List the options with which to try: root needs none, but may not make one in every container; any user may with
     users of its own, where the system allows that."""
     missing = [tool for tool in ("unshare", "nsenter") if shutil.which(tool) is None]

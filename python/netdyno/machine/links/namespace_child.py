@@ -22,7 +22,7 @@ _IFF_UP = 0x1
 _REQUEST = "16sh22x"  # struct ifreq with ifr_flags, 40 bytes
 
 
-def network_of(pid: int | str) -> int:
+def read_network(pid: int | str) -> int:
     """Return the inode of the network namespace of a process ("self": of this one). It names one namespace among all
     that exist (namespaces(7)). Raises OSError when there is no such process, or it is another user's."""
     return Path(f"/proc/{pid}/ns/net").stat().st_ino
@@ -38,10 +38,10 @@ def bring_up(interface: str) -> None:
 
 def end_everybody_here() -> None:
     """Kill every process in this network namespace but this one."""
-    here = network_of("self")
+    here = read_network("self")
     for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         try:
-            if pid != os.getpid() and network_of(pid) == here:
+            if pid != os.getpid() and read_network(pid) == here:
                 os.kill(pid, signal.SIGKILL)
         except OSError:
             continue  # gone meanwhile, or another user's, which cannot be in here
@@ -68,7 +68,7 @@ def keep(hosts: str, *settings: str) -> None:
     end_everybody_here()
 
 
-def hand_out(address: str) -> None:
+def send_socket(address: str) -> None:
     """Bind a UDP socket to an address of the namespace, and send it through stdin, a socket of unix(7). It stays one of
     this namespace, whichever process holds it (network_namespaces(7))."""
     with socket.socket(fileno=os.dup(0)) as channel, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
@@ -80,13 +80,13 @@ def main(arguments: list[str]) -> None:
     """Run `keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
     action, *rest = arguments
     if action == "hand-out":
-        hand_out(*rest)
+        send_socket(*rest)
         return
     bring_up("lo")
     if action == "keep":
         keep(*rest)
     else:
-        os.environ[MARK] = str(network_of("self"))
+        os.environ[MARK] = str(read_network("self"))
         os.execvp(rest[0], rest)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from netdyno.base.units import parse_rate
 from netdyno.machine.links import lan, wan
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.machine.links.relay import Relay
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.observation import Pinning
@@ -50,9 +50,9 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def network_for(transport: Transport, settings: Settings, place: Place) -> Iterator[Network]:
+def make_network(transport: Transport, settings: Settings, place: Place) -> Iterator[Network]:
     """Make the network of one trial, which is gone with it. Raises NoNetworkError."""
-    if reason := why_not(transport, settings, place.given):
+    if reason := find_obstacle(transport, settings, place.given):
         raise NoNetworkError(reason)
     if settings.is_apart:
         if transport.private:
@@ -68,7 +68,7 @@ def network_for(transport: Transport, settings: Settings, place: Place) -> Itera
         yield place.given
 
 
-def why_not(transport: Transport, settings: Settings, given: Network) -> str:
+def find_obstacle(transport: Transport, settings: Settings, given: Network) -> str:
     """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
     Pure."""
     if given is not MACHINE and (settings.is_apart or transport.private):
@@ -87,7 +87,7 @@ def why_not(transport: Transport, settings: Settings, given: Network) -> str:
 @contextmanager
 def _make_private(transport: Transport) -> Iterator[Network]:
     try:
-        with private_namespace() as namespace:
+        with make_namespace() as namespace:
             yield Network(namespace.enter, namespace.enter, _find_counters(namespace))
     except NotAllowedError as error:
         raise NoNetworkError(
@@ -99,10 +99,10 @@ def _make_private(transport: Transport) -> Iterator[Network]:
 def _join_ends(settings: Settings, place: Place) -> Iterator[Network]:
     try:
         if not settings.is_impaired:
-            with lan.joined(rate_hz(settings)) as ends:
-                yield _connect(ends.server, ends.load)._replace(paced=rate_hz(settings) is not None)
+            with lan.make_link(find_rate_hz(settings)) as ends:
+                yield _connect(ends.server, ends.load)._replace(paced=find_rate_hz(settings) is not None)
         else:
-            with wan.joined(terms(settings, place.seed), place.log, place.pinning) as ends:
+            with wan.make_link(derive_terms(settings, place.seed), place.log, place.pinning) as ends:
                 yield _connect(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {settings.link_words} is not available here: {error}") from error
@@ -112,12 +112,12 @@ def _connect(server: Namespace, load: Namespace, relay: Relay | None = None) -> 
     return Network(server.enter, load.enter, _find_counters(server), SERVER_ADDRESS, relay)
 
 
-def terms(settings: Settings, seed: int = 1) -> wan.Terms:
+def derive_terms(settings: Settings, seed: int = 1) -> wan.Terms:
     """Return the terms of a cell for the link wan. Pure."""
-    return wan.Terms(settings.link_delay_s, settings.link_loss, rate_hz(settings), seed)
+    return wan.Terms(settings.link_delay_s, settings.link_loss, find_rate_hz(settings), seed)
 
 
-def rate_hz(settings: Settings) -> int | None:
+def find_rate_hz(settings: Settings) -> int | None:
     """Return the bits per second of a cell's link; None where it is not limited. Pure."""
     return parse_rate(settings.link_rate) if settings.link_rate else None
 

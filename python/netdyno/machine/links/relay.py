@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from netdyno.machine.links.namespace import NotAllowedError
-from netdyno.machine.pinning import relay_cores
+from netdyno.machine.pinning import choose_relay_cores
 from netdyno.machine.process import RELAY_PRIORITY, LineReader, Process, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.observation import Pinning, RelayTotals
@@ -30,7 +30,7 @@ class Relay:
         """End it and return its totals. Raises TrialError when it had ended before, or prints no totals."""
         if self._process.has_ended():
             how = describe_exit(self._process.exit_code())
-            raise TrialError(f"the link's relay had ended with {how}{self._process.last_words()}")
+            raise TrialError(f"the link's relay had ended with {how}{self._process.read_last_line()}")
         began = time.monotonic()
         self._process.terminate()
         line = self._lines.wait_line(began + _END_TIMEOUT_S)
@@ -44,14 +44,14 @@ class Relay:
 
 
 @contextmanager
-def started(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
+def launch_relay(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
     """Start a relay, and wait until both of its devices are there. It is gone when the block ends. Raises
     NotAllowedError, which says what the system lacks."""
     with (
         log.section("link", command) as output,
         Process(
             command,
-            relay_cores(pinning),
+            choose_relay_cores(pinning),
             output,
             name="link's relay",
             talks=True,
@@ -61,6 +61,6 @@ def started(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Iterator
     ):
         lines = process.lines()
         if lines.wait_line(time.monotonic() + _READY_TIMEOUT_S) is None:
-            reason = process.last_words().removeprefix(": ")
+            reason = process.read_last_line().removeprefix(": ")
             raise NotAllowedError(reason or f"the link's relay was not ready within {_READY_TIMEOUT_S:g} s")
         yield Relay(process, lines)

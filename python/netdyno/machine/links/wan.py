@@ -15,7 +15,7 @@ from netdyno.base.paths import build_dir, relay_path
 from netdyno.base.units import format_duration
 from netdyno.machine.links import lan, relay
 from netdyno.machine.links.lan import INTERFACE, Lan
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.machine.links.relay import Relay
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.observation import Pinning
@@ -53,35 +53,37 @@ class Wan(NamedTuple):
 
 
 @functools.cache
-def way() -> Way:
+def choose_way() -> Way:
     """Try to set up a netem on the loopback interface of a network that is made for this test. Raises NotAllowedError
     where no such network can be made."""
     try:
-        tc = lan.tool("tc")
+        tc = lan.find_tool("tc")
     except NotAllowedError as missing:
         return Way("relay", str(missing))
-    with private_namespace() as namespace:
+    with make_namespace() as namespace:
         try:
-            namespace.run(tc, "qdisc", "add", "dev", "lo", "root", "netem", *netem(Terms(delay_s=0.001, loss=0.01)))
+            namespace.run(
+                tc, "qdisc", "add", "dev", "lo", "root", "netem", *format_netem(Terms(delay_s=0.001, loss=0.01))
+            )
         except subprocess.CalledProcessError as error:
             return Way("relay", f"tc: {' '.join(str(error.stderr).split())}")
     return Way("netem")
 
 
-def netem(terms: Terms) -> list[str]:
+def format_netem(terms: Terms) -> list[str]:
     """Return the parameters of a netem with these terms, but for the rate, for which a token bucket stands below it.
     Pure."""
     delay = ["delay", f"{round(terms.delay_s * 1e6)}us"] if terms.delay_s else []
     loss = ["loss", "random", f"{terms.loss * 100:.6g}%"] if terms.loss else []
-    return [*delay, *loss, "limit", str(most_frames(terms))]
+    return [*delay, *loss, "limit", str(count_frames(terms))]
 
 
-def most_frames(terms: Terms) -> int:
+def count_frames(terms: Terms) -> int:
     """Return the number of frames that must fit on the link in each direction, so that it is never the limit. Pure."""
     return min(max(math.ceil(terms.delay_s * _MOST_FRAMES_HZ), _LEAST_LIMIT), _MOST_LIMIT)
 
 
-def relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
+def build_relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
     """Return the command of the relay between two ends, started at one of them. Pure."""
     rate = ["--rate", f"{terms.rate_hz}bit", "--queue", str(lan.QUEUE_FRAMES * lan.MTU_FRAME)] if terms.rate_hz else []
     return [
@@ -90,16 +92,16 @@ def relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
         *(f"/proc/{end.pid}/ns/net" for end in ends),
         *("--interface", INTERFACE),
         *("--delay", format_duration(terms.delay_s), "--loss", f"{terms.loss:.12g}", *rate),
-        *("--limit", str(most_frames(terms)), "--seed", str(terms.seed)),
+        *("--limit", str(count_frames(terms)), "--seed", str(terms.seed)),
     ]
 
 
 @contextmanager
-def joined(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Iterator[Wan]:
+def make_link(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Iterator[Wan]:
     """Make such a link. A relay runs where `pinning` says, and writes into `log`. All of it is gone when the block, or
     this process, ends. Raises NotAllowedError, which says what the system lacks."""
-    with lan.two_networks() as ends:
-        how = way()
+    with lan.make_ends() as ends:
+        how = choose_way()
         if how.by == "netem":
             _join_by_netem(ends, terms)
             yield Wan(*ends, relay=None)
@@ -110,11 +112,11 @@ def joined(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Iterator
 
 def _join_by_netem(ends: Lan, terms: Terms) -> None:
     lan.join_by_veth(ends)
-    tc = lan.tool("tc")
+    tc = lan.find_tool("tc")
     for end in ends:
         # netem loses whole packets, so no packet longer than a frame may reach it.
-        lan.do(end, [lan.tool("ip"), "link", "set", INTERFACE, "gso_max_segs", "1"], "let TCP send single frames")
-        command = [tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "netem", *netem(terms)]
+        lan.do(end, [lan.find_tool("ip"), "link", "set", INTERFACE, "gso_max_segs", "1"], "let TCP send single frames")
+        command = [tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "netem", *format_netem(terms)]
         lan.do(end, command, "give the link its delay and loss")
         if terms.rate_hz:
             lan.limit(end, terms.rate_hz, parent="parent 1:")
@@ -128,10 +130,10 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
     try:
         if not program.is_file():
             raise NotAllowedError(f"the relay is not built: {program} is missing; run ./netdyno, which builds it")
-        with relay.started(relay_command(program, ends, terms), log, pinning) as running:
+        with relay.launch_relay(build_relay_command(program, ends, terms), log, pinning) as running:
             for end in ends:
                 # The kernel queues frames until the relay reads them: at least as many as may be on the link.
-                command = [lan.tool("ip"), "link", "set", INTERFACE, "txqueuelen", str(most_frames(terms))]
+                command = [lan.find_tool("ip"), "link", "set", INTERFACE, "txqueuelen", str(count_frames(terms))]
                 lan.do(end, command, "let frames wait for the relay")
             _introduce(ends)
             yield running
@@ -142,7 +144,7 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
 def _introduce(ends: Lan) -> None:
     """Bring both up with each other's hardware address set: a query for it may be lost on a link that loses frames, and
     the kernel repeats it only after a second (arp(7))."""
-    ip = lan.tool("ip")
+    ip = lan.find_tool("ip")
     for end, own_hardware in zip(ends, _HARDWARE_ADDRESSES, strict=True):
         lan.do(end, [ip, "link", "set", INTERFACE, "address", own_hardware], "give the link its hardware addresses")
     lan.bring_up(ends)

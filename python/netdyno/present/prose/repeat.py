@@ -13,7 +13,7 @@ from netdyno.model.run import OF_CLUSTER
 from netdyno.model.transports import LOOPBACK_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import build_repeat_command
-from netdyno.trial.command import by_hand
+from netdyno.trial.command import build_user_commands
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
     scenario = next(scenario for scenario in analysis.asked.scenarios if scenario.name == trial.scenario)
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
-    server, client = by_hand(trial, endpoint, cell_settings, load.plan.seed)
+    server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)
     loading = Command(f"One trial by hand{difference}: its load", shlex.join(client))
     for contestant in analysis.about:
         if contestant.name == trial.contestant and contestant.own is not None:
             if contestant.own.address:
                 return (loading,)
-            server = stand_in.filled(shlex.split(contestant.own.command), *stand_in.place(endpoint))
+            server = stand_in.fill_in(shlex.split(contestant.own.command), *stand_in.place(endpoint))
     return Command(f"One trial by hand{difference}: the server", shlex.join(server)), loading
 
 

@@ -33,7 +33,7 @@ def explain_nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) 
 
 
 def list_environment_changes(runs: SideBySide) -> list[str]:
-    return [changes.said(change) for change in runs.environment]
+    return [changes.format_change(change) for change in runs.environment]
 
 
 def list_question_changes(runs: SideBySide) -> list[str]:
@@ -49,7 +49,8 @@ def _describe_unshared(question: AskedAlone) -> str:
 
 
 def _describe_changed(question: AskedApart) -> str:
-    return f"{question.scenario}{': ' if question.scenario else ''}{changes.said(_rename_as_option(question.change))}"
+    change = changes.format_change(_rename_as_option(question.change))
+    return f"{question.scenario}{': ' if question.scenario else ''}{change}"
 
 
 def _rename_as_option(change: Change) -> Change:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from netdyno.analysis.findings import ScenarioFindings
-from netdyno.trial.warm_up import words
+from netdyno.trial.warm_up import describe_warmups
 
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for each such contestant."""
     return tuple(
-        f"W{words(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."
+        f"W{describe_warmups(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."
         for warmup in findings.warmups
     )

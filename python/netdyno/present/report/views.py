@@ -459,7 +459,7 @@ def _make_code_row(contestant: About, about: Sequence[About]) -> tuple[str, ...]
     size = contestant.code
     if size is None:
         return (*description, *(quantities.DASH,) * 7)
-    whole = None if contestant.kind == "shared" else codesize.with_family(contestant, about)
+    whole = None if contestant.kind == "shared" else codesize.sum_with_family(contestant, about)
     lines, complexity = (whole.lines, whole.complexity) if whole else (None, None)
     figures = (size.files, size.lines, lines, size.functions, size.complexity, complexity, size.complexity_max)
     return (*description, *(quantities.DASH if figure is None else f"{figure:,}" for figure in figures))

@@ -81,7 +81,7 @@ class PlainDisplay:
 
     def _describe_trial(self, cell: Cell | Trial, progress: Progress, number: int) -> str:
         where = f"block {cell.block}/{progress.blocks} trial {number}/{progress.total}"
-        return f"{where} ({progress.left_words()}) {describe_cell(cell)}"
+        return f"{where} ({progress.format_left()}) {describe_cell(cell)}"
 
     def note(self, text: str) -> None:
         self._write_line(text)
@@ -156,7 +156,7 @@ def render(cell: Cell, progress: Progress, per_second: float | None, width: int)
     )
     speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"
     return [
-        f"{bar} {share:4.0%}  {progress.left_words()}",
+        f"{bar} {share:4.0%}  {progress.format_left()}",
         f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
         f"{speed}{f'   ({counts})' if counts else ''}",
     ]

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import BYE, HELO, Client, Transport, control
 from tests.support.inside import Inside, inside
@@ -142,7 +142,7 @@ class Multicast(Transport):
     def _private(self) -> tuple[Namespace, Inside]:
         if self._made is None:
             try:
-                made = self._stack.enter_context(private_namespace())
+                made = self._stack.enter_context(make_namespace())
             except NotAllowedError as error:
                 pytest.skip(f"no namespaces here: {error}")
             self._made = made, self._stack.enter_context(inside(made))

@@ -8,7 +8,7 @@ from netdyno.model.load_result import Audit, Generator
 from netdyno_client.journal import Journal, Messages
 from netdyno_client.plan import parse_client_plan
 from netdyno_client.recorder import Window
-from netdyno_client.result import audits
+from netdyno_client.result import run_audits
 from tests.support.builders.made_load import MS, load, named
 
 PLAN = parse_client_plan("test", ["tcp://127.0.0.1:9", "--warmup", "100ms", "--duration", "1s"])
@@ -30,4 +30,4 @@ def judged(name: str, spoil: Callable[[Journal], object] = lambda _: None) -> Au
         recorder.response.record(MS)
         recorder.service.record(MS)
     spoil(journal)
-    return named(audits(PLAN, journal, GENERATOR), name)
+    return named(run_audits(PLAN, journal, GENERATOR), name)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from netdyno.instruments.doctor.finding import Opinion, check
 from netdyno.instruments.doctor.system import System
-from netdyno.machine.environment import boot_options
+from netdyno.machine.environment import select_boot_options
 
 _CPU = "/sys/devices/system/cpu"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
@@ -80,7 +80,7 @@ def mitigations(system: System) -> Opinion:
     mitigated_count = sum(text.startswith("Mitigation") for text in weaknesses)
     open_count = sum(text.startswith("Vulnerable") for text in weaknesses)
     observed = f"on for {mitigated_count} weaknesses of this CPU, {open_count} left open"
-    off = {"mitigations=off", "nopti", "pti=off"}.intersection(boot_options(system.text("/proc/cmdline")))
+    off = {"mitigations=off", "nopti", "pti=off"}.intersection(select_boot_options(system.text("/proc/cmdline")))
     if off or (open_count and not mitigated_count):
         options_text = f" ({' '.join(sorted(off))})" if off else ""
         return Opinion(

@@ -8,7 +8,7 @@ from netdyno.audits.of_trial import FOREIGN_MOST_CORES, FOREIGN_SHARE, STEAL_SHA
 from netdyno.instruments.doctor.finding import Opinion, check
 from netdyno.instruments.doctor.system import WATCHED_S, System
 from netdyno.machine import cpu_share
-from netdyno.machine.cpu_quota import quota_cores
+from netdyno.machine.cpu_quota import find_tightest_quota
 from netdyno.model.observation import MachineObservation
 
 _QUIET_SHARE = 0.01
@@ -45,7 +45,7 @@ def other_load(system: System) -> Opinion:
         return Opinion("not reported by this kernel", "unknown")
     limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / observation.cores)
     share = observation.foreign_s / (observation.cores * observation.window_s)
-    waiting = pressure(system.text("/proc/pressure/cpu"))
+    waiting = parse_pressure(system.text("/proc/pressure/cpu"))
     observed = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
     if waiting is not None:
         observed += f"; something waited for a core in {waiting:.0f}% of the last 10 s"
@@ -57,7 +57,7 @@ def other_load(system: System) -> Opinion:
     return Opinion(observed, "good")
 
 
-def pressure(text: str) -> float | None:
+def parse_pressure(text: str) -> float | None:
     """avg10 of `some` in /proc/pressure/cpu: percent of the last 10 s. None where the kernel has no PSI. Pure."""
     for line in text.splitlines():
         kind, *fields = line.split()
@@ -75,7 +75,7 @@ def interrupts(system: System) -> Opinion:
     """The interrupts of devices, counted over half a second on the cores that trials use."""
     before, after = (moment.interrupts for moment in system.watched)
     cores = system.pinning.server + system.pinning.generator or tuple(system.cores)
-    first, last = device_interrupts(before, cores), device_interrupts(after, cores)
+    first, last = sum_device_interrupts(before, cores), sum_device_interrupts(after, cores)
     if not first:
         return Opinion("not reported by this kernel", "unknown")
     rates = {name: (count - first.get(name, 0)) / WATCHED_S for name, count in last.items()}
@@ -88,7 +88,7 @@ def interrupts(system: System) -> Opinion:
     return Opinion(f"{observed}, most of them number {busiest}", "could be better", fix)
 
 
-def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
+def sum_device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
     """The numbered lines of /proc/interrupts, summed over these cores; a number is a device's. Pure."""
     lines = text.splitlines()
     columns = [int(name[3:]) for name in lines[0].split()] if lines else []
@@ -107,7 +107,7 @@ def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
 )
 def cpu_quota(system: System) -> Opinion:
     """The tightest of this process's control groups (machine/cpu_quota.py)."""
-    least = quota_cores(system.text)
+    least = find_tightest_quota(system.text)
     if least is None:
         return Opinion("none", "good")
     observed = f"{least:g} cores' time for {len(system.cores)} cores"
@@ -117,4 +117,4 @@ def cpu_quota(system: System) -> Opinion:
 
 def _observe_machine(system: System) -> MachineObservation | None:
     before, after = system.watched
-    return cpu_share.observation(before.machine, after.machine, system.cores)
+    return cpu_share.compute_observation(before.machine, after.machine, system.cores)
