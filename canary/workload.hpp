@@ -26,8 +26,8 @@ std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_lo
 /// two context switches each, and no wait for a core that sleeps.
 double round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long);
 
-/// The side that answers: sends each message back, counts or moves where it is told to, and returns when the other side
-/// has ended.
+/// The answering side: sends each message back, counts or changes its core as a message says, and returns when the
+/// other side has ended.
 void answer(int fd);
 
 }  // namespace netdyno::canary

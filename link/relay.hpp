@@ -50,10 +50,10 @@ class Direction final : public Watched {
   bool readable_ = true;
 };
 
-/// Carries frames both ways until it is told to end. One thread, which holds nobody up but by being late.
+/// Carries frames both ways until shutdown. One thread, which delays a frame only where it is late itself.
 class Relay final : public Watched {
  public:
-  /// `told_to_end` becomes readable when that is so.
+  /// `told_to_end` becomes readable on shutdown.
   Relay(const Terms& terms, const Tap& a, const Tap& b, int told_to_end);
 
   void run();

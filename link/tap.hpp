@@ -11,11 +11,11 @@ namespace netdyno::link {
 /// from `fd` here, a frame each time, and what is written is received there. It is gone when `fd` is closed.
 class Tap {
  public:
-  /// Makes it in the namespace that this thread is in. Dies with a hint where it cannot be had.
+  /// Creates it in the namespace of this thread. Dies with a hint where that fails.
   explicit Tap(const std::string& interface);
 
   int fd() const { return fd_.get(); }
-  /// Frames that the kernel has dropped because nobody had read those before them.
+  /// Frames that the kernel has dropped because those before them were not read yet.
   std::uint64_t unread() const;
 
  private:

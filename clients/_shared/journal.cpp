@@ -46,7 +46,7 @@ void Journal::begin(Nanos at) {
 }
 
 void Journal::end() {
-  if (!begun()) begin(now_ns());  // told to end before all first attempts were over; the series needs a window
+  if (!begun()) begin(now_ns());  // shutdown came before all first attempts were over; the series needs a window
   end_ = std::min(end_, now_ns());
 }
 

@@ -46,7 +46,7 @@ class Journal {
   /// The load starts at a moment: warm-up, then the window.
   void begin(Nanos at);
   bool begun() const { return window_.end != load::never; }
-  /// Nobody sends any more: the window is over, or the program was told to end.
+  /// Stops all sending: the window is over, or shutdown was requested.
   void end();
   bool may_send(Nanos now) const { return now >= start_ && now < end_; }
 

@@ -73,8 +73,8 @@ enum class Received {
   broken       // this cannot be right: the client drops the connection, and fails with Reason::malformed
 };
 
-/// What the application is told, on the thread of the client's loop. Each may call the client's methods, and none may
-/// destroy it. After `failed` the connection is gone; connect() begins anew.
+/// Callbacks to the application, on the thread of the client's loop. Each may call the client's methods, and none may
+/// destroy it. After `failed` the connection is gone; connect() starts a new one.
 struct Handlers {
   std::function<void()> resolved = [] {};
   std::function<void()> connected;

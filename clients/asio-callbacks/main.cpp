@@ -46,7 +46,7 @@ class Instance {
   void start() {
     if (connected_ && !waiting()) request();
   }
-  /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
+  /// Stops sending; a pending response is still awaited, and a connection is kept.
   void end() {
     if (!waiting()) connected_ ? rest() : drop();
   }
@@ -75,7 +75,7 @@ class Instance {
 /// All instances, and the thread that they run on.
 class Network {
  public:
-  /// What the application is told, on the network's thread.
+  /// Callbacks to the application, on the network's thread.
   struct Listener {
     std::function<void(std::uint64_t established)> connected;
     std::function<void(load::Window window)> begun;
@@ -121,7 +121,7 @@ class Network {
   Journal& journal() { return journal_; }
   bool over() const { return over_; }
 
-  /// An attempt has come to an end. With the last of the first attempts the load starts, or when it is told to.
+  /// An attempt has ended. After the last of the first attempts the load starts, at once or on "go" (--await-go).
   void attempt_ended() {
     if (journal_.begun() || !journal_.settled() || std::exchange(settled_, true)) return;
     listener_.connected(journal_.figures().connections.established);

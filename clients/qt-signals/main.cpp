@@ -69,7 +69,7 @@ class Instance {
   void start() {
     if (connected_ && !waiting()) request();
   }
-  /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
+  /// Stops sending; a pending response is still awaited, and a connection is kept.
   void end() {
     if (!waiting()) connected_ ? rest() : drop();
   }
@@ -133,7 +133,7 @@ class Network {
   bool over() const { return over_; }
   Server& server() { return server_; }
 
-  /// An attempt has come to an end. With the last of the first attempts the load starts, or when it is told to.
+  /// An attempt has ended. After the last of the first attempts the load starts, at once or on "go" (--await-go).
   void attempt_ended() {
     if (journal_.begun() || !journal_.settled() || std::exchange(settled_, true)) return;
     driver_.connected(journal_.figures().connections.established);
@@ -164,7 +164,7 @@ class Network {
     for (const auto& instance : instances_) instance->start();
   }
 
-  /// Nobody sends any more.
+  /// Stops all sending.
   void end() {
     if (std::exchange(over_, true)) return;
     journal_.end();

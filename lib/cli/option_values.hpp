@@ -22,7 +22,7 @@ Option add_duration(CommandLine& line, const std::string& name, std::chrono::nan
                     const std::string& help);
 Option add_bytes(CommandLine& line, const std::string& name, std::size_t& value, ByteRange range,
                  const std::string& help);
-/// `least`: 1 where 0 in the variable means that nobody gave the option, so that nobody can say it.
+/// `least`: 1 where 0 in the variable means that the option was not given, so that 0 cannot be given.
 Option add_whole_number(CommandLine& line, const std::string& name, std::uint64_t& value, const std::string& help,
                         std::uint64_t least = 0);
 /// A share from 0 to below 1.

@@ -102,7 +102,7 @@ struct Handshakes {
   void add(const Handshakes& other);
 };
 
-/// Of one part of the window, where its parts are told apart.
+/// Figures of one part of the window, where its parts are recorded separately.
 struct StepFigures {
   Histogram response;           // of the messages that were meant for it
   std::uint64_t sent = 0;       // meant for it, and sent
@@ -227,10 +227,10 @@ class Recorder {
     if (window_.holds(intended)) figures.receive_lag.record(lag);
   }
 
-  /// The moment that answered() is given of this message is the kernel's, and no reading of this program.
+  /// The moment that answered() gets for this message is the kernel's stamp, not a clock reading of this program.
   void timed_by_kernel(Nanos intended) { figures.kernel_timed += window_.holds(intended); }
 
-  /// Nobody waits for the answer of a sent message any more.
+  /// The answer to a sent message is no longer awaited.
   void given_up(Nanos intended, Nanos sent_at, Nanos at) {
     count_in_flight(at, -1);
     figures.given_up_service_ns += within_window(sent_at, at);

@@ -34,7 +34,7 @@ class Timeline {
     std::string histogram;  // encoded, where it is kept
   };
 
-  /// `keeps` the histogram of each slot, for somebody who adds those of several programs.
+  /// `keeps` the histogram of each slot, for a caller that adds those of several programs.
   Timeline(Nanos duration, std::size_t threads, bool keeps = false)
       : interval_(interval_of(duration)),
         threads_(threads),

@@ -29,7 +29,7 @@ KernelStamp stamp_of(msghdr& message) {
   return at.tv_sec * 1'000'000'000 + at.tv_nsec;
 }
 
-/// syscall(2), for a thread that nobody cancels: loadgen/transport/tcp.cpp says why.
+/// Uses syscall(2), as this thread is never cancelled: loadgen/transport/tcp.cpp says why.
 ssize_t receive_stamped(int fd, std::span<char> into, int flags, KernelStamp& arrived) {
   iovec piece{into.data(), into.size()};
   StampRoom room;

@@ -26,12 +26,12 @@ struct StampRoom {
 /// What a read into such room has brought. Of a stream: of the last bytes that it took.
 KernelStamp stamp_of(msghdr& message);
 
-/// As recv(2), and when the last of it had arrived. Takes a little longer.
+/// Like recv(2), and says when the last byte arrived. Takes a little longer.
 ssize_t receive_stamped(int fd, std::span<char> into, int flags, KernelStamp& arrived);
 
-/// Puts moments of CLOCK_REALTIME on CLOCK_MONOTONIC, both in nanoseconds. Linux steers the two alike, so that they
-/// differ by a constant until somebody sets the clock (or a leap second does). From then on no stamp can be told from
-/// one that was made before, and nothing is converted any more. Owning thread only.
+/// Converts moments of CLOCK_REALTIME to CLOCK_MONOTONIC, both in nanoseconds. Linux steers the two alike, so that they
+/// differ by a constant until the clock is set (also by a leap second). From then on a stamp may come from before or
+/// after that step, and nothing is converted any more. Owning thread only.
 class WallClock {
  public:
   /// One look at CLOCK_REALTIME between two at CLOCK_MONOTONIC.

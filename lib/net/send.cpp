@@ -77,7 +77,7 @@ bool is_reset(int fd) { return !wait_unless_reset(fd, std::chrono::nanoseconds{0
 bool wait_unless_reset(int fd, std::chrono::nanoseconds duration) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + duration;
-  pollfd watched{fd, 0, 0};  // it is told of POLLHUP and POLLERR without asking
+  pollfd watched{fd, 0, 0};  // POLLHUP and POLLERR are reported without being requested
   while (true) {
     const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
@@ -89,7 +89,7 @@ bool wait_unless_reset(int fd, std::chrono::nanoseconds duration) {
 
 void end_stream(int fd) {
   std::array<char, 64 << 10> scrap;
-  constexpr int most_reads = 256;  // whoever sends on and on is reset after all
+  constexpr int most_reads = 256;  // a peer that sends on and on is reset after all
   shutdown(fd, SHUT_WR);
   for (int i = 0; i < most_reads && recv(fd, scrap.data(), scrap.size(), MSG_DONTWAIT) > 0; ++i) {
   }

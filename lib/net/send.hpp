@@ -20,7 +20,7 @@ void set_send_timeout(int fd, std::chrono::seconds timeout);
 
 /// How long send_all waits for a reader that takes its bytes slowly.
 enum class Patience {
-  while_it_reads,  // as long as each send timeout sees some taken: nobody but the reader's own thread waits
+  while_it_reads,  // as long as each send timeout sees some taken: only the reader's own thread waits
   one_timeout,     // one send timeout in all, however little at a time is taken: others wait meanwhile
   none             // not at all
 };

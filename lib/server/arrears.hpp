@@ -9,12 +9,12 @@
 
 namespace netdyno {
 
-/// What this server has not got round to sending to one reader whose socket takes more. Whoever speaks is to wait then,
+/// The backlog of frames that this server has not yet sent to one reader whose socket takes more. Senders wait then,
 /// and the reader is not slow for that (protocol/WIRE.md). For servers where a frame goes to the outbox's thread first,
 /// and where what the kernel takes is known a turn later.
 class Arrears {
  public:
-  /// How long who speaks waits before it looks again whether somebody is behind.
+  /// How long a sender waits before it checks again whether a reader is behind.
   static constexpr std::chrono::microseconds a_while{100};
 
   explicit Arrears(std::size_t limit) : limit_(limit) {}

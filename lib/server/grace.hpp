@@ -11,7 +11,7 @@
 
 namespace netdyno {
 
-/// When a server that was told to end gives up what is not done. Any thread.
+/// The moment when a server that shuts down gives up unfinished work. Any thread.
 class Grace {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,8 +41,8 @@ bool burn_cpu_unless(CutShort&& cut_short, std::chrono::nanoseconds duration) {
   return true;
 }
 
-/// burn_cpu for a server with one thread: it holds up every client, and looks up only to see whether the program is
-/// told to end (`signals` is readable then), which starts the grace. False when the grace cut it short.
+/// burn_cpu for a server with one thread: it holds up every client, and checks only for a shutdown signal (`signals` is
+/// readable then), which starts the grace. False when the grace cut it short.
 inline bool burn_cpu_unless_told(int signals, Grace& grace, std::chrono::nanoseconds duration) {
   const auto overdue = [&] {
     pollfd told{signals, POLLIN, 0};

@@ -23,7 +23,7 @@ inline UniqueFd listen_tcp(const ServerOptions& options, bool nonblocking) {
 /// Prints the one line that says the server accepts: {"ready":true,"endpoint":…,"pid":…}.
 void announce_ready(const Url& endpoint);
 
-/// How long a server that was told to end may still work on what is in flight.
+/// How long a server may still work on what is in flight after a shutdown signal.
 inline constexpr std::chrono::seconds shutdown_grace{2};
 
 /// Prints the one line of totals that ends a server's life.

@@ -30,7 +30,7 @@ void add_message_options(CommandLine& line, ServerOptions& options) {
             "SO_RCVBUF and SO_SNDBUF (default: the system's)");
 }
 
-/// Where it listens who is not told where.
+/// The address that a server listens at by default.
 Url default_listen(const std::string& transport) {
   // A group of the local scope (RFC 2365), on an interface that leads nowhere.
   if (transport == "multicast") return {transport, "239.255.0.1", 0, "interface=lo"};

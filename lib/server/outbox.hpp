@@ -44,7 +44,7 @@ class Outbox {
     push_beyond(std::move(frame));
     return true;
   }
-  /// Whatever the limit: for a reader who reads, where the server is behind. Whoever speaks is then to wait.
+  /// Ignores the limit: for a reader that reads, where the server is behind. Senders must then wait.
   void push_beyond(SharedFrame frame) {
     held_ += held_for(*frame);
     frames_.push(std::move(frame));
@@ -57,7 +57,7 @@ class Outbox {
     return true;
   }
 
-  /// So much waits that whoever speaks is to wait, unless the reader does not read.
+  /// So much is queued that senders must wait, unless the reader does not read.
   bool much() const { return held_ > limit_ / 2; }
 
   /// Nothing waits and nothing is being sent.

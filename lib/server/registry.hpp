@@ -28,7 +28,7 @@ class Registry {
     members_.erase(connection);
   }
 
-  /// Everybody, at this moment. Copied only when somebody has joined or left since the last time.
+  /// All members at this moment. Copied only when one has joined or left since the last call.
   Snapshot snapshot() {
     const std::lock_guard lock{mutex_};
     if (!snapshot_) snapshot_ = std::make_shared<const std::vector<Pointer>>(members_.begin(), members_.end());

@@ -36,7 +36,7 @@ class Counters {
   /// A reader that let more than the outbox limit pile up, or that a blocking send timed out on.
   void add_slow_closed() { add(&Shard::slow_closed, 1); }
 
-  /// A client for whom there was no memory.
+  /// A client closed for lack of memory.
   void add_memory_closed() { add(&Shard::memory_closed, 1); }
 
   void add_oversized() { add(&Shard::oversized, 1); }

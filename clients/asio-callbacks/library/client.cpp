@@ -155,8 +155,8 @@ void Client::arm() {
 
 void Client::on_deadline() {
   if (stage_ == Stage::idle) return;
-  // The stage may be another than that which armed the timer, and a wait whose end was already queued when it was armed
-  // anew is not cancelled any more: look at the time.
+  // The stage may have changed since the timer was armed, and rearming does not cancel a wait whose completion was
+  // already queued: look at the time.
   began_ + options_.limits.of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
 }
 

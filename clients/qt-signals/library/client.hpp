@@ -85,7 +85,7 @@ class Client : public QObject {
   Handlers handlers_;
   QTcpSocket socket_;
   Alarm deadline_;  // of the stage that is under way
-  Alarm next_;      // address: not before the socket has told all of the last one
+  Alarm next_;      // address: not before the socket has reported everything about the last one
   std::chrono::steady_clock::time_point began_;
   QList<QHostAddress> addresses_;   // that are still to be tried
   Reason refusal_ = Reason::other;  // of the first of them

@@ -20,7 +20,7 @@ bool control(int epoll, int operation, int fd, std::uint32_t events, Watched* wa
 
 Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
   if (!epoll_ || !timer_) die_of("epoll_create1 or timerfd_create");
-  // Edge-triggered, so an expiry is reported once and need not be read; watched by nobody: it only ends a wait.
+  // Edge-triggered, so an expiry is reported once and need not be read; it has no handler: it only ends a wait.
   if (!control(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN | EPOLLET, nullptr)) die_of("epoll_ctl");
 }
 
