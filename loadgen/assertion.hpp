@@ -8,7 +8,7 @@ namespace netdyno::load {
 
 struct Figures;
 
-/// What somebody wants a run to keep: `p99<5ms`, `rate>=1000`, `errors=0`.
+/// A condition that a run has to meet: `p99<5ms`, `rate>=1000`, `errors=0`.
 struct Assertion {
   enum class Relation { less, at_most, more, at_least, equal };
   std::string text;  // as it was written

@@ -67,8 +67,8 @@ Audit bytes(const Figures& figures) {
           fmt::format("received {}, expected {}", figures.bytes.received, figures.bytes.expected)};
 }
 
-/// Why a connect failed that fits nowhere else: who has run out of ports, reads it here. What a protocol over TCP has
-/// against it, is told in words of its own (Transport::why).
+/// The reason of a connect failure that no other count covers, such as no ports left. A protocol over TCP states its
+/// own reasons (Transport::why).
 std::string other_error(const Figures& figures) {
   const int error = figures.other_connect_error;
   if (figures.connections.other == 0 || error == EPROTO || error == 0) return {};
@@ -115,7 +115,7 @@ bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
          cores_used(plan, measurement) < most_of_a_core * as_double(measurement.cores);
 }
 
-/// Where somebody asked for a look every so often, being so late is what was asked for, and is said.
+/// `look_every` is subtracted: a lag of that length was requested, and the report states it.
 bool receive_lag_is_small(const LoadPlan& plan, const Figures& figures) {
   return static_cast<double>(figures.receive_lag.at(50) - plan.look_every) <=
          receive_small_beside * static_cast<double>(figures.response.at(50));

@@ -8,7 +8,7 @@
 
 namespace netdyno::load {
 
-/// What a client has said before the load (--start at-once), and how much of it somebody of its thread has heard.
+/// Messages that a client has sent before the load (--start at-once), and how many its thread has received.
 struct EarlySpeech {
   std::uint64_t said = 0;
   std::uint64_t heard = 0;
@@ -24,12 +24,12 @@ struct Clients {
 
   const Slice slice;
   std::vector<Connection> connections;
-  std::uint32_t open = 0;                 // those that stand, or will be made anew
+  std::uint32_t open = 0;                 // connected, or to be reconnected
   std::uint32_t joined = 0;               // chat: of these, those that the server knows
   std::uint64_t waiting = 0;              // messages of open connections that are not answered, sent or not
   std::uint64_t overdue = 0;              // of these, given up
-  std::vector<EarlySpeech> early;         // by connection; empty where nobody speaks before the load
-  std::vector<std::uint32_t> just_heard;  // connections of whose early speech something was heard lately
+  std::vector<EarlySpeech> early;         // by connection; empty where no client sends before the load
+  std::vector<std::uint32_t> just_heard;  // connections whose early messages were received lately
 };
 
 }  // namespace netdyno::load

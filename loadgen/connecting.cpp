@@ -159,8 +159,8 @@ void Connecting::await_start(TransportEvents& events) {
   }
 }
 
-/// A client whose connection stands may still wait in the server's backlog, and no broadcast reaches it. So before the
-/// load, somebody talks until everybody has heard it. Two take turns, because a sender may not hear itself.
+/// A connected client may still wait in the server's backlog, where no broadcast reaches it. So before the load, probes
+/// are sent until every client has received one. Two clients take turns, because a sender may not hear itself.
 void Connecting::send_probes(Nanos now) {
   std::uint32_t senders = 0;
   for (std::uint32_t number = 0; number < clients_.size() && senders < 2; ++number) {

@@ -12,8 +12,8 @@
 
 namespace netdyno::load {
 
-/// What a thread does before the load: it connects everything, and waits for the others. And in the load, where
-/// connections are made anew (--requests-per-connection). Owning thread only.
+/// Connects the clients of a thread before the load, and waits for the other threads; reconnects clients in the load
+/// (--requests-per-connection). Owning thread only.
 class Connecting {
  public:
   Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, Sender& sender,
@@ -27,10 +27,10 @@ class Connecting {
   /// Tells the others, helps to find out whether the server knows every client (chat), and waits for the common start.
   void await_start(TransportEvents& events);
 
-  /// All that the connection may carry is answered: closes it. The client returns at once if it has a message that
-  /// waits, else when it is told to.
+  /// Closes a connection on which all requests are answered. The client reconnects at once if it has a message that
+  /// waits, else by come_back().
   void leave(std::uint32_t number, TransportEvents& events);
-  /// A client that has left connects again. Its messages wait meanwhile.
+  /// Reconnects a client that has left. Its messages wait meanwhile.
   void come_back(std::uint32_t number, TransportEvents& events);
   /// Whether it has been at that for too long.
   bool too_long(const Connection& connection, Nanos now) const {

@@ -66,15 +66,15 @@ class Control {
   std::atomic<bool> is_stuck{false};
   std::atomic<std::uint64_t> sent_in_slice{0};
 
-  /// When the window ends that nobody cuts short. Set before `interrupt` is called.
+  /// The planned end of the window. Set before `interrupt` is called.
   std::atomic<Nanos> window_end{never};
-  /// When it ends that somebody has cut short, and when somebody does not wait for its last answers any more.
+  /// The early end that `interrupt` sets, and the moment when the wait for the last answers ends.
   std::atomic<Nanos> end_early{never};
   std::atomic<Nanos> give_up{never};
   static_assert(std::atomic<Nanos>::is_always_lock_free);
 
-  /// Somebody does not want to wait for the window's end, which is now, and soon after it that of the wait for the last
-  /// answers; or this, which then is now. The threads are to be woken. Also a signal's handler calls it.
+  /// The first call ends the window now, and soon after it the wait for the last answers; a call after the window's end
+  /// ends that wait now. The threads are to be woken. Also called from a signal handler.
   void interrupt(Nanos now) {
     const bool over = std::min(end_early.load(), window_end.load()) <= now;
     if (!over) end_early = now;

@@ -111,7 +111,7 @@ std::string handshakes_text(const Handshakes& handshakes) {
                      handshakes.protocol, handshakes.cipher, handshakes.resumed);
 }
 
-/// What became of the messages whose times stand above: nobody should read those without this.
+/// The outcome of the messages whose times stand above, which mislead without it.
 std::string messages_text(const LoadPlan& plan, const Figures& figures) {
   const MessageCounts& m = figures.messages;
   if (plan.is_foreign()) return replies_text(figures);

@@ -84,7 +84,7 @@ struct LengthField {
 /// `u32be`, `u16le@2`, `u32be@8+12`: nothing where the text is no such field.
 std::optional<LengthField> parse_length_field(std::string_view text);
 
-/// Bytes that are sent, and how a reply is told from the next: where its mark ends, by its size, or by its length.
+/// Bytes that are sent, and how the end of a reply is found: by its mark, by its size, or by its length.
 struct Exchange {
   std::string send;    // with places: {sequence}, {connection}, {random:N}
   std::string expect;  // what a reply begins with

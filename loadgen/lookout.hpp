@@ -33,10 +33,9 @@ class Lookout {
   bool learns_ = false;
 };
 
-/// Whether a thread that waits for replies alone keeps asking for them for a while before it sleeps. A sleeper has to
-/// be woken, and where both are on one machine, whoever sends the reply does that and pays for it
-/// (docs/adr/wake-early.md). As long as most of these looks find something; when they do not, one in `rest` tries
-/// again. Owning thread only.
+/// Decides whether a thread that waits for replies alone polls for a while before it sleeps. A sleeper has to be woken,
+/// and where both are on one machine, the sender of the reply does that and pays for it (docs/adr/wake-early.md). Polls
+/// as long as most of these looks find something; when they do not, one in `rest` tries again. Owning thread only.
 class ReplyLookout {
  public:
   static constexpr Nanos length = 20'000;

@@ -17,7 +17,7 @@
 namespace netdyno::load {
 namespace {
 
-/// What somebody who starts the program learns from its end alone; 2, the command line is wrong.
+/// Exit statuses; 2 means that the command line is wrong.
 enum Exit { measured = 0, nothing_measured = 1, not_believed = 3, assertion_missed = 4 };
 
 /// Why nothing could be measured; empty when something was.

@@ -45,8 +45,8 @@ void Matching::joined(std::size_t size) {
   connection.joined = true;
 }
 
-/// The first copy that comes to a connection of the sender's thread lets the sender speak again. Messages that nobody
-/// was there to hear are taken as heard with the next one that is.
+/// The first copy that a connection of the sender's thread receives lets the sender send again. Messages that no
+/// connection received count as received with the next one that is.
 void Matching::hear_early(const Stamp& stamp, std::size_t size) {
   const std::uint32_t sender = stamp.client - first_early_client;
   if (clients_.early.empty() || sender >= clients_.slice.connections) return corrupt();
@@ -149,7 +149,7 @@ std::uint64_t Matching::take_back(std::uint32_t number, std::string_view why, En
   return given_up;
 }
 
-/// Nobody knows what became of these requests, and to send them again might carry them out twice.
+/// The outcome of these requests is unknown, and to send them again might carry them out twice.
 std::uint64_t Matching::give_up_sent(std::uint32_t number, End end) {
   std::uint64_t given_up = 0;
   const std::uint64_t overdue_before = clients_[number].flight.overdue();
@@ -165,7 +165,7 @@ std::uint64_t Matching::give_up_sent(std::uint32_t number, End end) {
   return given_up;
 }
 
-/// The message was sent, and by whom this receiver hears.
+/// Whether the message was sent, by a client that this receiver hears.
 bool Matching::plausible(const Stamp& stamp) const {
   if (!is_chat())
     return stamp.client == clients_.slice.global(receiver_) &&
@@ -253,7 +253,7 @@ void Matching::begin_drain(std::uint64_t intended) {
 }
 
 std::uint64_t Matching::recipients() const {
-  if (plan_.is_part_of_a_room()) return 0;  // Run counts them: those of other programs are known to nobody here
+  if (plan_.is_part_of_a_room()) return 0;  // Run counts them: those of other programs are not known here
   const std::uint64_t apart = plan_.slow_readers + (plan_.audience == Audience::others ? 1U : 0U);
   const std::uint64_t established = control_.established;
   return established - std::min(apart, established);

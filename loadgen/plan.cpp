@@ -46,7 +46,7 @@ Examples:
 constexpr std::size_t max_size = 64 << 20;
 constexpr std::chrono::hours longest_time{24};
 constexpr std::chrono::hours longest_ramp{1};
-constexpr std::chrono::hours longest_count{1};  // where nobody says how long so many messages may take
+constexpr std::chrono::hours longest_count{1};  // where no limit is given for so many messages
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)

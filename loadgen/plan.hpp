@@ -67,7 +67,7 @@ struct LoadPlan {
   WriteDue write_due = WriteDue::each;
   Spin spin = Spin::automatic;
   Nanos linger = 0;                           // how long connections stay open after the last answer
-  std::uint32_t requests_per_connection = 0;  // closed when so many are answered, made anew for the next; 0: never
+  std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
   std::optional<double> connect_rate_hz;      // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
@@ -100,8 +100,8 @@ struct LoadPlan {
 
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
-  /// Whether a message may go out again that had left and whose connection ended before its reply: the server may have
-  /// carried it out (RFC 9110, 9.2.2). Of bytes that a person gave nobody knows what they do.
+  /// Whether a message may be sent again whose connection ended before its reply: the server may have carried it out
+  /// (RFC 9110, 9.2.2). The effect of bytes from the command line is unknown.
   bool may_be_sent_again() const { return repeatable || (http && is_idempotent(http->method)); }
   /// Whether response times end with the kernel's stamps of the replies, where it gives any
   /// (docs/adr/kernel-clock.md).

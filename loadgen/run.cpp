@@ -46,13 +46,13 @@ std::optional<Number> number_behind(std::string_view word, std::string_view line
   return number;
 }
 
-/// A moment that "go" names. Far ahead is none: nobody would wait for it.
+/// The moment that "go" names; none where it is too far ahead to wait for.
 std::optional<Nanos> moment_of(std::string_view line) {
   const auto at = number_behind<Nanos>("go ", line);
   return at && *at >= 0 && *at <= now_ns() + furthest_ahead ? at : std::nullopt;
 }
 
-/// Lines of stdin, until somebody wants no more of them.
+/// Lines of stdin, until stop().
 class Lines {
  public:
   Lines() {
@@ -242,7 +242,7 @@ class Run {
     observer_.slice(control_.sent_in_slice, paused);
   }
 
-  /// Of the last slice, if nobody has decided yet: whether it counts.
+  /// Decides whether the last slice counts, unless that is decided.
   void settle(bool counts) {
     if (!is_unsettled_) return;
     is_unsettled_ = false;
@@ -346,7 +346,7 @@ class Run {
   Timeline timeline_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Nanos start_ = never;
-  bool is_unsettled_ = false;  // nobody has decided yet whether the last slice counts
+  bool is_unsettled_ = false;  // it is not decided yet whether the last slice counts
   Nanos counted_ = 0;          // the windows of those that do, and what they brought
   std::vector<Timeline::Slot> slots_;
   std::vector<CpuTime> cpu_;

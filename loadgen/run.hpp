@@ -11,7 +11,7 @@
 
 namespace netdyno::load {
 
-/// Told what happens during a run, on the thread that called run_load.
+/// Receives the events of a run, on the thread that called run_load.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -9,8 +9,8 @@
 namespace netdyno::load {
 namespace {
 
-/// As many messages in flight as asked. Each answer is at once the intended time of the next message, or in rounds the
-/// next multiple of their length since the start: whoever is answered by then sends with the others.
+/// Keeps the requested number of messages in flight. Each answer is at once the intended time of the next message, or
+/// in rounds the next multiple of their length since the start: all that are answered by then send together.
 class ClosedLoop final : public Schedule {
  public:
   ClosedLoop(std::uint32_t connections, std::uint32_t depth, Nanos round)

@@ -27,7 +27,7 @@ class Sender {
         clock_(clock),
         recorder_(recorder) {}
 
-  /// Replies that each message brings (1 unless told otherwise).
+  /// Replies that each message brings (1 by default).
   void set_recipients(std::uint64_t recipients) { recipients_ = recipients; }
 
   /// Sends a message that is not part of the load and stands in no figure but bytes.sent. False: the connection still

@@ -18,10 +18,10 @@ class SlowReaders {
 
   /// A connection that stands; from now on it is read slowly.
   void add(UniqueFd fd, Nanos now);
-  /// When somebody reads next; `never` where nobody does.
+  /// When the next read is due; `never` without readers.
   Nanos next() const { return readers_.empty() ? never : next_; }
-  /// Reads what is due. Whom the server closes is not told apart: the end of a stream comes behind all that the kernel
-  /// holds of it.
+  /// Reads what is due. Does not detect which readers the server closes: the end of a stream comes behind all that the
+  /// kernel holds of it.
   void read(Nanos now);
 
  private:

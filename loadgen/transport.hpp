@@ -69,7 +69,7 @@ class Transport {
   virtual void sample_arrivals(Nanos /*span*/) {}
   /// Any thread: ends a `wait` early.
   virtual void wake() = 0;
-  /// Why, in words for people: of the on_connect_failed or on_closed that is told. Empty where the event says it all.
+  /// The reason, in words, of the on_connect_failed or on_closed being reported. Empty where the event says it all.
   virtual std::string_view why() const { return {}; }
   /// Whether what was sent has not even reached the system of the server, as where a queue for accept is full.
   virtual bool unacknowledged(std::uint32_t /*connection*/) const { return false; }

@@ -110,7 +110,7 @@ void Worker::settle(bool counts) {
 
 void Worker::measure(Nanos start) {
   LoadPlan of_slice = plan_;
-  of_slice.seed += control_.turn << 32;  // apart from the seeds that somebody counts up
+  of_slice.seed += control_.turn << 32;  // far from the seeds that a user counts up
   // The windows of all slices share one even schedule: restarted, each would lack the same part of a message.
   const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.turn) * plan_.duration : 0;
   schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_), elapsed);
@@ -182,7 +182,7 @@ void Worker::end_window(Nanos at) {
   matching_.end_window(window_);
 }
 
-/// From here on, what they hear is nobody's answer, and what becomes of them is no error.
+/// From here on, what they receive counts as no answer, and how they end is no error.
 void Worker::set_slow_readers_apart() {
   for (std::uint32_t number = clients_.slice.speakers(plan_).size(); number < clients_.size(); ++number) {
     if (!clients_[number].open()) continue;
@@ -620,10 +620,10 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     Connection& connection = clients_[number];
     matching_.arrived(number, now_);
     matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
-    // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
-    // others is sent again where that may be (LoadPlan::may_be_sent_again): a server may close a connection that it has
-    // served (RFC 9112, 9.3.1). Where what was on its way then is answered by a reset, Linux tells of the close. A
-    // reset without one is an error, though it be sent again: nobody knows what became of the request.
+    // The end of a connection may be the end of a reply, or cut it short. Requests left unanswered
+    // after others are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection that it
+    // has served (RFC 9112, 9.3.1). Where requests on their way then are answered by a reset, Linux reports the close.
+    // A reset without one is an error, though the request be sent again: its outcome is unknown.
     std::string why = told;
     bool is_error = false;
     if (!why.empty()) {

@@ -18,7 +18,7 @@ class ChatDecoder final : public Decoder {
 
  private:
   std::size_t size_;
-  FrameReader frames_;  // nobody sends a longer body than we do
+  FrameReader frames_;  // no member sends a longer body than we do
 };
 
 class ChatCodec final : public Codec {

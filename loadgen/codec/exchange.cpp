@@ -11,7 +11,7 @@
 #include "loadgen/codec/codecs.hpp"
 #include "loadgen/split_mix.hpp"
 
-/// Bytes that a person gave, and replies that are told apart by a mark or their size.
+/// Sends bytes from the command line, and separates replies by a mark or their size.
 namespace netdyno::load {
 namespace {
 

@@ -19,7 +19,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 
 constexpr std::uint32_t longest_head = 64 << 10;
-/// Of a line of a chunk, beyond its head: extensions that nobody uses.
+/// The limit of a chunk's line beyond its head: extensions, which no server uses.
 constexpr std::size_t longest_rest = 2 * longest_head;
 
 std::uint64_t fnv(std::uint64_t hash, std::string_view bytes) {

@@ -19,12 +19,12 @@ class Greetings {
   /// A HELO without an answer is repeated after this long, then after twice as long, and so on; when to give up is the
   /// caller's business (`--connect-timeout`).
   static constexpr Nanos first_patience = 200'000'000;
-  /// Nobody known to the server is silent for longer than this.
+  /// No client known to the server is silent for longer than this.
   static constexpr Nanos longest_silence = 10 * one_second;
 
   /// What a control message of the server means.
   enum class Answer {
-    nothing,   // heard before, or for somebody who had this address earlier: its token is not ours
+    nothing,   // heard before, or for an earlier client at this address: its token is not ours
     welcome,   // the server knows this connection from now on; once
     full,      // there is no room (or no more, when it was known)
     bye,       // the server has forgotten it
@@ -42,7 +42,7 @@ class Greetings {
   /// Begins to greet, once for each connection, or again at another address; returns the first HELO, to be sent now.
   ControlBytes begin(std::uint32_t connection, Nanos now);
 
-  /// The earliest moment when there may be a HELO to send; `never` while nobody greets or is known.
+  /// The earliest moment when there may be a HELO to send; `never` while no connection greets or is known.
   Nanos due() const { return queue_.empty() ? never : queue_.top().at; }
   /// The next HELO that is due, to be sent now: a repeated one, or one of a connection that has been silent.
   std::optional<Hello> take_due(Nanos now);
@@ -81,7 +81,7 @@ class Greetings {
   std::priority_queue<Look, std::vector<Look>, std::greater<>> queue_;
 };
 
-/// Bits that nobody can foretell, of the machine's own generator.
+/// Unpredictable bits, of the machine's own generator.
 std::uint64_t fresh_secret();
 
 }  // namespace netdyno::load

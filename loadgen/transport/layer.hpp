@@ -37,7 +37,7 @@ class Layer : public Transport, protected TransportEvents {
 
   std::unique_ptr<Transport> below_;
   TransportEvents* events_ = nullptr;  // the thread, since it first called
-  std::string why_;                    // of the event that is told
+  std::string why_;                    // of the event being reported
 };
 
 }  // namespace netdyno::load

@@ -33,7 +33,7 @@ class Route {
 
   /// When the next address has had its share of time; `never` where there is none to wait for.
   Nanos due() const { return waits_.empty() ? never : waits_.front().until; }
-  /// A connection whose address has had its share, and which has not been told of since. Nothing where there is none.
+  /// A connection whose address has had its share, and which was not reported since. Nothing where there is none.
   std::optional<std::uint32_t> take_expired(Nanos now);
 
  private:

@@ -23,8 +23,8 @@ namespace netdyno::load {
 namespace {
 
 // glibc's send and recv are cancellation points: in a program with threads each call also switches deferred
-// cancellation on and off, which was a tenth of the generator's own CPU. Nobody cancels these threads; syscall(2) has
-// no such detour.
+// cancellation on and off, which was a tenth of the generator's own CPU. These threads are never cancelled; syscall(2)
+// has no such detour.
 
 ssize_t send_now(int fd, std::string_view bytes) {
   return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_NOSIGNAL, nullptr, 0);

@@ -146,7 +146,7 @@ std::string stream_words(unsigned long error, OwnCertificate own) {
   return "what the server sends is no TLS: " + reason_words(error);
 }
 
-/// Nobody is asked for the password of a key: a load that waits at a terminal is not one of a script.
+/// Never prompts for the password of a key: a load that waits at a terminal is not one of a script.
 int give_no_password(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -375,7 +375,7 @@ class TlsTransport final : public Layer {
       const unsigned long reason = ERR_peek_error();
       flush(connection);
       if (filled > 0) events_->on_received(connection, {plain_.data(), std::exchange(filled, 0)}, arrived);
-      if (streams_[connection].life != life) return;  // it was let go of meanwhile, and perhaps made anew
+      if (streams_[connection].life != life) return;  // it was closed meanwhile, and perhaps reconnected
       if (taken > 0) continue;
       if (error == SSL_ERROR_ZERO_RETURN) return end(connection, CloseReason::closed_by_server, "");
       if (error != SSL_ERROR_WANT_READ)
@@ -433,7 +433,7 @@ class TlsTransport final : public Layer {
   Session session_;
   Context context_;
   std::vector<Stream> streams_;
-  std::vector<Broken> broken_;  // connections whose end is to be told
+  std::vector<Broken> broken_;  // connections whose end is to be reported
   Handshakes handshakes_;
   std::array<char, 64 << 10> plain_{};
 };

@@ -209,7 +209,7 @@ class UdpTransport final : public Transport {
     say(connection, greetings_.begin(connection, now_ns()));
   }
 
-  /// Nobody answers at this address: to the next one, or the connect has failed.
+  /// No answer comes from this address: tries the next one, or reports that the connect failed.
   void leave_address(std::uint32_t connection, int error, TransportEvents& events) {
     let_go(connection);
     if (route_.take_next(connection, error, now_ns())) return try_address(connection, events);
@@ -275,7 +275,7 @@ class UdpTransport final : public Transport {
 
   static bool is_full(int error) { return error == EAGAIN || error == EINTR || error == ENOBUFS; }
 
-  /// errno says why. An error is reported once (socket(7), SO_ERROR), so that it is told here is remembered.
+  /// errno says why. The kernel reports an error once (socket(7), SO_ERROR), so it is stored here.
   void not_sent(std::uint32_t connection) {
     if (is_full(errno)) return poller_.modify(fds_[connection].get(), readable | EPOLLOUT, connection);
     broken_.emplace_back(connection, errno);
@@ -350,7 +350,7 @@ class UdpTransport final : public Transport {
   Greetings greetings_;
   Poller poller_;
   std::vector<UniqueFd> fds_;
-  Batch batch_;                                        // of whoever has its turn
+  Batch batch_;                                        // of the socket that has its turn
   std::vector<std::string_view> messages_;             // of the load, in it
   std::vector<KernelStamp> arrived_;                   // of each, where the batch was stamped
   std::vector<std::uint32_t> unfinished_;              // those that may hold more than was read

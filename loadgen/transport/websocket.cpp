@@ -129,7 +129,7 @@ class WebSocketTransport final : public Layer {
     WebSocketReader::Control control;
     const char* const wrong = streams_[connection].frames.receive(bytes, data_, control);
     if (!data_.empty()) events_->on_received(connection, data_, arrived);
-    if (streams_[connection].life != life) return;  // it was let go of meanwhile, and perhaps made anew
+    if (streams_[connection].life != life) return;  // it was closed meanwhile, and perhaps reconnected
     if (control.ping) answer(connection, Opcode::pong, *control.ping);
     if (control.close) {
       answer(connection, Opcode::close, std::string_view{*control.close}.substr(0, 2));

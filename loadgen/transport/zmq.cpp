@@ -152,7 +152,7 @@ class ZmqTransport final : public Transport {
     socket.set(zmq::sockopt::ipv6, ipv6);
     socket.set(zmq::sockopt::linger, 0);
     socket.set(zmq::sockopt::rcvhwm, receive_hwm);
-    // A connection that breaks is not made anew behind our back. (-1 would say never, but then libzmq throws away what
+    // libzmq must not reconnect a broken connection by itself. (-1 would say never, but then libzmq throws away what
     // has arrived and is not read yet, session_base.cpp.)
     socket.set(zmq::sockopt::reconnect_ivl, std::numeric_limits<int>::max() / 2);
     return socket;
