@@ -124,11 +124,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (outbox_.empty()) co_await linger();
   }
 
-  /// Any thread. This server has not got round to sending what this reader would take: whoever speaks is to wait, and
-  /// the reader is not slow for that.
+  /// Any thread. This server is behind with sending what this reader would take: senders must wait, and the reader is
+  /// not slow for that.
   bool behind() const { return arrears_.any(); }
 
-  /// Looks whether that is still so.
+  /// Checks whether that is still so.
   void look() { arrears_.look(outbox_, closing_ ? -1 : socket_.native_handle()); }
 
   /// Any thread. Has its strand take a frame into the outbox.
@@ -180,7 +180,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_await timer_->async_wait(as_value);
   }
 
-  /// True where somebody is behind now.
+  /// True where a reader is behind now.
   bool broadcast(const SharedFrame& frame) {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;
@@ -196,7 +196,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return behind;
   }
 
-  /// Whether somebody still is. Each looks for itself until this is asked again.
+  /// Whether a reader is still behind. Each checks for itself until the next call.
   bool somebody_behind() {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;

@@ -27,7 +27,7 @@ class Server {
     shared_.on_first_request = callback<&Server::set_stalls>(*this);
   }
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     accept_all();
     told_.when_readable(callback<&Server::end>(*this));
@@ -73,7 +73,7 @@ class Server {
     }
   }
 
-  /// Those that concerned somebody. They are held to the clock, so they are as long as programmed.
+  /// Records the stalls that met a connection. They are held to the clock, so they are as long as programmed.
   void record_stalls_of_connections() {
     for (const Stall& stall : shared_.programme.stalls) {
       const auto end = shared_.first_request + stall.at + stall.duration;

@@ -52,7 +52,7 @@ class Worker final : private Watched {
     if (!loop_.poller().watch(inbox_.wake_fd(), EPOLLIN | EPOLLET, *this)) die("epoll_ctl: no room to watch an inbox");
   }
 
-  /// Returns when the program was told to end, and all connections here are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections here are done or the grace is over.
   void run() {
     while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
       loop_.turn();
@@ -136,7 +136,7 @@ class Worker final : private Watched {
   Loop<Coroutine> loop_;
   Exchange others_;
   std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
-  std::optional<Task> ending_;  // the program is told to end
+  std::optional<Task> ending_;  // since the shutdown signal
   Roster<Client> clients_;
 };
 
@@ -154,7 +154,7 @@ class Server {
     });
   }
 
-  /// Returns when the program was told to end, and all workers are done, each at the end of the grace at the latest.
+  /// Returns after a shutdown signal, once all workers are done, each at the end of the grace at the latest.
   void run() {
     const Task accepting = accept_all();
     const Task ending = end_when_told();

@@ -24,7 +24,7 @@ class Server {
   Server(const ServerOptions& options, UniqueFd listener, UniqueFd signals)
       : options_(options), listener_(std::move(listener)), signals_(std::move(signals)), buffer_(options.read_buffer) {}
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     const Task accepting = accept_all();
     const Task ending = end_when_told();

@@ -58,7 +58,7 @@ class Worker final : private Watched {
     if (!loop_.poller().watch(inbox_.wake_fd(), EPOLLIN | EPOLLET, *this)) die("epoll_ctl: no room to watch an inbox");
   }
 
-  /// Returns when the program was told to end, and all connections here are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections here are done or the grace is over.
   void run() {
     const Task accepting = accept_all();
     while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
@@ -164,11 +164,11 @@ class Worker final : private Watched {
   Exchange others_;
   UniqueFd listener_;
   std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
-  std::optional<Task> ending_;  // the program is told to end
+  std::optional<Task> ending_;  // since the shutdown signal
   Roster<Client> clients_;
 };
 
-/// The main thread: it starts the others, and ends them when the program is told to.
+/// The main thread: it starts the others, and ends them on a shutdown signal.
 class Server {
  public:
   Server(const ServerOptions& options, UniqueFd first_listener) : shared_(options) {

@@ -99,7 +99,7 @@ class Server {
         acceptable_(shared_.loop, listener_.get()),
         told_(shared_.loop, shared_.signals.get()) {}
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     accept_all();
     told_.when_readable(callback<&Server::end>(*this));

@@ -43,7 +43,7 @@ class Workers final : private Watched {
   /// A pool for work that blocks has more threads than cores, so that waiting requests leave no core idle. --threads of
   /// them are started with the program, the others when a job comes and no worker is idle.
   static constexpr std::size_t workers_per_thread = 16;
-  /// So many jobs may wait for a worker. Where more come, nobody is read until there is room.
+  /// So many jobs may wait for a worker. Where more come, no client is read until there is room.
   static constexpr std::size_t queued_per_worker = 16;
 
   Workers(Loop<Callback>& loop, const Grace& grace, int threads)
@@ -177,7 +177,7 @@ class Client final : public Connection<Callback> {
   }
 
  private:
-  /// While the workers' queue is full, nobody is read: this is how the bound reaches those who send.
+  /// While the workers' queue is full, no client is read: this is how the bound reaches the senders.
   void on_input() {
     if (!shared_.workers.has_room()) return shared_.workers.when_room(callback<&Client::on_input>(*this));
     receive(shared_.buffer);
@@ -253,7 +253,7 @@ class Server {
 
   void start_threads() { shared_.workers.start_threads(); }
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over: false when workers
+  /// Returns after a shutdown signal, once all connections are done or the grace is over: false when workers
   /// are still blocked in a service time then.
   bool run() {
     accept_all();

@@ -29,7 +29,7 @@ void have_unwinder_open_its_pipe() {
   }
 }
 
-/// Ends a loop when the program is told to end.
+/// Ends a loop on a shutdown signal.
 class EndWatch final : folly::EventHandler {
  public:
   EndWatch(folly::EventBase& base, int signals)
@@ -43,7 +43,7 @@ class EndWatch final : folly::EventHandler {
   folly::EventBase& base_;
 };
 
-/// The main thread: it accepts and deals out connections, until it is told to end.
+/// The main thread: it accepts and deals out connections, until a shutdown signal.
 class Server final : folly::AsyncServerSocket::AcceptCallback {
  public:
   Server(const ServerOptions& options, UniqueFd listener, int signals)
@@ -67,7 +67,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
     listener_->startAccepting();
   }
 
-  /// Accepts until the program is told to end, then waits for the threads to end their work; false when the grace ran
+  /// Accepts until a shutdown signal, then waits for the threads to end their work; false when the grace ran
   /// out.
   bool run() {
     base_.loopForever();

@@ -290,7 +290,7 @@ class Server {
         told_(new_event<&Server::end>(shared_.base, shared_.signals.get(), EV_READ, *this)),
         grace_over_(new_event<&Server::look_at_the_time>(shared_.base, -1, 0, *this)) {}
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     watch(acceptable_);
     watch(told_);

@@ -261,8 +261,8 @@ class Client {
     flush();
   }
 
-  /// libuv tells this last in a turn, with nobody of ours on the stack. Until another turn comes is too long for what a
-  /// client holds.
+  /// libuv calls this last in a turn, with none of our functions on the stack. Until another turn comes is too
+  /// long to keep what a client holds.
   void on_closed() {
     if (++closed_handles_ < 2) return;
     Roster<Client>& clients = shared_.clients;
@@ -320,7 +320,7 @@ class Server {
     uv_unref(handle(grace_));
   }
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     const auto accept = [](uv_stream_t* of, int status) { self(of).accept(status); };
     must(uv_listen(reinterpret_cast<uv_stream_t*>(&listener_), shared_.options.backlog, accept), "uv_listen");

@@ -27,7 +27,7 @@ class Server {
  public:
   explicit Server(const ServerOptions& options) : options_(options) {}
 
-  /// Main thread only. Returns when the program is told to end.
+  /// Main thread only. Returns on a shutdown signal.
   void accept_until(int stop, int listener) {
     pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
     while (true) {
@@ -79,7 +79,7 @@ class Server {
   void run(UniqueFd fd) {
     serve(fd.get());
     leave(fd.get());
-    end_stream(fd.get());  // without the lock: it may have a flood to throw away, and nobody sends to this one any more
+    end_stream(fd.get());  // without the lock: it may have a flood to throw away, and nothing is sent to it any more
     const std::lock_guard lock{mutex_};
     fd.reset();
     if (--running_ == 0) all_gone_.notify_all();
@@ -206,7 +206,7 @@ class Server {
   std::mutex mutex_;
   std::condition_variable all_gone_;
   std::atomic<bool> ending_{false};
-  std::set<int> clients_;  // guarded by mutex_: whom a broadcast reaches
+  std::set<int> clients_;  // guarded by mutex_: the recipients of a broadcast
   int running_ = 0;        // guarded by mutex_: threads not yet done
   std::mutex queue_mutex_;
   std::vector<Queued> queued_;  // guarded by queue_mutex_: said, and not yet taken to be sent

@@ -38,7 +38,7 @@ class Server {
     });
   }
 
-  /// Main thread only. Accepts nobody more, ends every stream at what has arrived, and waits for the threads; false
+  /// Main thread only. Stops accepting, ends every stream at what has arrived, and waits for the threads; false
   /// when the grace ran out.
   bool finish() {
     const auto deadline = std::chrono::steady_clock::now() + shutdown_grace;
@@ -59,7 +59,7 @@ class Server {
     int sender;
   };
 
-  /// The acceptor's thread. It blocks in accept(2), and while the queue is full, where nobody is accepted.
+  /// The acceptor's thread. It blocks in accept(2), and while the queue is full, when it accepts none.
   void accept_all() {
     while (true) {
       wait_for_room();
@@ -115,7 +115,7 @@ class Server {
     enter(fd.get());
     serve(fd.get());
     leave(fd.get());
-    end_stream(fd.get());  // without the lock: it may have a flood to throw away, and nobody sends to this one any more
+    end_stream(fd.get());  // without the lock: it may have a flood to throw away, and nothing is sent to it any more
     const std::lock_guard lock{mutex_};
     fd.reset();
   }
@@ -258,7 +258,7 @@ class Server {
   std::mutex mutex_;
   std::condition_variable all_gone_;
   std::atomic<bool> ending_{false};
-  std::set<int> clients_;  // guarded by mutex_: whom a broadcast reaches
+  std::set<int> clients_;  // guarded by mutex_: the recipients of a broadcast
   int running_ = 0;        // guarded by mutex_: threads not yet done
   std::mutex pool_mutex_;
   std::condition_variable may_take_;

@@ -42,7 +42,7 @@ class Connection {
     return send_counted(bytes, Patience::while_it_reads);
   }
 
-  /// Any thread. Sends a frame whole, nobody else's bytes between its parts. To a client that cannot be sent to it
+  /// Any thread. Sends a frame whole, without other bytes between its parts. To a client that cannot be sent to it
   /// sends nothing; that client's own thread sees the end of its stream and closes it.
   void deliver(const Frame& frame, WriteMode mode) {
     const std::lock_guard lock{write_lock_};
@@ -91,7 +91,7 @@ class Connection {
   }
 
   bool send_counted(std::span<iovec> parts, Patience patience) {
-    if (broken_) return false;  // whoever waited for the lock while a send timed out has no timeout of its own to wait
+    if (broken_) return false;  // a thread that waited for the lock while a send timed out waits for no other timeout
     const std::size_t size = size_of(parts);
     const SendResult result = send_all(fd(), parts, patience);
     if (result == SendResult::sent) {
@@ -116,7 +116,7 @@ class Server {
  public:
   explicit Server(const ServerOptions& options) : options_(options) {}
 
-  /// Main thread only. Returns when the program is told to end.
+  /// Main thread only. Returns on a shutdown signal.
   void accept_until(int stop, int listener) {
     pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
     while (true) {
@@ -132,8 +132,8 @@ class Server {
     }
   }
 
-  /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out. Nobody is accepted
-  /// any more.
+  /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out. No more are
+  /// accepted.
   bool finish() {
     std::unique_lock lock{mutex_};
     for (const auto& client : clients_) shutdown(client->fd(), SHUT_RD);
@@ -217,7 +217,7 @@ class Server {
   }
 
   /// Deliveries joined: one send for each recipient of all that one read brought, and of what other threads have queued
-  /// for the same recipient meanwhile. All is queued before anything is sent, so that whoever comes first to a
+  /// for the same recipient meanwhile. All is queued before anything is sent, so that the first thread to reach a
   /// recipient sends it all.
   void broadcast_joined(const Effects& effects, const Connection& sender) {
     if (effects.empty()) return;
@@ -244,7 +244,7 @@ class Server {
   LockWaits lock_waits_;
   std::mutex mutex_;
   std::condition_variable all_gone_;
-  std::vector<std::shared_ptr<Connection>> clients_;  // guarded by mutex_: whom a broadcast reaches
+  std::vector<std::shared_ptr<Connection>> clients_;  // guarded by mutex_: the recipients of a broadcast
   int running_ = 0;                                   // guarded by mutex_: threads not yet done
 };
 

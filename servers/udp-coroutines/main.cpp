@@ -37,7 +37,7 @@ class Server final : private Watched {
     if (!loop_.poller().watch(socket_.get(), EPOLLIN, *this)) die("epoll_ctl: no room to watch a socket");
   }
 
-  /// Returns when the program was told to end, and what had arrived by then is answered or the grace is over.
+  /// Returns after a shutdown signal, once what had arrived by then is answered or the grace is over.
   void run() {
     const Task expiring = expire();
     const Task ending = end_when_told();

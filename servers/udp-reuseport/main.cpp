@@ -78,7 +78,7 @@ class Worker final : private Watched {
     if (!loop_.poller().watch(socket_.get(), EPOLLIN, *this)) die("epoll_ctl: no room to watch a socket");
   }
 
-  /// Returns when the program was told to end, and what had arrived by then is answered or the grace is over.
+  /// Returns after a shutdown signal, once what had arrived by then is answered or the grace is over.
   void run() {
     const Task expiring = expire();
     const Task ending = end_when_told();
@@ -153,7 +153,7 @@ class Worker final : private Watched {
     leaving_.remove(client);
   }
 
-  /// Before anybody is told that it is known: whoever was welcomed hears what is said from then on, on any thread.
+  /// Runs before new peers are welcomed: a welcomed peer receives what is sent from then on, on any thread.
   void publish() {
     if (!std::exchange(peers_changed_, false) || options_.workload != Workload::chat) return;
     Roster::Addresses addresses;
@@ -227,7 +227,7 @@ class Worker final : private Watched {
   bool ending_ = false;
 };
 
-/// The main thread: it starts the others, and ends them when the program is told to.
+/// The main thread: it starts the others, and ends them on a shutdown signal.
 class Server {
  public:
   Server(const ServerOptions& options, UniqueFd first_socket) : shared_(options) {

@@ -203,7 +203,7 @@ class Worker {
         shard_(shared, number),
         acceptor_(shard_.io.ring, std::move(listener), [this](UniqueFd fd) { add(std::move(fd)); }) {}
 
-  /// Returns when the program was told to end, and all connections here are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections here are done or the grace is over.
   void run() {
     shard_.io.ring.enable();
     acceptor_.start();
@@ -270,7 +270,7 @@ class Worker {
   Timeout grace_over_{.operation = operation<&Worker::look_at_the_time>(*this)};
 };
 
-/// The main thread: it starts the others, and ends them when the program is told to.
+/// The main thread: it starts the others, and ends them on a shutdown signal.
 class Server {
  public:
   Server(const ServerOptions& options, UniqueFd first_listener) : shared_(options) {

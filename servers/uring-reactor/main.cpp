@@ -125,7 +125,7 @@ class Server {
       : shared_{options, std::move(signals)},
         acceptor_(shared_.io.ring, std::move(listener), [this](UniqueFd fd) { add(std::move(fd)); }) {}
 
-  /// Returns when the program was told to end, and all connections are done or the grace is over.
+  /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     Ring& ring = shared_.io.ring;
     ring.enable();

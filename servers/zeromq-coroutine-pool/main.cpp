@@ -47,7 +47,7 @@ class Server final : private Watched {
   Totals totals() const { return shared_.counters.totals(); }
   const ConnectionsPerThread& connections_per_thread() const { return shared_.connections_per_thread; }
 
-  /// Returns when the program was told to end, and all that was asked is answered or the grace is over.
+  /// Returns after a shutdown signal, once all requests are answered or the grace is over.
   void run() {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
@@ -172,7 +172,7 @@ class Server final : private Watched {
   std::size_t asked_ = 0;  // requests that are not answered yet
   std::size_t next_worker_ = 0;
   bool told_to_end_ = false;
-  Clock::time_point last_call_{};  // for requests, when told to end
+  Clock::time_point last_call_{};  // for requests, after a shutdown signal
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::jthread> threads_;
 };

@@ -158,7 +158,7 @@ class Worker final : private Watched {
             co_await turn_for_long_work(loop_);
             if (!client.leaving) burn_cpu_unless([this] { return shared_.grace.over(); }, effect.duration);
             break;
-          case Effect::Kind::close:  // a peer that sent nonsense stays, and begins anew
+          case Effect::Kind::close:  // a peer that sent nonsense stays, with a new session
             client.session = make_session(shared_.options, shared_.counters);
             break;
         }

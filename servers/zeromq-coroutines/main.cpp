@@ -48,7 +48,7 @@ class Server {
   Url endpoint() const { return router_.endpoint(); }
   const Counters& counters() const { return counters_; }
 
-  /// Returns when the program was told to end, and all that was asked is answered or the grace is over.
+  /// Returns after a shutdown signal, once all requests are answered or the grace is over.
   void run() {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
@@ -141,7 +141,7 @@ class Server {
             co_await turn_for_long_work(loop_);
             if (client.known) burn_cpu_unless_told(signals_.get(), grace_, effect.duration);
             break;
-          case Effect::Kind::close:  // a peer that sent nonsense stays, and begins anew
+          case Effect::Kind::close:  // a peer that sent nonsense stays, with a new session
             client.session = make_session(options_, counters_);
             break;
         }
@@ -183,7 +183,7 @@ class Server {
   std::vector<std::unique_ptr<Client>> finished_;                    // they have, in this turn
   std::size_t asked_ = 0;                                            // requests that are not answered yet
   bool told_to_end_ = false;
-  Clock::time_point last_call_{};  // for requests, when told to end
+  Clock::time_point last_call_{};  // for requests, after a shutdown signal
   Grace grace_;
 };
 

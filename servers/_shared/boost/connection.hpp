@@ -71,11 +71,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             [self = shared_from_this()](error_code error, std::size_t n) { self->on_read(error, n); });
   }
 
-  /// Any thread. This server has not got round to sending what this reader would take: whoever speaks is to wait, and
-  /// the reader is not slow for that.
+  /// Any thread. This server is behind with sending what this reader would take: senders must wait, and the reader is
+  /// not slow for that.
   bool behind() const { return arrears_.any(); }
 
-  /// Looks whether that is still so.
+  /// Checks whether that is still so.
   void look() { arrears_.look(outbox_, closed_ ? -1 : socket_.native_handle()); }
 
   /// Any thread. Has its strand take a frame into the outbox.
@@ -174,7 +174,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  /// True where somebody is behind now.
+  /// True where a reader is behind now.
   bool broadcast(const SharedFrame& frame) {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;
@@ -190,7 +190,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return behind;
   }
 
-  /// Whether somebody still is. Each looks for itself until this is asked again.
+  /// Whether a reader is still behind. Each checks for itself until the next call.
   bool somebody_behind() {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;
@@ -202,7 +202,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return behind;
   }
 
-  /// Goes on when nobody is behind any more.
+  /// Goes on when no reader is behind any more.
   void wait_for_others() {
     timer_.expires_after(Arrears::a_while);
     timer_.async_wait([self = shared_from_this()](error_code) {

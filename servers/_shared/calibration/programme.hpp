@@ -9,7 +9,7 @@
 #include "lib/measure/witness.hpp"
 #include "lib/server/options.hpp"
 
-/// What the server is told to do to its answers, beside giving them.
+/// The programme of what the server does to its answers, beside giving them.
 namespace netdyno::calibration {
 
 /// Nothing is read, sent or accepted for a while: by the whole server, or on one connection.

@@ -142,7 +142,7 @@ class PeerTable {
     return {.kind = Ruling::Kind::message, .peer = found->second->peer.get()};
   }
 
-  /// Forgets one of whom the transport says that it is not there any more. Null when it is not known.
+  /// Forgets a peer that the transport reports as gone. Null when it is not known.
   PeerPointer remove(const Key& key) {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : take_out(found->second);
@@ -159,7 +159,7 @@ class PeerTable {
     }
   }
 
-  /// When expire() has something to do at the earliest, if nobody new comes.
+  /// The earliest moment when expire() has something to do, if no new peer comes.
   Clock::time_point next_expiry(Clock::time_point now) const {
     Clock::time_point first = now;
     for (const Entries* known : {&greeted_, &spoken_})

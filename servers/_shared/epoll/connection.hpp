@@ -62,7 +62,7 @@ class Connection : public Watched {
   void when_sent(Next next) { drainer_ = next; }
 
   /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. One frame may always wait; a
-  /// client for whom more than the outbox limit would, and whose socket takes nothing, is given up and counted. True
+  /// client for which more than the outbox limit would, and whose socket takes nothing, is given up and counted. True
   /// when a flush() is to be called that was not before.
   bool post(const SharedFrame& frame);
   void flush();
@@ -71,7 +71,7 @@ class Connection : public Watched {
   void when_passed(std::chrono::nanoseconds duration, Next next);
 
   bool broken() const { return broken_; }
-  /// Nothing can be sent any more: whoever waits is told.
+  /// Nothing can be sent any more: all waits end.
   void give_up();
 
   Effects effects;
@@ -201,7 +201,7 @@ void Connection<Next>::flush() {
     if (n >= 0) {
       took(static_cast<std::size_t>(n));
     } else if (errno == EAGAIN) {
-      writable_ = false;  // an edge follows, as the kernel now knows that somebody wants the space
+      writable_ = false;  // an edge follows, as the kernel now knows that the space is needed
     } else if (errno != EINTR) {
       return give_up();
     }

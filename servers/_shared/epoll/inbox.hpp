@@ -20,7 +20,7 @@ struct Mail {
   std::vector<SharedFrame> frames;    // said on other threads, for the members of this one
   std::vector<UniqueFd> connections;  // new, to be served
   int room = 0;                       // so many inboxes that were full have been emptied
-  bool end = false;                   // the program is told to end
+  bool end = false;                   // a shutdown signal has come
 
   void clear() {
     frames.clear();
@@ -32,8 +32,8 @@ struct Mail {
 
 /// The inbox of one thread. Its lock is held to put something in or to take all out, never while anything is sent.
 ///
-/// It is bounded by telling those who put frames in to wait: they are asked to read no more from their clients until
-/// they are told that there is room. Nothing is refused, as each thread empties its inbox in every turn of its loop,
+/// It is bounded by making the threads that put frames in wait: they read no more from their clients until they are
+/// notified that there is room. Nothing is refused, as each thread empties its inbox in every turn of its loop,
 /// also while it waits for others itself; so there is no deadlock, and what a turn of each sender brings fits always.
 class alignas(64) Inbox {  // a cache line of its own: other threads write here
  public:
@@ -59,7 +59,7 @@ class alignas(64) Inbox {  // a cache line of its own: other threads write here
     for (Inbox* sender : waiting) sender->put([](Mail& theirs) { ++theirs.room; });
   }
 
-  /// Owner only, who takes nothing out any more: what comes is thrown away, and nobody waits for room.
+  /// Owner only, which takes nothing out any more: what comes is thrown away, and no sender waits for room.
   void close() {
     {
       const std::lock_guard lock{mutex_};

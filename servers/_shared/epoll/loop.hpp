@@ -118,8 +118,8 @@ class Loop {
   Fifo<Next> long_work_;
 };
 
-/// A descriptor that is waited for now and then, by one at a time. Armed for one event per wait (EPOLLONESHOT): while
-/// nobody waits, it wakes nobody.
+/// A descriptor that is waited for now and then, by one continuation at a time. Armed for one event per wait
+/// (EPOLLONESHOT): without a wait, it wakes no thread.
 template <Continuation Next>
 class Gate final : public Watched {
  public:

@@ -25,10 +25,10 @@ class AcceptGate {
   /// To be called when the server listens, and whenever a client has been taken in with all its descriptors: opens the
   /// gate for the next one, or closes it and looks again after a while.
   void look();
-  /// The same, but after some dozens in a row the event loop has its turn first. QTcpServer itself takes in all who
+  /// The same, but after some dozens in a row the event loop has its turn first. QTcpServer itself accepts all that
   /// wait, however many come meanwhile.
   void look_after_others();
-  /// Takes in nobody until somebody looks again.
+  /// Accepts none until the next look.
   void close();
 
  private:

@@ -273,7 +273,7 @@ void Connection::on_disconnected() {
   peer_ended_ = true;
   {
     const std::lock_guard lock{mutex_};
-    stuck_ = true;  // nobody else is to wait for a write that blocks
+    stuck_ = true;  // no other thread is to wait for a write that blocks
   }
   make_blocking(fd_.get());
   set_send_timeout(fd_.get(), blocking_send_timeout);
@@ -284,7 +284,7 @@ void Connection::on_disconnected() {
   serve();
 }
 
-/// The connection is over: nobody finds it any more, and the loop ends.
+/// Ends the connection: it leaves the registry, and the loop ends.
 void Connection::end() {
   if (std::exchange(over_, true)) return;
   shared_.registry.leave(shared_from_this());

@@ -22,19 +22,19 @@ struct Shared {
   const ServerOptions& options;
   Counters counters;
   Registry<Connection> registry;
-  std::atomic<bool> ending = false;  // set before everybody in the registry is told: who joins later tells itself
+  std::atomic<bool> ending = false;  // set before all in the registry are notified: a client that joins later checks it
 
   /// Main thread, once. Ends every stream at what has arrived: that is still answered.
   void stop_receiving();
 };
 
 /// One client of a Qt server: pumps its session through a QTcpSocket, by the socket's signals. The socket lives in the
-/// thread that this client has for itself as long as it stays; whose thread that is, and who runs its event loop, is
-/// the model, and no business of this class. So a service time may sleep here: nobody else waits in this thread.
+/// thread that this client has for itself as long as it stays; which thread that is, and what runs its event loop, is
+/// up to the model, not to this class. So a service time may sleep here: no other client waits in this thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   /// Any thread. `fd` is a second descriptor of the client's connection. The socket closes its own as soon as the peer
-  /// ends its stream, for Qt knows no half-closed connections; this one stays open for the replies that are still owed.
+  /// ends its stream, for Qt knows no half-closed connections; this one stays open for the replies still pending.
   Connection(UniqueFd fd, Shared& shared);
 
   /// The client's thread. From here on the socket's signals serve the client, and chat reaches it. False when the

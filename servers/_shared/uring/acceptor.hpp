@@ -8,11 +8,11 @@
 
 namespace netdyno {
 
-/// Takes in who connects. The kernel is asked once, and then says each time that somebody has (multishot). Ring's
-/// thread only, after the constructor.
+/// Accepts connections. The kernel is asked once, and then reports each new connection (multishot). Ring's thread only,
+/// after the constructor.
 ///
-/// When descriptors or memory ran out, who connects waits in the kernel's queue, and the kernel is asked again after
-/// 10 ms. It reads the limit when it is asked, so those whom it took in beyond one that was lowered since wait here.
+/// When descriptors or memory ran out, new connections wait in the kernel's queue, and the kernel is asked again after
+/// 10 ms. It reads the limit when it is asked, so connections beyond a limit that was lowered since then wait here.
 class Acceptor {
  public:
   using Take = std::function<void(UniqueFd connection)>;
@@ -20,9 +20,9 @@ class Acceptor {
   Acceptor(Ring& ring, UniqueFd listener, Take take);
 
   void start();
-  /// Nobody is taken in from now on.
+  /// Accepts no more connections.
   void stop();
-  /// The kernel still has the listener: as long as it does, nobody else can listen where it listens.
+  /// Whether the kernel still has the listener: as long as it does, no other socket can listen at its address.
   bool active() const { return listener_ || accepting_.in_flight() || cancelling_.in_flight(); }
 
  private:

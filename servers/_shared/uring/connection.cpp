@@ -165,7 +165,7 @@ void UringConnection::took(std::size_t bytes) {
 void UringConnection::give_up() {
   if (std::exchange(broken_, true)) return;
   shutdown(fd(), SHUT_RDWR);  // what is in flight ends by that
-  // Who waits is told by what comes of an operation, so there must be one.
+  // A wait ends with the completion of an operation, so there must be one.
   if (!receiving_.in_flight()) ask_to_receive();
 }
 

@@ -33,7 +33,7 @@ struct RingIo {
 /// A client: its socket, its session, and what waits to be sent to it. Loop's thread only.
 ///
 /// The kernel is asked once to receive, and then says each time that something has come (multishot), also while the
-/// last is not answered yet: that is kept, and beyond a bound the kernel is told to receive no more. One send is in
+/// last is not answered yet: that is kept, and beyond a bound the kernel is asked to receive no more. One send is in
 /// flight at a time, so that what it could not take is sent before what follows.
 class UringConnection {
  public:
@@ -50,9 +50,9 @@ class UringConnection {
   /// Nothing waits to be sent, or nothing can be.
   bool all_sent() const { return broken_ || outbox_.empty(); }
 
-  /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. A client of whom more than
-  /// the outbox limit waits, and the kernel takes none, is given up and counted. True when a flush() is to be called
-  /// that was not before.
+  /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. A client for which more
+  /// than the outbox limit waits, and the kernel takes none, is given up and counted. True when a flush() is to be
+  /// called that was not before.
   bool post(const SharedFrame& frame);
   void flush();
 

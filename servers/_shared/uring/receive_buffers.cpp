@@ -18,7 +18,7 @@ constexpr std::size_t most = 1024;
 
 std::size_t count_of(std::size_t size) { return std::bit_floor(std::clamp(memory_in_all / size, fewest, most)); }
 
-/// Of the kernel's own pages: taken up when they are written to, as nobody knows how long a --read-buffer is needed.
+/// Maps pages that take memory only when they are written to, as it is unknown how much of a --read-buffer is needed.
 void* map(std::size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) die_errno("no memory for receive buffers; ask for a smaller --read-buffer", errno);

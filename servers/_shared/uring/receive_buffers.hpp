@@ -21,10 +21,10 @@ class ReceiveBuffers {
   ReceiveBuffers(const ReceiveBuffers&) = delete;
   ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
-  /// What an operation that takes of these is told.
+  /// The buffer group to set in an operation that takes buffers from here.
   static constexpr std::uint16_t group = 0;
 
-  /// What a completion has brought; until it is given back.
+  /// The bytes that a completion brought; valid until they are given back.
   std::string_view bytes(Completion completion) const;
   /// The completion's buffer, if it has one.
   void give_back(Completion completion);

@@ -60,11 +60,11 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// Makes the calling thread the one that all that follows is for.
+  /// Makes the calling thread the only one that may use the ring from now on.
   void enable();
 
-  /// Asks for an operation that is not in flight, as `prepare(entry)` says (io_uring_prep_*(3)). The kernel is told by
-  /// the next submit.
+  /// Asks for an operation that is not in flight, as `prepare(entry)` says (io_uring_prep_*(3)). The next submit
+  /// passes it to the kernel.
   template <typename Prepare>
   void ask(Operation& operation, Prepare&& prepare) {
     io_uring_sqe* entry = next_entry();

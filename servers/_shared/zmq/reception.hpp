@@ -16,11 +16,11 @@
 
 namespace netdyno {
 
-/// When told to end: how long a server still takes what is on its way through the peers' and its own I/O threads.
+/// How long, after a shutdown signal, a server takes what is on its way through the peers' and its own I/O threads.
 inline constexpr std::chrono::milliseconds on_its_way{200};
 
-/// What one peer has asked for and is not answered yet. A ROUTER takes from all peers in turn, and cannot be told to
-/// leave one alone for a while: so this is bounded, and who asks for more gets no answer to that. In messages it is
+/// The unanswered requests of one peer. A ROUTER takes from all peers in turn, and cannot leave one alone for a while:
+/// so this is bounded, and requests beyond the bound get no answer. In messages it is
 /// half of `--hwm`: libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so
 /// the answers to so many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always
 /// taken. And all peers together have no more than PeerRoom holds.
@@ -57,9 +57,9 @@ struct ZmqPeer {
   PeerRoom::Place place;
 };
 
-/// Who comes, who goes, and what gets through to the server (protocol/WIRE.md). One thread, that of the Router. The
+/// Tracks which peers come and go, and passes messages to the server (protocol/WIRE.md). Router's thread only. The
 /// `Server` is called back:
-///   std::unique_ptr<Peer> make_peer(std::string id, PeerRoom::Place)   somebody makes itself known
+///   std::unique_ptr<Peer> make_peer(std::string id, PeerRoom::Place)   a peer makes itself known
 ///   void on_message(Peer&, zmq::message_t)                             one message of the workload
 ///   void on_gone(std::unique_ptr<Peer>)           it is not known any more; perhaps from within send() or broadcast()
 template <typename Peer, typename Server>
