@@ -112,7 +112,7 @@ func (c *client) writeOutbox(written chan<- error) {
 			c.counts.BytesOut.Add(uint64(n))
 		}
 		if err != nil {
-			c.connection.Close() // the goroutine that reads is told by that
+			c.connection.Close() // this ends the goroutine that reads
 			written <- err
 			return
 		}

@@ -40,7 +40,7 @@ func (s *server) leave(c *client) {
 	s.present.Done()
 }
 
-// everybody at this moment. Copied only when somebody has joined or left since the last time.
+// everybody returns all members at this moment. Copied only when one has joined or left since the last call.
 func (s *server) everybody() []*client {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -62,7 +62,7 @@ func (s *server) broadcast(frame []byte, sender *client) {
 	}
 }
 
-// end ends everybody's stream at what has arrived, once nobody joins any more; the channel is closed when all have left.
+// end ends every stream at what has arrived, once no client joins any more; the channel is closed when all have left.
 func (s *server) end() <-chan struct{} {
 	for _, member := range s.everybody() {
 		_ = member.connection.CloseRead()

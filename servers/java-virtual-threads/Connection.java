@@ -83,7 +83,7 @@ final class Connection {
       if (writer != null) endFrames();
       if (!ended) linger(input);
     } catch (IOException | InterruptedException gone) {
-      // The peer is gone, or was closed as a slow reader, which concerns nobody else.
+      // The peer is gone, or was closed as a slow reader, which concerns no other client.
     } finally {
       close();
       session.discard();
@@ -111,7 +111,7 @@ final class Connection {
   }
 
   /**
-   * Lets the time pass; the peer's reset is thrown at once. As that is told only to who reads, this reads on, once. What
+   * Lets the time pass; the peer's reset is thrown at once. As only a read reports a reset, this reads on, once. What
    * was in the buffer has been given to the session. The timeout of a read counts whole milliseconds.
    */
   private void letPass(long duration, InputStream input) throws IOException, InterruptedException {
@@ -173,7 +173,7 @@ final class Connection {
 
   /**
    * Leaves a frame to the thread that writes; a reader who does not read while too much waits is closed. Any thread may
-   * call it. True where much waits now: whoever speaks is then to wait until it is behind no more.
+   * call it. True where much waits now: the sender must then wait until it is behind no more.
    */
   boolean deliver(Frame frame) {
     boolean slow;
@@ -227,7 +227,7 @@ final class Connection {
         members.totals.bytesOut.add(bytes.length);
       }
     } catch (IOException | InterruptedException gone) {
-      close(); // and whoever reads is told
+      close(); // this ends the thread that reads
     }
   }
 

@@ -47,7 +47,7 @@ final class Members {
     }
   }
 
-  /** Ends every stream at what has arrived. Nobody joins any more. */
+  /** Ends every stream at what has arrived. No client joins any more. */
   void stop() {
     for (Connection connection : connections) Thread.ofVirtual().start(connection::stopReceiving);
   }

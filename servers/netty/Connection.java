@@ -94,7 +94,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   @Override
   public void exceptionCaught(ChannelHandlerContext context, Throwable error) {
     if (!(error instanceof IOException)) error.printStackTrace();
-    channel.close(); // the peer is gone, which concerns nobody else
+    channel.close(); // the peer is gone, which concerns no other client
   }
 
   @Override

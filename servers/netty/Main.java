@@ -79,7 +79,7 @@ public final class Main {
     Lifecycle.announceReady((InetSocketAddress) listener.localAddress());
   }
 
-  /** Until nobody comes in some turns of the listener's loop: it takes one to accept, and another to register. */
+  /** Waits until no client comes in some turns of the listener's loop: one turn accepts, another registers. */
   private void acceptWhoWaits(long end) {
     long before = totals.connections.sum();
     for (int quiet = 0; quiet < QUIET_TURNS && System.nanoTime() < end; ++quiet) {

@@ -29,7 +29,7 @@ function Connection(socket, server) {
   this.timer = undefined;
   socket.ondata = this.readSome.bind(this); // as http.js of Node 0.10 reads: the slab itself, and no stream over it
   socket.onend = this.peerEnded.bind(this);
-  socket.on('error', function () {}); // the peer is gone, which concerns nobody else; 'close' follows
+  socket.on('error', function () {}); // the peer is gone, which concerns no other client; 'close' follows
   socket.on('close', this.closed.bind(this));
   this.pause(false);
 }

@@ -8,7 +8,7 @@ var newTotals = require('./http.js').newTotals;
 var whenQuiet = require('./loop.js').whenQuiet;
 var settings = require('./options.js');
 
-var SHUTDOWN_GRACE_MS = 2000; // how long a server that was told to end may still work on what is in flight
+var SHUTDOWN_GRACE_MS = 2000; // how long a server may still work on what is in flight after a shutdown signal
 
 var HINTS = {
   EADDRINUSE: 'another program listens there: choose another port, or port 0 for a free one',

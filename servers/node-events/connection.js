@@ -42,7 +42,7 @@ class Connection {
     this.socket = withReadBuffer(accepted, server.readBuffer, (bytes) => this.#receive(bytes));
     this.outbox = new Outbox(this.socket, server.options, server.totals);
     this.socket.on('end', () => this.#peerEnded());
-    this.socket.on('error', () => {}); // the peer is gone, which concerns nobody else; 'close' follows
+    this.socket.on('error', () => {}); // the peer is gone, which concerns no other client; 'close' follows
     this.socket.on('close', () => this.#closed());
   }
 

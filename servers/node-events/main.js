@@ -8,7 +8,7 @@ const { whenQuiet } = require('./loop.js');
 const { readOrExit, program } = require('./options.js');
 const { newTotals } = require('./session.js');
 
-const SHUTDOWN_GRACE_MS = 2000; // how long a server that was told to end may still work on what is in flight
+const SHUTDOWN_GRACE_MS = 2000; // how long a server may still work on what is in flight after a shutdown signal
 
 const HINTS = {
   EADDRINUSE: 'another program listens there: choose another port, or port 0 for a free one',

@@ -9,7 +9,7 @@ const BLOCK = 256 * 2 ** 10; // from the system and back to it: MALLOC_MMAP_THRE
 const MOST_SPARE = 16;
 const WORTH_COLLECTING = 8 * 2 ** 20;
 const COLLECT_AFTER_MS = 500;
-const spare = []; // blocks that nobody uses now
+const spare = []; // blocks that are not in use
 
 /** What every server counts. */
 function newTotals() {

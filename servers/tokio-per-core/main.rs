@@ -47,7 +47,7 @@ impl Room for Core {
     }
 }
 
-/// A thread: serves whom it is handed until no more can come and all are done, or the grace is over.
+/// A thread: serves the connections it is handed until no more can come and all are done, or the grace is over.
 async fn work(mut incoming: UnboundedReceiver<net::TcpStream>, server: Arc<Server<Core>>) {
     tokio::spawn(take_mail(Arc::clone(&server)));
     while let Some(stream) = incoming.recv().await {
@@ -70,7 +70,7 @@ async fn take_mail(server: Arc<Server<Core>>) {
     }
 }
 
-/// The main thread: hands connections to the others in turn until the program is told to end, so that each has its share
+/// The main thread: hands connections to the others in turn until a shutdown signal, so that each has its share
 /// to within one. SO_REUSEPORT would deal them out by addresses and ports, as luck has it.
 async fn accept_until_told(listener: net::TcpListener, signals: OwnedFd, cores: Vec<UnboundedSender<net::TcpStream>>) {
     let accepting = tokio::spawn(async move {
@@ -91,7 +91,7 @@ async fn accept_next(listener: &AsyncFd<OwnedFd>) -> net::TcpStream {
         match guard.try_io(accept) {
             Ok(Ok(stream)) => return stream,
             Ok(Err(error)) if is_exhausted(&error) => sleep(EXHAUSTED_PAUSE).await,
-            _ => {} // nobody there, or it concerns that peer alone
+            _ => {} // no connection waits, or the error concerns that peer alone
         }
     }
 }

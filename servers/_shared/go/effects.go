@@ -25,7 +25,7 @@ type Effect struct {
 	Kind     Kind
 	from, to int // Write: where the bytes are
 	Duration time.Duration
-	Frame    []byte // complete, header included; shared by any number of recipients, so nobody changes it
+	Frame    []byte // complete, header included; shared by any number of recipients, so it is never changed
 }
 
 // Effects is what a session wants done, in order: carry out one after the other, finish all of them before the next

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// ShutdownGrace is how long a server that was told to end may still work on what is in flight.
+// ShutdownGrace is how long a server may still work on what is in flight after a shutdown signal.
 const ShutdownGrace = 2 * time.Second
 
 // exhaustedPause is how long to wait before accepting again when descriptors or memory ran out.
@@ -153,7 +153,7 @@ func Finish(totals *Totals) {
 // input resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC
 // 9112, 9.6).
 func EndStream(connection *net.TCPConn) {
-	const mostReads = 256 // whoever sends on and on is reset after all
+	const mostReads = 256 // a peer that sends on and on is reset after all
 	_ = connection.CloseWrite()
 	scrap := make([]byte, 16<<10)
 	control(connection, func(fd int) {

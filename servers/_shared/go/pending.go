@@ -12,8 +12,8 @@ const (
 )
 
 // pendingBytes are those of a message that is not complete yet. They take memory as they arrive, whatever length was
-// announced, and what is long lies in pages of its own, which nobody must collect: a heap would take twice as much, and
-// keep it when the message is long gone. Pages that were not written to take no memory.
+// announced, and what is long lies in pages of its own, which need no garbage collection: a heap would take twice as
+// much, and keep it when the message is long gone. Pages that were not written to take no memory.
 type pendingBytes struct {
 	short []byte
 	pages []byte

@@ -23,7 +23,7 @@ func (t *Totals) Shard() *Shard {
 	return &t.shards[t.next.Add(1)%uint32(len(t.shards))]
 }
 
-// JSON is the one line that ends a server's life. Exact once nobody counts any more; a lower bound before.
+// JSON is the one line that ends a server's life. Exact once nothing is counted any more; a lower bound before.
 func (t *Totals) JSON() string {
 	names := []string{"requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed"}
 	sums := make([]uint64, len(names))

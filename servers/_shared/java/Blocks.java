@@ -52,7 +52,7 @@ final class Blocks {
     }
   }
 
-  /** The heap goes back to the system when it is collected, and that may be never where nobody sends any more. */
+  /** The heap goes back to the system when it is collected, and that may be never where no client sends any more. */
   private static void drop(int size) {
     dropped += size;
     if (dropped < WORTH_COLLECTING || collects) return;

@@ -9,7 +9,7 @@ import sun.misc.Signal;
 
 /** From the first line of a server's life to its last. */
 public final class Lifecycle {
-  /** How long a server that was told to end may still work on what is in flight. */
+  /** How long a server may still work on what is in flight after a shutdown signal. */
   public static final long GRACE_MS = 2000;
   /** How long a connection that was closed because of what the peer sent may take to deliver the last replies. */
   public static final long LINGER_MS = 1000;
@@ -25,7 +25,7 @@ public final class Lifecycle {
       // Never closed, as that would close the descriptor.
       new FileOutputStream(to).write(text.getBytes(StandardCharsets.UTF_8));
     } catch (IOException gone) {
-      // Whoever started the server does not listen any more.
+      // The process that started the server does not read any more.
     }
   }
 
@@ -61,7 +61,7 @@ public final class Lifecycle {
     print("{\"ready\": true, \"endpoint\": \"" + endpoint + "\", \"pid\": " + pid + "}\n");
   }
 
-  /** Calls `end`, on a thread of the JVM's, when the program is told to end; again when it is told so again. */
+  /** Calls `end`, on a thread of the JVM's, at each SIGTERM or SIGINT. */
   public static void onTermination(Runnable end) {
     for (String name : new String[] {"TERM", "INT"}) Signal.handle(new Signal(name), told -> end.run());
   }

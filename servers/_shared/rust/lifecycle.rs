@@ -12,7 +12,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use crate::options::Options;
 use crate::totals::Totals;
 
-/// How long a server that was told to end may still work on what is in flight.
+/// How long a server may still work on what is in flight after a shutdown signal.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// How long to wait before accepting again when descriptors or memory ran out: the queue is still full.
@@ -30,10 +30,10 @@ fn program() -> String {
 }
 
 /// Blocks SIGTERM and SIGINT in this thread and all that it starts, and returns a non-blocking signalfd(2) that becomes
-/// readable when the program is told to end. Call it before any thread starts.
+/// readable when SIGTERM or SIGINT arrives. Call it before any thread starts.
 pub fn termination_signals() -> OwnedFd {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: sigemptyset(3) initialises the set; signalfd(2) returns a descriptor that nobody else has.
+    // SAFETY: sigemptyset(3) initialises the set; signalfd(2) returns a descriptor that has no other owner.
     let fd = unsafe {
         libc::sigemptyset(signals.as_mut_ptr());
         let mut signals = signals.assume_init();
@@ -139,7 +139,7 @@ pub fn stop_receiving(stream: &impl AsFd) {
 /// resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC 9112,
 /// 9.6).
 pub fn end_stream(stream: &impl AsFd) {
-    const MOST_READS: usize = 256; // whoever sends on and on is reset after all
+    const MOST_READS: usize = 256; // a peer that sends on and on is reset after all
     let socket = SockRef::from(stream);
     let _ = socket.shutdown(Shutdown::Write);
     let mut scrap = [MaybeUninit::uninit(); 16 << 10];

@@ -1,4 +1,5 @@
-//! What the Tokio servers share: a connection as a task, and who is connected. Runtimes, and who serves whom, are theirs.
+//! Code shared by the Tokio servers: a connection as a task, and the list of members. Each server has its own runtimes,
+//! and assigns connections to them.
 mod connection;
 mod member;
 mod members;

@@ -6,10 +6,10 @@ use netdyno_server::effects::{Frame, FRAME_OVERHEAD};
 use netdyno_server::totals::Totals;
 use tokio::sync::Notify;
 
-/// What others may ask of a connection, from any thread. Its own task does it, and nobody else touches its socket.
+/// Requests to a connection, from any thread. Its own task carries them out, and no other touches its socket.
 pub struct Member {
     outbox_limit: usize,
-    called: AtomicBool, // the task has not looked into `mail` since somebody changed it
+    called: AtomicBool, // the task has not looked into `mail` since it was changed
     task: OnceLock<Waker>,
     mail: Mutex<Mail>,
     had_its_turn: Notify, // the task, while much waited
@@ -25,7 +25,7 @@ struct Mail {
     news: News,
 }
 
-/// What a connection is told.
+/// Notices to a connection.
 #[derive(Clone, Copy, Default)]
 pub struct News {
     pub too_slow: bool,
@@ -34,7 +34,7 @@ pub struct News {
 
 impl Member {
     pub fn new(outbox_limit: usize) -> Member {
-        // As if it were called: who calls before the task can be woken needs nobody to be woken.
+        // Starts as if called: a call before the task can be woken need not wake it.
         Member {
             outbox_limit,
             called: AtomicBool::new(true),

@@ -46,7 +46,7 @@ impl Members {
         }
     }
 
-    /// Everybody, at this moment. Copied only when somebody has joined or left since the last time.
+    /// All members at this moment. Copied only when one has joined or left since the last call.
     fn snapshot(&self) -> Arc<[Arc<Member>]> {
         let mut list = self.list();
         let List { members, snapshot, .. } = &mut *list;

@@ -10,14 +10,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::{connection, Members, Server};
 
-/// Serves on the runtime that calls it, a task for each connection, until the program is told to end and all connections
-/// are done or the grace is over.
+/// Serves on the runtime that calls it, a task for each connection, until a shutdown signal has come and all
+/// connections are done or the grace is over.
 pub async fn run(listener: net::TcpListener, signals: OwnedFd, server: Arc<Server<Members>>) {
     announce_ready(&listener);
     let accepting = tokio::spawn(accept_all(listener, Arc::clone(&server)));
     told_to_end(signals).await;
     accepting.abort();
-    let _ = accepting.await; // now it has let in whom it will
+    let _ = accepting.await; // no connection is accepted from here on
     let _ = timeout(SHUTDOWN_GRACE, server.room.end()).await;
 }
 
