@@ -1,4 +1,4 @@
-// What the generator reads of a server: the same replies however the stream is cut, and none that nobody sent.
+// The generator's decoders: they find the same replies however the stream is cut, and none that were not sent.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the generator reads of servers that are not ours: the frames of WebSocket, and replies told apart by their
+// The generator's decoders for servers that are not ours: WebSocket frames, and replies separated by their
 // length.
 #include <array>
 #include <utility>

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-/// One that somebody else holds, for two milliseconds from when it is asked for.
+/// A lock that another thread holds, for two milliseconds from when it is requested.
 struct Held {
   bool try_lock() { return false; }
   void lock() { std::this_thread::sleep_for(2ms); }

@@ -30,7 +30,7 @@ TEST(PartsFit, RefusesTagsThatTheParserWouldCut) {
   EXPECT_FALSE(parts_fit("\x0a\x08\x0b\x88\x80\x80\x80\x10\x01\x0c"sv));
   EXPECT_TRUE(parts_fit("\xf8\xff\xff\xff\x0f\x01"sv));
   EXPECT_TRUE(parts_fit("\x1a\x06\x88\x80\x80\x80\x10\x01"sv));          // a text
-  EXPECT_TRUE(parts_fit("\x0b\x0a\x06\x88\x80\x80\x80\x10\x01\x0c"sv));  // a text in a group that nobody knows
+  EXPECT_TRUE(parts_fit("\x0b\x0a\x06\x88\x80\x80\x80\x10\x01\x0c"sv));  // a text in an unknown group
 }
 
 TEST(PartsFit, LeavesAllElseToTheParser) {

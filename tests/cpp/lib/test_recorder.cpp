@@ -122,7 +122,7 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_NEAR(static_cast<double>(slots[2].p99_ns.value()), 5.0 * ms, 0.005 * ms);
 }
 
-/// A slice of a load after the other: what is of the window begins anew, over the same timeline.
+/// Slices of a load one after the other: the window's figures start again, over the same timeline.
 TEST(Recorder, BeginsAnewWithAnotherWindow) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;

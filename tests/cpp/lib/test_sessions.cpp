@@ -1,4 +1,4 @@
-// Sessions against streams that nobody foresaw: pieces of valid messages, damaged ones and noise, in any order and
+// Sessions against unforeseen streams: pieces of valid messages, damaged ones and noise, in any order and
 // slicing. Run under the asan preset this is a fuzzer with a fixed budget.
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -73,7 +73,7 @@ class FakeDatagramServer {
     [[maybe_unused]] const ssize_t n = write(control_.get(), &one, sizeof one);
     thread_.join();
   }
-  /// When it is stopped: nobody listens there any more.
+  /// Call when it is stopped: no socket listens there any more.
   void vanish() { socket_.reset(); }
   /// In the order of their first datagrams. When it is stopped.
   const std::vector<Client>& clients() const { return clients_; }

@@ -109,8 +109,8 @@ TEST(Greetings, OfTenThousandAreNotAllRenewedAtOnce) {
   EXPECT_LT(most, many / 50);
 }
 
-/// Whatever it says and when, nobody who is known is silent for longer than is promised, and who speaks often enough
-/// says no HELO beside that.
+/// Whatever it sends and when, no known client is silent for longer than is promised, and one that sends often enough
+/// sends no HELO beside that.
 PROPERTY(Greetings, KeepNobodySilentForLong) {
   OneClient client;
   client.hear(ControlKind::welcome);

@@ -70,7 +70,7 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
   }
 }
 
-/// However late whoever watches is: here it hears of the window's beginning until that is long over.
+/// However late the observer is: here its callback for the window's start returns only when that is long over.
 TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
   struct Slow : Quiet {
     void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
@@ -345,7 +345,7 @@ TEST(Load, ACountEndsThoughSomethingIsLost) {
   EXPECT_LT(measured.duration, plan.duration / 2);
 }
 
-/// A thread that has no connection any more takes no more messages, and nobody waits for it.
+/// A thread that has no connection any more takes no more messages, and no thread waits for it.
 TEST(Load, ACountEndsThoughConnectionsDo) {
   const FakeServer server{[](int connection, int, const std::string& line) -> FakeServer::Answer {
     return {line, connection == 0 ? Then::close : Then::go_on};
@@ -516,14 +516,14 @@ TEST(Load, SaysThatConnectsTimedOut) {
 TEST(Load, SaysThatASourceAddressIsNotOurs) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 1);
-  plan.source_ips = {"192.0.2.1"};  // RFC 5737: nobody's
+  plan.source_ips = {"192.0.2.1"};  // RFC 5737: in use by no host
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.connections.other, 1U);
   EXPECT_EQ(f.other_connect_error, EADDRNOTAVAIL);
 }
 
 /// A server that has accepted a connection need not have let it into the room. This one lets in one client with each
-/// message it hears; whoever is outside misses what is said.
+/// message it receives; a client outside misses the messages.
 Figures chat_in_a_room_that_fills_slowly(Audience audience) {
   std::size_t inside = 1;
   const FakeServer server{[&inside](int, int, const std::string& frame) -> FakeServer::Answer {

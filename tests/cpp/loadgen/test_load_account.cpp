@@ -151,7 +151,7 @@ TEST(SentAgain, AreRequestsWhoseMethodIsIdempotent) {
   }
 }
 
-/// What a load did is told of the time that it took.
+/// The figures of a load refer to the time that it took.
 TEST(Duration, IsThatOfTheLoadWhereTheLastConnectionEndsIt) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
     return {line, message == 9 ? Then::close : Then::go_on};

@@ -1,5 +1,5 @@
 // Whole runs of the generator over UDP, against a server and a network that lose, repeat, disorder, damage and delay
-// exactly what they are told to.
+// exactly what the test sets.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -359,7 +359,7 @@ TEST(LoadDatagrams, CountsEveryMessageOfABatch) {
 
 class LoadDatagramsChance : public testing::TestWithParam<std::uint32_t> {};
 
-/// Each client has a network of its own, drawn by chance; what came of it is told by what really was sent.
+/// Each client has a network of its own, drawn by chance; the expected figures come from what was really sent.
 TEST_P(LoadDatagramsChance, AgreesWithAnyNetwork) {
   struct Sent {
     std::vector<std::optional<std::uint64_t>> order;  // a sequence number, or nothing for what was damaged

@@ -56,7 +56,7 @@ TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
   EXPECT_TRUE(recorder_.figures.all_timed_by_kernel());
 }
 
-/// The drain is over when all that waits is overdue, so neither may count what nobody waits for any more.
+/// The drain is over when all that waits is overdue, so neither may count what is no longer awaited.
 TEST_F(MatchingTest, OfAConnectionThatIsGoneNothingWaitsOrIsOverdue) {
   send(0, 1'000);
   send(0, 2'000);

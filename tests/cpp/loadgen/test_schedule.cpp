@@ -118,7 +118,7 @@ TEST(Share, PoissonArrivalsOfSeveralProgramsAddUpAndDiffer) {
 }
 
 TEST(ConstantRate, GoesOnWhereAnEarlierPartEnded) {
-  // 300 a second: 13.5 in 45 ms. Parts that all begin anew would have 13 or 14 each, and be off by the same every time.
+  // 300 a second: 13.5 in 45 ms. Parts that all restart would have 13 or 14 each, and be off by the same every time.
   constexpr Nanos part = 45'000'000;
   for (const std::uint32_t threads : {1U, 2U}) {
     const LoadPlan plan = open_loop(Arrivals::constant, 300, 7, threads);

@@ -104,7 +104,7 @@ TEST(UdpTransport, CountsWhatItsOwnSocketsDropped) {
   client.wait_until([&] { return client.seen.connected == 1; });
   client.transport->send(0, std::string(large, 'x'));
   client.transport->send(0, "?");
-  while (!flooded) std::this_thread::yield();  // and nobody reads
+  while (!flooded) std::this_thread::yield();  // and no thread reads
   const std::uint64_t dropped = client.transport->socket_drops();
   EXPECT_GT(dropped, 0U);
   client.wait_until([&] { return client.seen.messages.size() + dropped >= count; });

@@ -47,7 +47,7 @@ struct Sent {
 };
 void PrintTo(const Sent& sent, std::ostream* out) { *out << sent.port << ": " << sent.bytes; }
 
-/// A socket that takes as much as it is told to, and refuses what it is told to.
+/// A socket that takes as much as the test sets, and refuses what the test sets.
 class FakeSocket {
  public:
   /// sendmmsg(2).
@@ -360,7 +360,7 @@ TEST_F(LoopbackTest, OnePieceArrivesAsTheDatagramsThatWerePushed) {
 
 TEST_F(LoopbackTest, APeerThatIsGoneDisturbsNobody) {
   Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), DeliveryMode::joined, 1 << 20, counters};
-  const Address gone = address_of(bind_udp({}));  // nobody has that port any more: ICMP says so, later
+  const Address gone = address_of(bind_udp({}));  // no socket has that port any more: ICMP reports it later
   const Address to = address_of(far);
   for (int i = 0; i < 20; ++i) {
     sender.push_copy(gone, "text");
@@ -443,7 +443,7 @@ TEST(BindUdp, ASocketBufferIsAsAskedOrRefused) {
   }
 }
 
-/// A client that nobody serves: what comes waits.
+/// A client that is never served: what comes waits.
 struct BusyClient final : DatagramClient<Coroutine> {
   using DatagramClient::DatagramClient;
 };

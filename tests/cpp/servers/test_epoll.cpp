@@ -135,7 +135,7 @@ TEST_F(LoopTest, AGateIsReportedOncePerWait) {
   gate.when_readable(note(1));
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(1));
-  loop.soon(note(0));  // or the turn would wait for ever: the event is there still, but nobody waits for it
+  loop.soon(note(0));  // or the turn would wait for ever: the event is there still, but without a waiter
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(1, 0));
   gate.when_readable(note(2));

@@ -85,7 +85,7 @@ TEST(Inbox, TellsWhoFilledItWhenThereIsRoomAgainAndOnlyOnce) {
   Mail mail;
   EXPECT_FALSE(inbox.add(Frames{shared_frame("ab")}, sender));
   EXPECT_TRUE(inbox.add(Frames{shared_frame("c")}, sender));
-  EXPECT_FALSE(inbox.add(Frames{shared_frame("d")}, sender));  // will be told already
+  EXPECT_FALSE(inbox.add(Frames{shared_frame("d")}, sender));  // will be notified already
   EXPECT_TRUE(inbox.add(Frames{shared_frame("e")}, other));
   sender.take(mail);
   EXPECT_EQ(mail.room, 0);

@@ -32,7 +32,7 @@ std::string control(ControlKind kind, std::uint64_t token) {
   return {bytes.data(), bytes.size()};
 }
 
-/// A table for two, of the workload chat, and a clock that moves when it is told to.
+/// A table for two, of the workload chat, and a clock that the test moves.
 class PeerTableTest : public testing::Test {
  protected:
   static ServerOptions options() {
@@ -130,7 +130,7 @@ TEST_F(PeerTableTest, AGuessThrowsNobodyOut) {
   hello("a", 1);
   EXPECT_EQ(receive("a", control(ControlKind::bye, 2)).kind, Kind::drop);
   EXPECT_EQ(counters.totals().protocol_errors, 1u);
-  hello("a", 3);  // sets the token anew
+  hello("a", 3);  // replaces the token
   EXPECT_EQ(receive("a", control(ControlKind::bye, 1)).kind, Kind::drop);
   EXPECT_EQ(receive("a", frame("text")).kind, Kind::message);
   EXPECT_EQ(receive("a", control(ControlKind::bye, 3)).kind, Kind::leave);
