@@ -18,7 +18,7 @@ constexpr double most_of_a_core = 0.85;
 constexpr double small_beside = 0.25;
 constexpr double small_beside_in_rounds = 0.5;
 // Receive lag against response time, at the median, where the load keeps to a schedule. It holds the wake-up of a
-// thread that waits, which any client has. In a closed loop, who waits for the generator is asked less: only stated.
+// thread that waits, which any client has. In a closed loop, its effect is fewer requests: only stated.
 constexpr double receive_small_beside = 0.5;
 constexpr std::uint64_t enough_messages = 100;
 
@@ -163,7 +163,7 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   return {"achieved_rate", false, loss + rates};
 }
 
-/// Of the answers that were still waited for.
+/// The mean of the answers that were still awaited.
 double mean_response_s(const Figures& figures) {
   const double count = as_double(figures.response.count() - figures.late_responses);
   const double sum =

@@ -13,7 +13,7 @@
 
 namespace netdyno::load {
 
-/// What the threads of a run have to agree on: how far each is, and when the load begins. Any thread may call it.
+/// State that the threads of a run agree on: how far each is, and when the load begins. Any thread may call it.
 class Control {
  public:
   enum class Milestone : std::size_t {

@@ -12,10 +12,10 @@
 
 #include "lib/cli/url.hpp"
 
-/// What the generator says to servers that know nothing of stamps: they answer in order, on each connection.
+/// Messages to servers that know nothing of stamps: they answer in order, on each connection.
 namespace netdyno::load {
 
-/// What a reply is held against, beside its status.
+/// The check of a reply, beside its status.
 enum class Check { status, length, hash, stamp };
 
 /// The bodies of the first replies, which the others are held against: one for each target, whichever thread sees it.
@@ -93,7 +93,7 @@ struct Exchange {
   std::optional<LengthField> length;  // instead of both
 };
 
-/// What is in the file after an '@', else the text itself. refuse_value where the file cannot be read.
+/// The content of the file after an '@', else the text itself. refuse_value where the file cannot be read.
 std::string text_or_file(const std::string& option, const std::string& text);
 /// The same of a file; nothing where it cannot be read.
 std::optional<std::string> try_text_or_file(const std::string& text);
@@ -103,7 +103,7 @@ std::vector<std::string> lines_of_file(const std::string& option, const std::str
 /// Puts bytes for \r, \n, \t, \0, \\ and \xHH. Nothing where another letter follows a backslash.
 std::optional<std::string> unescape(std::string_view text);
 
-/// What a server sent, on one line of at most 60 characters, and harmless to a terminal.
+/// A server's bytes, on one line of at most 60 characters, and harmless to a terminal.
 std::string excerpt(std::string_view bytes);
 
 }  // namespace netdyno::load

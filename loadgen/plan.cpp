@@ -56,7 +56,7 @@ const std::map<std::string, WriteDue> write_dues{{"each", WriteDue::each}, {"joi
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
-/// What is parsed first and put into the plan when all options are known.
+/// Values that are parsed first and put into the plan when all options are known.
 struct RawPlan {
   explicit RawPlan(const LoadPlan& defaults)
       : plan(defaults),
@@ -474,7 +474,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   return {};
 }
 
-/// What takes too long, or asks for too much in all; empty when nothing does.
+/// The error where the plan takes too long, or asks for too much in all; empty where there is none.
 std::string excess(const RawPlan& raw) {
   const std::pair<const char*, std::chrono::nanoseconds> times[] = {{"--duration", raw.duration},
                                                                     {"--warmup", raw.warmup},
@@ -498,7 +498,7 @@ std::string excess(const RawPlan& raw) {
   return {};
 }
 
-/// What cannot be parted; empty when the plan is not, or can be.
+/// The error where the plan is to be shared and cannot be; empty where there is none.
 std::string share_contradiction(const LoadPlan& plan) {
   if (plan.share.count == 1) return {};
   if (plan.workload == Workload::chat && !plan.await_go)
@@ -509,7 +509,7 @@ std::string share_contradiction(const LoadPlan& plan) {
   return {};
 }
 
-/// What cannot be made slice by slice; empty when the plan is not, or can be.
+/// The error where the plan is to run in slices and cannot; empty where there is none.
 std::string turns_contradiction(const RawPlan& raw) {
   const LoadPlan& plan = raw.plan;
   if (!plan.turns) return plan.witnessed.empty() ? "" : "--witness is for --turns";
@@ -533,7 +533,7 @@ std::string start_contradiction(const RawPlan& raw) {
   return {};
 }
 
-/// What no single option can tell; empty when the plan can be carried out.
+/// The error that no single option shows; empty when the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;

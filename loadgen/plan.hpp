@@ -43,7 +43,7 @@ struct Share {
   std::uint32_t count = 1;
 };
 
-/// What the generator is asked to do. Parsed once, never changed.
+/// The requested load. Parsed once, never changed.
 struct LoadPlan {
   Url url;
   Workload workload = Workload::echo;
@@ -113,7 +113,7 @@ struct LoadPlan {
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).
 LoadPlan parse_load_plan(int argc, const char* const* argv);
 
-/// What a program takes that stands in the generator's place, under the same names and with the same meaning.
+/// The options of a program that stands in the generator's place, under the same names and with the same meaning.
 struct PlanSubset {
   std::string description;
   LoadPlan defaults;
@@ -124,7 +124,7 @@ struct PlanSubset {
 };
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset);
 
-/// What this program makes of the plan: the plan itself, but where that is shared.
+/// This program's part of the plan: all of it, unless the plan is shared.
 LoadPlan own_part(LoadPlan plan);
 
 std::string_view to_string(Arrivals arrivals);

@@ -138,7 +138,7 @@ class Run {
     for (const auto& worker : workers_) threads.emplace_back([&worker] { worker->run(); });
 
     control_.wait_for(Milestone::connected, never);
-    const bool is_part = plan_.is_part_of_a_room();  // who hears that all stand, may say when to begin
+    const bool is_part = plan_.is_part_of_a_room();  // a program that learns of it may send "go"
     if (!is_part) observer_.connected(control_.established);
     const bool all_joined = join();
     if (is_part) observer_.connected(control_.established);
@@ -182,7 +182,7 @@ class Run {
     errno = error;
   }
 
-  /// Who has interrupted the load does not want to lose what is made of it now.
+  /// Ignores further interrupts once the load was interrupted, so that its results are not lost.
   static void leave_interrupts() {
     heeding_ = nullptr;
     if (interrupts_ == 0) std::signal(SIGINT, SIG_DFL);
@@ -235,7 +235,7 @@ class Run {
     control_.start = at;
     wake_all();
     control_.wait_for(Milestone::sliced, never);
-    control_.window_end = never;  // who interrupts now ends the window of what might begin
+    control_.window_end = never;  // an interrupt now ends the window that might begin
     is_unsettled_ = true;
     Nanos paused = 0;
     for (const auto& pause : witness.stop()) paused += std::chrono::nanoseconds{pause.to - pause.from}.count();

@@ -35,7 +35,7 @@ class Observer {
   virtual void finished() = 0;
 };
 
-/// What a run has measured, before anything is made of it.
+/// The raw measurements of a run.
 struct Measurement {
   Figures figures;
   std::vector<CpuTime> cpu;  // of each thread, over the window

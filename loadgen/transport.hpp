@@ -22,7 +22,7 @@ enum class ConnectFailure { refused, timed_out, reset, other };
 /// is not of the protocol, and the transport has closed the connection.
 enum class CloseReason { closed_by_server, cut_off, reset, unreadable };
 
-/// What a transport tells its thread. Connections have the numbers of the slice.
+/// The events that a transport reports to its thread. Connections have the numbers of the slice.
 class TransportEvents {
  public:
   virtual ~TransportEvents() = default;
@@ -73,11 +73,11 @@ class Transport {
   virtual std::string_view why() const { return {}; }
   /// Whether what was sent has not even reached the system of the server, as where a queue for accept is full.
   virtual bool unacknowledged(std::uint32_t /*connection*/) const { return false; }
-  /// Those so far, of a transport that has any.
+  /// The handshakes so far, of a transport that has any.
   virtual const Handshakes* handshakes() const { return nullptr; }
   /// Messages that have reached this machine's sockets and found no room in them: those, the generator has lost itself.
   virtual std::uint64_t socket_drops() const { return 0; }
-  /// What the threads have used that the transport has of its own: they are part of the generator.
+  /// CPU time of the transport's own threads: they are part of the generator.
   virtual std::vector<CpuTime> own_threads() const { return {}; }
 };
 

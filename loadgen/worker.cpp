@@ -34,7 +34,7 @@ std::string_view words_for(ConnectFailure failure) {
   return "a connection could not be made";
 }
 
-/// What happened to a reply, and what had come of it by then.
+/// The fault of a reply, and the part of it that had come by then.
 std::string in_part(std::string what, const Decoder& decoder) {
   if (const std::string begun = decoder.begun(); !begun.empty()) what += ": " + begun;
   return what;

@@ -35,7 +35,7 @@ inline constexpr std::array<const char*, 8> failure_names{"resolve_failed", "con
 /// How an error of the client library counts.
 Failure failure_of(const Error& error);
 
-/// What became of the requests of all instances. It belongs to the thread that carries the requests out, but for what
+/// The outcome of the requests of all instances. It belongs to the thread that carries the requests out, but for what
 /// says otherwise.
 class Journal {
  public:

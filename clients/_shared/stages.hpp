@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-/// What the client libraries have in common: the stages of an exchange, their limits, and how each can fail. It needs
+/// Common parts of the client libraries: the stages of an exchange, their limits, and how each can fail. It needs
 /// nothing but the standard library, so that a program can embed a client without the rest of the project.
 namespace netdyno::client {
 
-/// What a client is doing. `idle`: it has a connection and no request under way.
+/// The stage of a client. `idle`: it has a connection and no request under way.
 enum class Stage { resolve, connect, write, answer, idle };
 
 /// "resolve"
@@ -66,7 +66,7 @@ struct Frame {
   std::string_view body() const { return whole.substr(header_size); }
 };
 
-/// What a frame that came means to the application.
+/// The meaning of a received frame to the application.
 enum class Received {
   incomplete,  // this is not the answer, or not all of it: the client waits on, up to the same limit
   answered,    // the application may already have sent the next request

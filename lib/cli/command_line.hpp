@@ -20,7 +20,7 @@ std::string program_name(const char* argv0);
 /// Prints `<program>: <message>` on stderr and ends with exit 2.
 [[noreturn]] void usage_error(const std::string& program, const std::string& message);
 
-/// For who reads a value: `name: message`, which CommandLine::parse tells the user.
+/// Reports a refused value: `name: message`, which CommandLine::parse shows to the user.
 [[noreturn]] void refuse_value(const std::string& name, const std::string& message);
 
 /// What may be said about an option that has been added.

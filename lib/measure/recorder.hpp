@@ -73,7 +73,7 @@ enum class Population : std::size_t {
 };
 constexpr std::size_t population_count = 4;
 
-/// What went wrong, in words for people: in the order in which it was first seen. The words hold what a server sent, so
+/// Faults, in words for people: in the order in which it was first seen. The words hold what a server sent, so
 /// there is room for a few kinds of fault only.
 struct Faults {
   struct Kind {
@@ -87,12 +87,12 @@ struct Faults {
 
   void note(std::string_view what, Population of, Nanos at, std::uint64_t count = 1);
   void add(const Faults& other);
-  /// Of all kinds.
+  /// The sum over all kinds.
   std::uint64_t count(Population of) const;
   std::uint64_t count_of_others() const;
 };
 
-/// Of connections that are encrypted, over the whole life: from where the connection stands to where it is encrypted.
+/// Handshakes of encrypted connections, over the whole life: from connected to encrypted.
 struct Handshakes {
   Histogram times;
   std::uint64_t resumed = 0;  // of them, those that took up an earlier session
@@ -155,7 +155,7 @@ struct Figures {
 
   /// Everything of another thread, or of a later slice.
   void add(const Figures& other);
-  /// Of a slice that does not count, what is counted over the whole life all the same.
+  /// Adds, of a slice that does not count, what is counted over the whole life all the same.
   void add_life(const Figures& other);
 };
 

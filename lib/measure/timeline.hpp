@@ -14,7 +14,7 @@
 
 namespace netdyno::load {
 
-/// What all threads completed in each interval of the window. Each thread delivers its share of a slot when the slot is
+/// Completions of all threads in each interval of the window. Each thread delivers its share of a slot when the slot is
 /// over; a slot that all have delivered is reduced to four numbers, so that an hour costs little more than a megabyte,
 /// and percentiles come from merged histograms all the same. Any thread may call it.
 class Timeline {

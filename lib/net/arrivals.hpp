@@ -23,7 +23,7 @@ struct StampRoom {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(timespec))> bytes{};
 };
 
-/// What a read into such room has brought. Of a stream: of the last bytes that it took.
+/// The stamp that a read into such room brought. Of a stream: that of the last bytes that it took.
 KernelStamp stamp_of(msghdr& message);
 
 /// Like recv(2), and says when the last byte arrived. Takes a little longer.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lib/cli/die.hpp"  // the way out of who gets none
+#include "lib/cli/die.hpp"  // the way out where none is to be had
 
 namespace netdyno {
 

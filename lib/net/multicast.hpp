@@ -47,7 +47,7 @@ void leave_group(int fd, in_addr group, const Interface& interface);
 /// What `fd` sends to a group leaves by `interface`, lives for `ttl` hops, and reaches the members on this machine too.
 /// With a `ttl` of 0 it stays on the machine only while some socket of the machine is a member of the group: where none
 /// is, Linux sends it out all the same (6.18; __mkroute_output in net/ipv4/route.c takes the path without the check).
-/// So who sends joins first.
+/// So a sender joins first.
 void set_multicast_output(int fd, const Interface& interface, int ttl);
 
 /// Why multicast is refused here; empty in a network namespace that was made for it (docs/adr/private-network.md).

@@ -42,7 +42,7 @@ SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience
 /// `parts` is changed on the way.
 SendResult send_all(int fd, std::span<iovec> parts, Patience patience = Patience::while_it_reads);
 
-/// The kernel takes bytes for the peer now: who reads leaves room for more.
+/// The kernel takes bytes for the peer now: a peer that reads leaves room for more.
 bool takes_more(int fd);
 
 /// The connection is over in both directions, though this side has not ended its own: the peer has reset it.

@@ -8,7 +8,7 @@
 
 namespace netdyno {
 
-/// How long threads waited for a lock, all of them together. Any thread may call it. Only who has to wait looks at a
+/// How long threads waited for a lock, all of them together. Any thread may call it. Only a thread that waits reads a
 /// clock, so that a lock which is free costs what it costs without this.
 class LockWaits {
  public:

@@ -13,11 +13,11 @@
 
 namespace netdyno {
 
-/// What a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a frame of one
+/// The size that a waiting frame counts beside its bytes, in every server (protocol/WIRE.md): a frame of one
 /// byte takes far more than that to keep.
 inline constexpr std::size_t frame_overhead = 128;
 
-/// What a frame counts against an outbox limit.
+/// The size that a frame counts against an outbox limit.
 inline std::size_t held_for(const Frame& frame) { return frame.bytes.size() + frame_overhead; }
 
 /// As many buffers as asio hands to one sendmsg(2); beyond that, gathering more saves next to nothing.
@@ -63,7 +63,7 @@ class Outbox {
   /// Nothing waits and nothing is being sent.
   bool empty() const { return frames_.empty(); }
 
-  /// What to send next, in one write; empty when nothing waits. Valid until all of it is `sent()`.
+  /// The bytes to send next, in one write; empty when nothing waits. Valid until all of it is `sent()`.
   std::span<const Buffer> next() {
     if (parts_.empty()) load();
     return std::span{parts_}.subspan(parts_sent_, next_size());

@@ -8,7 +8,7 @@
 
 namespace netdyno {
 
-/// Who is connected, for servers whose connections live on several threads. Any thread may call it.
+/// The connected members, for servers whose connections live on several threads. Any thread may call it.
 template <typename Connection>
 class Registry {
  public:

@@ -22,7 +22,7 @@ class Roster {
     clients_.push_back(std::move(client));
   }
 
-  /// Queues `frame` for everybody except `except` (which may be null); end_turn() sends it.
+  /// Queues `frame` for all members except `except` (which may be null); end_turn() sends it.
   void broadcast(const SharedFrame& frame, const Client* except) {
     for (const auto& client : clients_)
       if (client.get() != except && client->post(frame)) unflushed_.push_back(client.get());

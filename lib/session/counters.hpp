@@ -24,7 +24,7 @@ struct Totals {
   std::uint64_t receive_dropped = 0;
 };
 
-/// What a server did. Any thread may add; the shards keep threads from sharing a cache line, so that counting is not
+/// A server's counts. Any thread may add; the shards keep threads from sharing a cache line, so that counting is not
 /// what a comparison of thread counts measures.
 class Counters {
  public:

@@ -28,7 +28,7 @@ class Session {
     close(effects);
   }
 
-  /// The peer ended its stream: appends what is still owed, and `close`.
+  /// The peer ended its stream: appends what is still pending, and `close`.
   void end(Effects& effects) {
     if (closed_) return;
     on_end(effects);

@@ -22,7 +22,7 @@ class Greetings {
   /// No client known to the server is silent for longer than this.
   static constexpr Nanos longest_silence = 10 * one_second;
 
-  /// What a control message of the server means.
+  /// The meaning of a control message of the server.
   enum class Answer {
     nothing,   // heard before, or for an earlier client at this address: its token is not ours
     welcome,   // the server knows this connection from now on; once

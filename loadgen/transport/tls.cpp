@@ -93,7 +93,7 @@ std::string certificate_words(long result, const std::string& host) {
   }
 }
 
-/// What OpenSSL says about its last error.
+/// OpenSSL's text for its last error.
 std::string reason_words(unsigned long error) {
   const char* reason = ERR_reason_error_string(error);
   return reason == nullptr ? fmt::format("error {:x}", error) : reason;
@@ -140,7 +140,7 @@ std::string handshake_words(SSL* ssl, const std::string& host, OwnCertificate ow
   return "the TLS handshake failed: " + reason_words(error);
 }
 
-/// What ends a connection whose handshake was done.
+/// The reason that ends a connection after its handshake.
 std::string stream_words(unsigned long error, OwnCertificate own) {
   if (const auto alert = received_alert(error)) return alert_words(*alert, own);
   return "what the server sends is no TLS: " + reason_words(error);
@@ -210,7 +210,7 @@ class TlsTransport final : public Layer {
 
   void close(std::uint32_t connection) override {
     Stream& stream = streams_[connection];
-    // Who closes says so (RFC 8446, 6.1), and OpenSSL forgets the session of who does not.
+    // A peer that closes announces it (RFC 8446, 6.1); OpenSSL forgets the session of one that does not.
     if (stream.open && stream.unsent.empty()) {
       ERR_clear_error();
       SSL_shutdown(stream.ssl.get());

@@ -312,7 +312,7 @@ class UdpTransport final : public Transport {
         route_.arrived(connection);
         events.on_connected(connection);
       }
-      // What others said before the server's WELC was here is not owed to this connection yet.
+      // Messages of others from before the server's WELC are not due to this connection yet.
       if (last != Answer::nonsense || !greetings_.known(connection)) continue;
       messages_.push_back(message);
       if (stamped) arrived_.push_back(batch_.arrived(i));

@@ -33,7 +33,7 @@ bool is_interim(std::string_view head) {
   return head.starts_with("HTTP/") && head.substr(code, 1) == "1" && head.substr(code, 3) != "101";
 }
 
-/// What the server's answer to the handshake lacks, in words; empty where it agrees.
+/// The fault in the server's answer to the handshake, in words; empty where there is none.
 std::string fault_of(const std::string& received, const std::string& key) {
   const std::string head = with_blank_in_status_line(received);
   if (!head.starts_with("HTTP/")) return "the server answers no HTTP to the WebSocket handshake: " + excerpt(head);

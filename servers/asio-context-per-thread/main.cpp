@@ -89,7 +89,7 @@ class Server {
     });
   }
 
-  /// Takes in everybody who waits; false when descriptors or memory ran out.
+  /// Accepts all waiting connections; false when descriptors or memory ran out.
   bool take_in() {
     while (true) {
       Accepted next = accept_one(acceptor_.native_handle(), true);
@@ -116,7 +116,7 @@ class Server {
 
   /// Stops accepting, and ends every stream at what has arrived; run() returns when that is answered.
   void end() {
-    take_in();  // who is connected already has been promised an answer
+    take_in();  // connected clients have been promised an answer
     acceptor_.close();
     const auto everybody = shared_.registry.snapshot();
     for (const auto& connection : *everybody)

@@ -58,7 +58,7 @@ constexpr std::chrono::seconds linger_time{1};
 
 class Connection;
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
   const ServerOptions& options;
   Counters counters;
@@ -140,7 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  /// Takes a frame into the outbox; closes a reader who does not read when too much waits for it already.
+  /// Takes a frame into the outbox; closes a reader that does not read when too much waits for it already.
   void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();
@@ -311,7 +311,7 @@ class Server {
     co_await timer.async_wait(asio::use_awaitable);
   }
 
-  /// Takes in everybody who waits; false when descriptors or memory ran out.
+  /// Accepts all waiting connections; false when descriptors or memory ran out.
   bool take_in() {
     while (true) {
       Accepted next = accept_one(acceptor_.native_handle(), true);
@@ -336,7 +336,7 @@ class Server {
 
   /// Stops accepting, and ends every stream at what has arrived; run() returns when that is answered.
   void end() {
-    take_in();  // who is connected already has been promised an answer
+    take_in();  // connected clients have been promised an answer
     acceptor_.close();
     const auto everybody = shared_.registry.snapshot();
     for (const auto& connection : *everybody)

@@ -28,7 +28,7 @@ using Clock = Record::Clock;
 
 class Client;
 
-/// What all clients share, as there is one thread.
+/// State shared by all clients, as there is one thread.
 struct Shared {
   Shared(const Settings& settings, UniqueFd signal_fd)
       : options(settings.server),

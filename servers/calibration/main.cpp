@@ -45,7 +45,7 @@ class Server {
   }
 
  private:
-  /// Takes in all who wait, then waits for more; when descriptors or memory ran out, for 10 ms.
+  /// Accepts all waiting connections, then waits for more; when descriptors or memory ran out, for 10 ms.
   void accept_all() {
     Accepted next = accept_one(listener_.get(), true);
     for (; next.status == AcceptStatus::accepted; next = accept_one(listener_.get(), true)) add(std::move(next.fd));

@@ -20,7 +20,7 @@
 namespace netdyno {
 namespace {
 
-/// What all threads share. Any thread.
+/// State shared by all threads. Any thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options), connections_per_thread(options.threads) {
@@ -113,7 +113,7 @@ class Worker final : private Watched {
             break;
         }
       }
-      // Back-pressure: who does not take its replies is not read. Broadcasts are no replies: they fill the outbox.
+      // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
       if (owes && !client.all_sent()) co_await sent(client);
     }
     if (!client.broken()) end_stream(client.fd());

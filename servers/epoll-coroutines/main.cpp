@@ -93,7 +93,7 @@ class Server {
             break;
         }
       }
-      // Back-pressure: who does not take its replies is not read. Broadcasts are no replies: they fill the outbox.
+      // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
       if (owes && !client.all_sent()) co_await sent(client);
     }
     if (!client.broken()) end_stream(client.fd());

@@ -15,7 +15,7 @@ namespace {
 
 class Client;
 
-/// What all clients share, as there is one thread.
+/// State shared by all clients, as there is one thread.
 struct Shared {
   Shared(const ServerOptions& server_options, UniqueFd signal_fd)
       : options(server_options), signals(std::move(signal_fd)), buffer(options.read_buffer) {}
@@ -69,7 +69,7 @@ class Client final : public Connection<Callback> {
           break;
       }
     }
-    // Back-pressure: who does not take its replies is not read. Broadcasts are no replies: they fill the outbox.
+    // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
     if (owes_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
     go_on();
   }
@@ -113,7 +113,7 @@ class Server {
   const Counters& counters() const { return shared_.counters; }
 
  private:
-  /// Takes in all who wait, then waits for more; when descriptors or memory ran out, for 10 ms.
+  /// Accepts all waiting connections, then waits for more; when descriptors or memory ran out, for 10 ms.
   void accept_all() {
     Accepted next = accept_one(listener_.get(), true);
     for (; next.status == AcceptStatus::accepted; next = accept_one(listener_.get(), true)) add(std::move(next.fd));

@@ -147,7 +147,7 @@ class Workers final : private Watched {
   std::vector<std::jthread> threads_;
 };
 
-/// What all clients share, on the loop's thread.
+/// State shared by all clients, on the loop's thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options), workers(loop, grace, options.threads), buffer(options.read_buffer) {}
@@ -208,7 +208,7 @@ class Client final : public Connection<Callback> {
           break;
       }
     }
-    // Back-pressure: who does not take its replies is not read. Broadcasts are no replies: they fill the outbox.
+    // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
     if (owes_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
     go_on();
   }
@@ -271,7 +271,7 @@ class Server {
   const Counters& counters() const { return shared_.counters; }
 
  private:
-  /// Takes in all who wait, then waits for more; when descriptors or memory ran out, for 10 ms.
+  /// Accepts all waiting connections, then waits for more; when descriptors or memory ran out, for 10 ms.
   void accept_all() {
     Accepted next = accept_one(listener_.get(), true);
     for (; next.status == AcceptStatus::accepted; next = accept_one(listener_.get(), true)) add(std::move(next.fd));

@@ -78,7 +78,7 @@ void Connection::carry_out() {
         worker_.broadcast(effect.frame, *this);
         break;
       case Effect::Kind::wait:
-        // It reads on, once, as AsyncSocket tells of a reset only who reads.
+        // It reads on, once, as AsyncSocket reports a reset only to a read.
         if (held_.empty() && !ended_) read();
         return wait(effect.duration);
       case Effect::Kind::burn:
@@ -110,7 +110,7 @@ void Connection::writeSuccess() noexcept {
   const bool broadcast = !outbox_.empty();
   if (broadcast) outbox_.sent(under_way_);
   under_way_ = 0;
-  if (starting_) return;  // who called write() goes on
+  if (starting_) return;  // the caller of write() goes on
   broadcast ? send_outbox() : carry_out();
 }
 

@@ -86,7 +86,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   }
 
   /// Round robin, as AsyncServerSocket would do it for callbacks on other EventBases; but its queues to them end with
-  /// it, and who still waits in them, whereas a Worker's keeps its order until the last.
+  /// it, and with them the waiting connections, whereas a Worker's keeps its order until the last.
   void deal_out(UniqueFd fd) {
     set_nodelay(fd.get(), options_.nodelay);
     counters_.add_connection();
@@ -96,7 +96,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   }
 
   void end() {
-    while (true) {  // who is connected already has been promised an answer
+    while (true) {  // connected clients have been promised an answer
       Accepted next = accept_one(listener_fd_, true);
       if (next.status != AcceptStatus::accepted) break;
       deal_out(std::move(next.fd));

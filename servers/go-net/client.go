@@ -70,14 +70,14 @@ func (c *client) converse() error {
 	}
 }
 
-// write returns when all is sent: who does not take its replies is not read.
+// write returns when all is sent: a client that takes no replies is not read.
 func (c *client) write(bytes []byte) error {
 	n, err := c.connection.Write(bytes)
 	c.counts.BytesOut.Add(uint64(n))
 	return err
 }
 
-// post puts a frame into the outbox; a reader who does not read while too much waits is given up and counted. True
+// post puts a frame into the outbox; a reader that does not read while too much waits is given up and counted. True
 // where much waits now. Any goroutine.
 func (c *client) post(frame []byte) bool {
 	taken, much := c.outbox.add(frame)

@@ -7,7 +7,7 @@ import (
 	"netdyno"
 )
 
-// aWhile is how long who speaks lets the goroutines that write have their turn.
+// aWhile is how long a sender lets the goroutines that write have their turn.
 const aWhile = 100 * time.Microsecond
 
 // outbox holds the frames that wait for one reader, bounded in what they hold. What was taken counts until more is
@@ -29,8 +29,8 @@ func newOutbox(limit int, reads func() bool) *outbox {
 	return o
 }
 
-// add returns false, and takes nothing from then on, when more than the limit would wait for a reader who does not read:
-// it is slow. One frame may always wait. Where there is much, who speaks is to wait until it is behind no more. Any
+// add returns false, and takes nothing from then on, when more than the limit would wait for a stalled reader:
+// it is slow. One frame may always wait. Where there is much, the sender must wait until it is behind no more. Any
 // goroutine.
 func (o *outbox) add(frame []byte) (taken, much bool) {
 	o.mutex.Lock()

@@ -172,7 +172,7 @@ final class Connection {
   // --- chat ---
 
   /**
-   * Leaves a frame to the thread that writes; a reader who does not read while too much waits is closed. Any thread may
+   * Leaves a frame to the thread that writes; a reader that stalls while too much waits is closed. Any thread may
    * call it. True where much waits now: the sender must then wait until it is behind no more.
    */
   boolean deliver(Frame frame) {
@@ -231,7 +231,7 @@ final class Connection {
     }
   }
 
-  /** What leaves in one write: a frame, or, gathered and joined, all that wait, to a bound; null when no more comes. */
+  /** The bytes of one write: a frame, or, gathered and joined, all that wait, to a bound; null when no more comes. */
   private byte[] next() throws InterruptedException {
     lock.lock();
     try {

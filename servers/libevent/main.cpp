@@ -60,7 +60,7 @@ void start_timer(const Event& timer, std::chrono::nanoseconds duration) {
 
 class Client;
 
-/// What all clients share, as there is one thread.
+/// State shared by all clients, as there is one thread.
 struct Shared {
   Shared(const ServerOptions& server_options, UniqueFd signal_fd)
       : options(server_options), signals(std::move(signal_fd)), base(new_base(options)), buffer(options.read_buffer) {}
@@ -162,7 +162,7 @@ class Client {
         case Effect::Kind::write: {
           const std::string_view bytes = effects_.bytes(effect);
           const iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-          // Back-pressure: who does not take its replies is not read.
+          // Back-pressure: a client that takes no replies is not read.
           if (!send({&part, 1})) return pause();
           break;
         }
@@ -170,7 +170,7 @@ class Client {
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
           break;
         case Effect::Kind::wait:
-          // It reads on, once, as libevent tells of a reset only who waits for input.
+          // It reads on, once, as libevent reports a reset only to a wait for input.
           waits_ = true;
           if (held_.empty() && !ended_ && !read()) return close();
           due_ = Clock::now() + effect.duration;
@@ -305,7 +305,7 @@ class Server {
   const Counters& counters() const { return shared_.counters; }
 
  private:
-  /// Takes in all who wait, then waits for more; when descriptors or memory ran out, for 10 ms.
+  /// Accepts all waiting connections, then waits for more; when descriptors or memory ran out, for 10 ms.
   void accept_all() {
     Accepted next = accept_one(listener_.get(), true);
     for (; next.status == AcceptStatus::accepted; next = accept_one(listener_.get(), true)) add(std::move(next.fd));

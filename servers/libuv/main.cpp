@@ -40,7 +40,7 @@ void start_timer(uv_timer_t& timer, Grace::Clock::time_point due, uv_timer_cb ca
 
 class Client;
 
-/// What all clients share, as there is one thread.
+/// State shared by all clients, as there is one thread.
 struct Shared {
   Shared(const ServerOptions& server_options, UniqueFd signal_fd)
       : options(server_options), signals(std::move(signal_fd)), buffer(options.read_buffer) {
@@ -180,7 +180,7 @@ class Client {
         case Effect::Kind::write: {
           const std::string_view bytes = effects_.bytes(effect);
           const uv_buf_t part{const_cast<char*>(bytes.data()), bytes.size()};
-          // Back-pressure: who does not take its replies is not read.
+          // Back-pressure: a client that takes no replies is not read.
           if (!send({&part, 1})) return pause();
           break;
         }
@@ -188,7 +188,7 @@ class Client {
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
           break;
         case Effect::Kind::wait:
-          // It reads on, once, as libuv tells of a reset only who reads.
+          // It reads on, once, as libuv reports a reset only to a read.
           waits_ = true;
           if (held_.empty() && !ended_) read();
           return start_timer(timer_, Grace::Clock::now() + effect.duration, [](uv_timer_t* of) {

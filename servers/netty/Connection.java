@@ -145,7 +145,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
     passing = false;
   }
 
-  /** What waits in the outbox, as long as the channel has room. */
+  /** Writes what waits in the outbox, as long as the channel has room. */
   private void drain() {
     if (passing) return;
     while (!outbox.isEmpty() && channel.isWritable()) {

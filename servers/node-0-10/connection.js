@@ -59,7 +59,7 @@ Connection.prototype.pause = function (paused) {
   else handle.readStart();
 };
 
-/** What one read brought, from `at` to `end` of a slab that others are read into as well. */
+/** Takes what one read brought, from `at` to `end` of a slab that others are read into as well. */
 Connection.prototype.readSome = function (slab, at, end) {
   var bytes = slab.toString('binary', at, end);
   this.reads += 1;
@@ -98,7 +98,7 @@ Connection.prototype.carryOut = function () {
   return true;
 };
 
-/** What took time is done. */
+/** Goes on after a service time. */
 Connection.prototype.goOn = function () {
   this.waits = false;
   if (this.gone || !this.carryOut()) return;

@@ -70,7 +70,7 @@ class Connection {
     );
   }
 
-  /** What one read brought; false: do not read on. */
+  /** Takes what one read brought; false: do not read on. */
   #receive(bytes) {
     this.reads += 1;
     if (this.waits) {
@@ -108,7 +108,7 @@ class Connection {
     return true;
   }
 
-  /** What took time is done. */
+  /** Goes on after a service time. */
   #goOn() {
     this.waits = false;
     if (this.socket.destroyed || !this.#carryOut()) return;

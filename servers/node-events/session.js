@@ -11,12 +11,12 @@ const WORTH_COLLECTING = 8 * 2 ** 20;
 const COLLECT_AFTER_MS = 500;
 const spare = []; // blocks that are not in use
 
-/** What every server counts. */
+/** The counts of every server. */
 function newTotals() {
   return { requests: 0, bytes_in: 0, bytes_out: 0, connections: 0, protocol_errors: 0, slow_closed: 0 };
 }
 
-/** What a session wants done, in order: each effect is {kind, ...}.
+/** The effects that a session requests, in order: each effect is {kind, ...}.
  *
  *   write      parts: buffers that leave in one write
  *   broadcast  parts: a frame for the audience, a buffer per write

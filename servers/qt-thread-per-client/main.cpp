@@ -84,7 +84,7 @@ class Server {
   Totals totals() const { return shared_.counters.totals(); }
 
  private:
-  /// Who is connected already has been promised an answer, as far as there is time for it.
+  /// Connected clients have been promised an answer, as far as there is time for it.
   bool take_in_more() {
     gate_.look();
     return server_.waitForNewConnection(0);

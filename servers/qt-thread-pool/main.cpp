@@ -85,7 +85,7 @@ class Server : public QTcpServer {
 
   /// Ends every stream at what has arrived, and waits for the pool; false when the grace ran out.
   bool finish() {
-    waitForNewConnection(0);  // who is connected already has been promised an answer
+    waitForNewConnection(0);  // connected clients have been promised an answer
     close();
     shared_.stop_receiving();
     return pool_.waitForDone(std::chrono::milliseconds{shutdown_grace}.count()) && present_ == 0;

@@ -43,7 +43,7 @@ class Server {
   bool finish() {
     const auto deadline = std::chrono::steady_clock::now() + shutdown_grace;
     ending_ = true;                  // a broadcast that holds the lock waits for no further reader
-    shutdown(listener_, SHUT_RDWR);  // who blocks in accept(2) is woken, with EINVAL
+    shutdown(listener_, SHUT_RDWR);  // a thread that blocks in accept(2) is woken, with EINVAL
     wake_acceptor();
     std::unique_lock lock{mutex_};
     for (const int fd : clients_) shutdown(fd, SHUT_RD);

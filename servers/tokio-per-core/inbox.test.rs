@@ -1,4 +1,4 @@
-//! An inbox is bounded: who would add to a full one waits. Futures are polled by hand, so no time passes.
+//! An inbox is bounded: a sender waits while it is full. Futures are polled by hand, so no time passes.
 #[path = "inbox.rs"]
 mod inbox;
 

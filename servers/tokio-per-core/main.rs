@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::time::{sleep, timeout};
 
-/// Who is connected to one thread, and the way to the others.
+/// The members connected to one thread, and the way to the other threads.
 struct Core {
     members: Members,
     inboxes: Arc<[Inbox]>, // one for each thread

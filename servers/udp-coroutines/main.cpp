@@ -50,7 +50,7 @@ class Server final : private Watched {
   const Counters& counters() const { return counters_; }
 
  private:
-  /// What was said in it leaves at its end, many datagrams with one system call.
+  /// Runs one turn. Its messages leave at its end, many datagrams with one system call.
   void turn() {
     loop_.turn();
     broadcast();

@@ -28,7 +28,7 @@
 namespace netdyno {
 namespace {
 
-/// What all threads share. Any thread.
+/// State shared by all threads. Any thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options),
@@ -91,7 +91,7 @@ class Worker final : private Watched {
   }
 
  private:
-  /// What was said in it leaves at its end, many datagrams with one system call.
+  /// Runs one turn. Its messages leave at its end, many datagrams with one system call.
   void turn() {
     loop_.turn();
     publish();
@@ -214,7 +214,7 @@ class Worker final : private Watched {
   const ServerOptions& options_;
   const std::size_t number_;
   Roster& roster_;
-  std::vector<Roster::View> elsewhere_;  // who is known on the other threads
+  std::vector<Roster::View> elsewhere_;  // the peers known on the other threads
   Loop<Coroutine> loop_;
   UniqueFd socket_;
   Receiver receiver_;

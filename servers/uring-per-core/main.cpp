@@ -30,7 +30,7 @@ std::size_t inbox_limit(const ServerOptions& options) {
   return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
 }
 
-/// What all threads share. Any thread.
+/// State shared by all threads. Any thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options), connections_per_thread(options.threads) {
@@ -46,7 +46,7 @@ struct Shared {
 
 class Client;
 
-/// What the clients of a thread share. Its thread only.
+/// State shared by the clients of a thread. Its thread only.
 struct Shard {
   Shard(Shared& all_share, std::size_t thread_number)
       : shared(all_share), number(thread_number), inbox(shared.inboxes[number]), io(shared.options.read_buffer) {}
@@ -126,7 +126,7 @@ class Client final : public UringConnection {
           break;
       }
     }
-    // Back-pressure: who does not take its replies is not served. Broadcasts
+    // Back-pressure: a client that takes no replies is not served. Broadcasts
     // are no replies: they fill the outbox.
     waits_for_ = Awaited::sent;
     return !owes_ || all_sent();
@@ -180,7 +180,7 @@ void Shard::pass_on() {
   said.clear();
 }
 
-/// What came from other threads.
+/// Takes what came from other threads.
 void Shard::take_mail() {
   inbox.take(mail);
   for (const SharedFrame& frame : mail.frames) clients.broadcast(frame, nullptr);

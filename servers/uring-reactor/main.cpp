@@ -17,7 +17,7 @@ namespace {
 
 class Client;
 
-/// What all clients share, as there is one thread.
+/// State shared by all clients, as there is one thread.
 struct Shared {
   Shared(const ServerOptions& server_options, UniqueFd signal_fd)
       : options(server_options), signals(std::move(signal_fd)), io(options.read_buffer) {}
@@ -85,7 +85,7 @@ class Client final : public UringConnection {
           break;
       }
     }
-    // Back-pressure: who does not take its replies is not served. Broadcasts are no replies: they fill the outbox.
+    // Back-pressure: a client that takes no replies is not served. Broadcasts are no replies: they fill the outbox.
     waits_for_ = Awaited::sent;
     return !owes_ || all_sent();
   }

@@ -115,7 +115,7 @@ class Server final : private Watched {
 
   void order(Order order) { orders_[order.client->worker].push_back(std::move(order)); }
 
-  /// What each worker is to do because of a turn, at once.
+  /// Passes each worker all its orders of a turn at once.
   void hand_out() {
     for (std::size_t i = 0; i < orders_.size(); ++i) shared_.orders[i].put(orders_[i]);
   }

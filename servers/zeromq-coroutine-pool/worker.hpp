@@ -66,7 +66,7 @@ struct Answer {
   SharedFrame frame = {};
 };
 
-/// What all threads share. Any thread.
+/// State shared by all threads. Any thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options),

@@ -26,7 +26,7 @@ class Server {
  public:
   Server(asio::io_context& io, std::string host, std::uint16_t port);
 
-  /// getaddrinfo(3) cannot be broken off, so a lookup may outlive the limit of who waits for it; and the io_context
+  /// getaddrinfo(3) cannot be broken off, so a lookup may outlive the limit of its caller; and the io_context
   /// waits for it when it is destroyed.
   bool is_resolving() const { return resolving_; }
 

@@ -35,7 +35,7 @@ class Server : public QObject {
  public:
   Server(std::string host, std::uint16_t port);
 
-  /// getaddrinfo(3) cannot be broken off, so a lookup may outlive the limit of who waits for it; and Qt waits for it
+  /// getaddrinfo(3) cannot be broken off, so a lookup may outlive the limit of its caller; and Qt waits for it
   /// at the end of the program.
   bool is_resolving() const { return resolving_; }
 

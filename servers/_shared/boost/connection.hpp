@@ -42,7 +42,7 @@ inline constexpr std::chrono::seconds linger_time{1};
 
 class Connection;
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
   const ServerOptions& options;
   Counters counters;
@@ -87,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  /// Takes a frame into the outbox; closes a reader who does not read when too much waits for it already.
+  /// Takes a frame into the outbox; closes a reader that does not read when too much waits for it already.
   void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();

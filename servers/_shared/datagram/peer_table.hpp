@@ -87,9 +87,9 @@ class PeerRoom {
   Supply bytes_;
 };
 
-/// Who is known on a transport without connections, and what becomes of what arrives there (protocol/WIRE.md). It does
+/// The known peers of a transport without connections, and the ruling on what arrives (protocol/WIRE.md). It does
 /// no I/O and reads no clock. `Key` is where messages of a client come from; a `Peer` is what the server has of it.
-/// In a full table, who has sent nothing but HELO gives way to a newcomer, the longest silent first: a HELO costs its
+/// In a full table, a peer that sent only HELO gives way to a newcomer, the longest silent first: a HELO costs its
 /// sender nothing, and its address may be a lie. Every operation takes constant time, but for expire(), which does so
 /// for each that has expired. One thread.
 template <typename Key, typename Peer>
@@ -121,7 +121,7 @@ class PeerTable {
     PeerPointer gone = {};
   };
 
-  /// What becomes of `bytes` that came from `key` at `now`. `gone(key, token, peer)` when another gives way to it.
+  /// Rules on `bytes` that came from `key` at `now`. `gone(key, token, peer)` when another gives way to it.
   template <typename Gone>
   Ruling receive(const Key& key, std::string_view bytes, Clock::time_point now, Gone&& gone) {
     const auto found = index_.find(key);
@@ -148,7 +148,7 @@ class PeerTable {
     return found == index_.end() ? nullptr : take_out(found->second);
   }
 
-  /// Forgets who was silent for the timeout: `gone(key, token, peer)`.
+  /// Forgets peers that were silent for the timeout: `gone(key, token, peer)`.
   template <typename Gone>
   void expire(Clock::time_point now, Gone&& gone) {
     for (Entries* known : {&greeted_, &spoken_}) {
@@ -167,14 +167,14 @@ class PeerTable {
     return first + timeout_;
   }
 
-  /// Forgets everybody: `gone(key, token, peer)`.
+  /// Forgets all peers: `gone(key, token, peer)`.
   template <typename Gone>
   void clear(Gone&& gone) {
     for (Entries* known : {&greeted_, &spoken_})
       while (!known->empty()) take_out_first(*known, gone);
   }
 
-  /// `visit(key, peer)` for everybody.
+  /// `visit(key, peer)` for all peers.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (const Entries* known : {&greeted_, &spoken_})
@@ -252,7 +252,7 @@ class PeerTable {
   PeerRoom& room_;
   Counters& counters_;
   const MakePeer make_peer_;
-  // Who is known, in the order in which they were last heard.
+  // The known peers, in the order in which they were last heard.
   Entries greeted_;  // and have sent no message yet
   Entries spoken_;
   Index index_;

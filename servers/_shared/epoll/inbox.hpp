@@ -15,7 +15,7 @@
 
 namespace netdyno {
 
-/// What other threads have for a thread.
+/// Items from other threads for a thread.
 struct Mail {
   std::vector<SharedFrame> frames;    // said on other threads, for the members of this one
   std::vector<UniqueFd> connections;  // new, to be served

@@ -14,7 +14,7 @@
 
 namespace netdyno {
 
-/// What goes on when a wait is over: a coroutine, or a callback. Copied freely, called once; false when there is none.
+/// Resumed when a wait is over: a coroutine, or a callback. Copied freely, called once; false when there is none.
 /// It is the one thing that the contestants over this loop differ in (docs/adr/one-work-function.md).
 template <typename T>
 concept Continuation = std::default_initializable<T> && std::copyable<T> && requires(T go_on) {
@@ -48,7 +48,7 @@ class Loop {
 
   /// In this turn if called from on_events, else in the next.
   void soon(Next next) { ready_.push_back(next); }
-  /// What it returns is for call_off().
+  /// The result is for call_off().
   Alarm at(Clock::time_point deadline, Next next) {
     if (free_slots_.empty()) {
       free_slots_.push_back(waiting_.size());

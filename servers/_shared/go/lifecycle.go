@@ -118,7 +118,7 @@ func control(socket syscall.Conn, do func(fd int)) {
 	}
 }
 
-// Accept returns nil once the listener is closed. While descriptors or memory lack, who comes waits in the queue.
+// Accept returns nil once the listener is closed. While descriptors or memory lack, clients wait in the queue.
 func Accept(listener *net.TCPListener, options *Options) *net.TCPConn {
 	for {
 		connection, err := listener.AcceptTCP()
@@ -172,7 +172,7 @@ const (
 	pollHup = 16
 )
 
-// TakesMore says whether the kernel takes bytes for the peer of a connection now: who reads leaves room for more.
+// TakesMore says whether the kernel takes bytes for the peer of a connection now: a reading peer leaves room for more.
 func TakesMore(connection *net.TCPConn) bool {
 	var found int16
 	control(connection, func(fd int) { found = pollNow(fd, pollOut) })

@@ -15,7 +15,7 @@ const (
 type work interface {
 	// receive takes the next bytes of the stream, in any slicing.
 	receive(bytes []byte, effects *Effects) flow
-	// end is called when the peer has ended its stream: what is still owed.
+	// end is called when the peer has ended its stream: what is still pending.
 	end(effects *Effects) flow
 	// discard lets go of what waits for the rest of a message.
 	discard()
@@ -51,7 +51,7 @@ func (s *Session) Receive(bytes []byte, effects *Effects) {
 	}
 }
 
-// End appends what is still owed when the peer has ended its stream, and Close.
+// End appends what is still pending when the peer has ended its stream, and Close.
 func (s *Session) End(effects *Effects) {
 	if !s.closed {
 		s.goOn(s.work.end(effects), effects)

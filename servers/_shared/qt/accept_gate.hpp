@@ -9,12 +9,12 @@
 
 namespace netdyno::qt {
 
-/// `count` descriptors, or as many as can be had. Who closes them can open others. Qt and GLib end the whole process
+/// `count` descriptors, or as many as can be had. Close them to open others. Qt and GLib end the whole process
 /// where a thread's event loop cannot have the one it needs (qFatal in QEventDispatcherUNIXPrivate, g_error in
 /// g_wakeup_new), so threads are started only where these were to be had.
 std::vector<UniqueFd> spare_descriptors(std::size_t count);
 
-/// Lets a QTcpServer accept only when there is room for one more client, its descriptors included; who finds none waits
+/// Lets a QTcpServer accept only when there is room for one more client, its descriptors included; others wait
 /// in the kernel's queue. Main thread only.
 class AcceptGate {
  public:

@@ -175,7 +175,7 @@ void Connection::wake_audience() {
   for (const auto& member : *everybody) member->wake();
 }
 
-/// What the event loop would do, which has no turn meanwhile.
+/// Does what the event loop would do, which has no turn meanwhile.
 void Connection::send_on() {
   if (!outbox_writes_) return send_outbox();
   if (peer_ended_) return;

@@ -17,7 +17,7 @@ namespace netdyno::qt {
 
 class Connection;
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 struct Shared {
   const ServerOptions& options;
   Counters counters;
@@ -41,7 +41,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// connection is over already; else `done` is called once, when there is nothing more to do, and ends the loop.
   bool start(QTcpSocket& socket, std::function<void()> done);
 
-  /// Any thread. Takes a frame into the outbox; wake() is to follow. Ends the connection of a reader who does not read
+  /// Any thread. Takes a frame into the outbox; wake() is to follow. Ends the connection of a reader that does not read
   /// while too much waits for it. False, and nothing is taken, where as much waits because its thread has not got round
   /// to sending it, or to seeing that the peer reads again.
   [[nodiscard]] bool deliver(const SharedFrame& frame);

@@ -86,7 +86,7 @@ fn url(address: SocketAddr) -> String {
 
 fn print_line(line: &str) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush()); // who does not listen misses it
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush()); // without a listener it is lost
 }
 
 /// Prints the one line that says the server accepts.
@@ -123,7 +123,7 @@ pub fn set_nodelay(stream: &impl AsFd, on: bool) {
     let _ = SockRef::from(stream).set_tcp_nodelay(on);
 }
 
-/// Whether the kernel takes bytes for the peer now: who reads leaves room for more.
+/// Whether the kernel takes bytes for the peer now: a peer that reads leaves room for more.
 pub fn takes_more(stream: &impl AsRawFd) -> bool {
     let mut watched = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: poll(2) writes the one pollfd.

@@ -17,7 +17,7 @@ pub(crate) enum Flow {
 pub(crate) trait Work: Send {
     /// Takes the next bytes of the stream, in any slicing.
     fn receive(&mut self, bytes: &[u8], effects: &mut Effects) -> Flow;
-    /// The peer ended its stream: what is still owed.
+    /// The peer ended its stream: what is still pending.
     fn end(&mut self, effects: &mut Effects) -> Flow;
 }
 
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// The peer ended its stream: appends what is still owed, and `Close`.
+    /// The peer ended its stream: appends what is still pending, and `Close`.
     pub fn end(&mut self, effects: &mut Effects) {
         if !self.closed {
             let flow = self.work.end(effects);

@@ -199,7 +199,7 @@ impl<R: Room> Socket<'_, R> {
         }
     }
 
-    /// Back-pressure: who does not take its replies is not read.
+    /// Back-pressure: a client that takes no replies is not read.
     async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let sent = poll_fn(|context| Pin::new(&mut self.stream).poll_write(context, bytes)).await?;

@@ -21,11 +21,11 @@ pub use run::{run, told_to_end, watch};
 pub trait Room: Send + Sync + 'static {
     fn join(&self, member: Arc<Member>);
     fn leave(&self, member: &Arc<Member>);
-    /// Hands `frame` to everybody but `except`, on whatever thread they are.
+    /// Hands `frame` to all members but `except`, on whatever thread they are.
     fn broadcast(&self, frame: &Frame, except: Option<&Arc<Member>>) -> impl Future<Output = ()> + Send;
 }
 
-/// What the connections of a room share.
+/// State shared by the connections of a room.
 pub struct Server<R> {
     pub options: Arc<Options>,
     pub totals: Arc<Totals>,

@@ -44,7 +44,7 @@ impl Member {
         }
     }
 
-    /// The outbox: a frame to be sent with whatever else waits by then. A reader who does not read while more than the
+    /// The outbox: a frame to be sent with whatever else waits by then. A reader that does not read while more than the
     /// limit would wait is slow: it is given up and counted. One frame may always wait. While much waits, this waits for
     /// the connection's task to have its turn: that it has not got round to sending is not the reader's fault.
     pub async fn post(&self, frame: &Frame, totals: &Totals) {
@@ -109,9 +109,9 @@ impl Member {
         let _ = self.task.set(task.clone());
     }
 
-    /// What is new since the last time.
+    /// The notices since the last call.
     pub(crate) fn news(&self) -> Option<News> {
-        // Cleared before the mail is read: who calls after this wakes the task again.
+        // Cleared before the mail is read: a call after this wakes the task again.
         if !self.called.load(Ordering::Relaxed) || !self.called.swap(false, Ordering::AcqRel) {
             return None;
         }

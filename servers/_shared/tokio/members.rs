@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::{Member, Room};
 
-/// Who is connected. Any thread.
+/// The connected members. Any thread.
 pub struct Members {
     totals: Arc<Totals>,
     list: Mutex<List>,
@@ -26,7 +26,7 @@ impl Members {
         Members { totals, list: Mutex::default(), one_left: Notify::new() }
     }
 
-    /// Posts to everybody here but `except`.
+    /// Posts to all members here but `except`.
     pub async fn post(&self, frame: &Frame, except: Option<&Arc<Member>>) {
         for member in self.snapshot().iter() {
             if !except.is_some_and(|except| Arc::ptr_eq(except, member)) {
@@ -35,7 +35,7 @@ impl Members {
         }
     }
 
-    /// Ends everybody's stream at what has arrived, and returns when all have left.
+    /// Ends all streams at what has arrived, and returns when all have left.
     pub async fn end(&self) {
         self.list().ending = true;
         for member in self.snapshot().iter() {

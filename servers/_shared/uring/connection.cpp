@@ -7,7 +7,7 @@
 namespace netdyno {
 namespace {
 
-/// What a client may have said, and the server read, before the last is answered. As much as a few reads; from there on
+/// The bytes that the server reads from a client before the last is answered. As much as a few reads; from there on
 /// it stays in the kernel's buffers, and holds back the client.
 constexpr std::size_t most_kept = 64 << 10;
 

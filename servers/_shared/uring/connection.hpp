@@ -19,13 +19,13 @@
 
 namespace netdyno {
 
-/// What the connections of a thread have in common.
+/// State shared by the connections of a thread.
 struct RingIo {
   explicit RingIo(std::size_t read_buffer) : buffers(ring, read_buffer) {}
 
   Ring ring;
   ReceiveBuffers buffers;
-  /// An outbox holds more than the send that was asked for takes. Who takes in nothing new until that is sent does not
+  /// An outbox holds more than the send that was asked for takes. A server that takes in nothing until then does not
   /// fill outboxes faster than they can be emptied.
   bool more_to_send = false;
 };

@@ -7,7 +7,7 @@
 
 namespace netdyno {
 
-/// What came of an operation.
+/// The result of an operation.
 struct Completion {
   int result;           // as the system call of that name returns it, or an errno with a minus
   std::uint32_t flags;  // IORING_CQE_F_

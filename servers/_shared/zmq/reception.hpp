@@ -93,7 +93,7 @@ class Reception {
     if (!try_to_send(peer.id, std::move(message))) forget(peer.id);
   }
 
-  /// To everybody except `except` (which may be null). All messages share the frame's bytes.
+  /// Sends to all except `except` (which may be null). All messages share the frame's bytes.
   void broadcast(const SharedFrame& frame, const Peer* except) {
     zmq::message_t message = message_sharing(frame);
     std::vector<std::string> gone;

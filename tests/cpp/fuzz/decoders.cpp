@@ -86,7 +86,7 @@ void run(const Input& input) {
   try_on(*codecs[input.choice() & 3], input);
 }
 
-/// Of servers that are not ours: every check of a reply, also where only its head comes.
+/// Decodes replies of servers that are not ours: every check of a reply, also where only its head comes.
 void run_foreign_http(const Input& input) {
   static const auto codecs = [] {
     std::array<std::unique_ptr<load::Codec>, 8> made;

@@ -68,7 +68,7 @@ ServerOptions options() {
   return made;
 }
 
-/// What came of a stream, in a form that does not depend on how often the server read.
+/// The outcome of a stream, in a form that does not depend on how often the server read.
 struct Outcome {
   std::vector<std::string> effects;
   std::uint64_t protocol_errors = 0;

@@ -36,7 +36,7 @@ class FakeDatagramServer {
   };
   /// Gets the number of the client, the number of the message from it (HELO and BYE! not counted), and the message.
   using Behaviour = std::function<std::vector<Answer>(int client, int message, const std::string& text)>;
-  /// What the so many-th HELO of a client is answered; nothing: it, or the answer, was lost.
+  /// The answer to the n-th HELO of a client; nothing: it, or the answer, was lost.
   using Doorman = std::function<std::optional<ControlKind>(int client, int hello)>;
 
   struct Client {

@@ -1,4 +1,4 @@
-// What became of each message, connect and connection: of whatever runs, the counts hold together (measure() asks), and
+// The outcome of each message, connect and connection: of whatever runs, the counts hold together (measure() asks), and
 // what was sent and not answered goes out again only where that may be.
 #include <gtest/gtest.h>
 

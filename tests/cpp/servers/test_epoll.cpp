@@ -170,7 +170,7 @@ class ConnectionTest : public LoopTest {
     return std::make_shared<const Frame>(Frame{std::string(size, 'x'), frame_header_size});
   }
 
-  /// What has arrived at a peer.
+  /// The bytes that have arrived at a peer.
   std::string taken(std::size_t peer) const {
     std::string bytes(1 << 20, '\0');
     const ssize_t n = recv(peers[peer].get(), bytes.data(), bytes.size(), 0);

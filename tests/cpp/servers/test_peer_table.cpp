@@ -1,4 +1,4 @@
-// Who is known on a transport without connections: every rule of protocol/WIRE.md, with made-up clocks and no socket.
+// The peers on a transport without connections: every rule of protocol/WIRE.md, with made-up clocks and no socket.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -246,15 +246,15 @@ TEST_F(PeerTableTest, ClearGivesBackEverybodyWithTheirTokens) {
   EXPECT_EQ(counters.totals().peers_expired, 0u);
 }
 
-/// The rules once more, as plainly as can be: who is known, with which token, heard of when.
+/// The rules once more, as plainly as can be: which peers are known, with which token, heard of when.
 struct Model {
   struct Known {
     std::uint64_t token;
     Table::Clock::time_point heard;
     bool has_spoken = false;
-    int said = 0;  // how much had been said by anybody when it was heard last
+    int said = 0;  // how much had been said by all when it was heard last
   };
-  /// Who gives way.
+  /// The peer that gives way.
   auto idlest() {
     auto found = known.end();
     for (auto at = known.begin(); at != known.end(); ++at)
