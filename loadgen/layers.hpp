@@ -7,7 +7,7 @@ namespace netdyno {
 class CommandLine;
 }
 
-/// What may lie between a connection and what is said over it.
+/// The layers that may lie between a connection and its messages.
 namespace netdyno::load {
 
 /// `https://`, `wss://` and `tls://`.

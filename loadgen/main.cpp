@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   Display display{plan};
   const Measurement measurement = run_load(whole, display);
   const std::string why = failure(plan, measurement);
-  plan.duration = measurement.duration;  // what is said from here on is of that time
+  plan.duration = measurement.duration;  // the report from here on is of that time
   if (!plan.steps.empty() && plan.duration > 0)
     plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);
   const auto audits = audit(plan, measurement);

@@ -273,7 +273,7 @@ void Matching::end() const {
 void Matching::choose_witnesses() {
   const std::uint32_t size = clients_.size();
   witness_.assign(size, size);
-  // From the last to the first, twice around, carrying along who is open and comes next.
+  // From the last to the first, twice around, carrying along which open one comes next.
   std::uint32_t next_open = size;
   for (std::uint32_t i = 2 * size; i > 0; --i) {
     const std::uint32_t number = (i - 1) % size;

@@ -381,7 +381,7 @@ std::string bytes_of(const std::string& program, const std::string& option, cons
   return *bytes;
 }
 
-/// Puts what is said to a foreign server into the plan; what of it contradicts, or empty.
+/// Puts the messages to a foreign server into the plan; returns a contradiction among them, or empty.
 std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
   LoadPlan& plan = raw.plan;
   const auto given = [&line](std::initializer_list<const char*> names) -> std::string {

@@ -79,7 +79,7 @@ struct LoadPlan {
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
-  bool speaks_at_once = false;           // chat, closed loop: who is connected speaks while others still connect
+  bool speaks_at_once = false;           // chat, closed loop: clients send while others still connect
   std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
   double slow_requests = 0;              // rpc: this share of them, by seed and stamp, has the next one instead
   std::int32_t slow_request_us = 0;

@@ -8,8 +8,8 @@
 
 namespace netdyno::load {
 
-/// Members of a chat room that take little of what is said to them: each reads at most 1 KiB ten times a second, and
-/// its socket holds little more. They say nothing, and what they read is neither verified nor counted: the others are
+/// Members of a chat room that take little of what is sent to them: each reads at most 1 KiB ten times a second, and
+/// its socket holds little more. They send nothing, and what they read is neither verified nor counted: the others are
 /// what is measured. Owning thread only.
 class SlowReaders {
  public:

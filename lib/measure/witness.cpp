@@ -24,7 +24,7 @@ void run_on(int core) {
 }
 
 /// One above what this process was started with, if that is a real-time priority (sched(7)). Where RLIMIT_RTPRIO allows
-/// no more it stays beside the others of its own, who leave the core within microseconds.
+/// no more it stays beside the others of its own, which leave the core within microseconds.
 void run_first() {
   sched_param priority{};
   if (sched_getscheduler(0) != SCHED_FIFO || sched_getparam(0, &priority) != 0) return;

@@ -35,7 +35,7 @@ std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
   return std::nullopt;
 }
 
-/// A known one is looked at twice in the longest silence: at one look it has just spoken, at the next it has not. The
+/// Each client is checked twice in the longest silence: at one look it has just spoken, at the next it has not. The
 /// looks at ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
 /// together would flood the server.
 void Greetings::look_again(std::uint32_t connection, Nanos now) {

@@ -63,7 +63,7 @@ class TcpTransport final : public Transport {
     const ssize_t sent = send_now(fd, bytes);
     const std::size_t taken = sent > 0 ? static_cast<std::size_t>(sent) : 0;
     // A connection that is gone says so in its next event, after what it still has to deliver. But a reset is reported
-    // once (socket(7), SO_ERROR): who hears of it here has to remember.
+    // once (socket(7), SO_ERROR), so it is stored here.
     if (sent < 0 && errno == ECONNRESET) reset_[connection] = true;
     const bool full = sent >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
     if (taken < bytes.size() && full) poller_.modify(fd, readable | EPOLLOUT, connection);

@@ -242,7 +242,7 @@ class UdpTransport final : public Transport {
     return 0;
   }
 
-  /// Before it says HELO, so that it hears all that is said once it is known. False with errno.
+  /// Before it sends HELO, so that it receives all messages once it is known. False with errno.
   bool join(std::uint32_t connection) {
     if (!open_member_) return true;
     UniqueFd& fd = fds_[slice_.size() + connection];

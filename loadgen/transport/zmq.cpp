@@ -55,7 +55,7 @@ std::vector<std::vector<std::string>> addresses(const LoadPlan& plan) {
 /// faster.
 ///
 /// ZMQ_FD is edge-triggered, and tells only that something may have happened (zmq_getsockopt(3)): a socket that it
-/// names is read until it is empty. Sending takes in what the descriptor had to tell, so who has sent is read, too,
+/// names is read until it is empty. Sending takes in what the descriptor had to tell, so a sending socket is read, too,
 /// before the thread waits.
 class ZmqTransport final : public Transport {
  public:

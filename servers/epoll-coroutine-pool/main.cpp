@@ -107,7 +107,7 @@ class Worker final : private Watched {
             if (!burn_cpu_unless([this] { return shared_.grace.over(); }, effect.duration)) client.give_up();
             break;
           case Effect::Kind::close:
-            take_mail();  // what was said on other threads before this is for this client, too
+            take_mail();  // frames that other threads sent before this are for this client, too
             client.member = false;
             owes = true;
             break;

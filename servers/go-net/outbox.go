@@ -52,7 +52,7 @@ func (o *outbox) add(frame []byte) (taken, much bool) {
 	return true, o.held > o.limit/2
 }
 
-// waitWhileBehind returns when there is room again, or the reader does not read. A goroutine that has not got round to
+// waitWhileBehind returns when there is room again, or the reader does not read. A goroutine that is late with
 // writing is not the reader's fault.
 func (o *outbox) waitWhileBehind() {
 	for o.behind() {

@@ -53,7 +53,7 @@ func (s *server) everybody() []*client {
 	return s.snapshot
 }
 
-// broadcast hands the frame to the audience, and waits for those whose goroutines have not got round to writing.
+// broadcast hands the frame to the audience, and waits for those whose goroutines are behind with writing.
 func (s *server) broadcast(frame []byte, sender *client) {
 	for _, member := range s.everybody() {
 		if (member != sender || s.options.ToAll) && member.post(frame) {

@@ -29,7 +29,7 @@ using qt::Shared;
 /// A client as a task of the pool; the pool destroys it when it is done.
 class Client : public QRunnable {
  public:
-  /// Main thread. `present` counts those who are served or wait to be.
+  /// Main thread. `present` counts clients that are served or wait to be.
   Client(UniqueFd accepted, UniqueFd second, Shared& shared, std::atomic<int>& present)
       : accepted_(std::move(accepted)),
         connection_(std::make_shared<Connection>(std::move(second), shared)),

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use netdyno_server::effects::Frame;
 use tokio::sync::Notify;
 
-/// What was said on other threads, for those who are connected to one. Any thread may add, its own takes.
+/// Frames from other threads for the members of one thread. Any thread may add, its own takes.
 pub struct Inbox {
     limit: usize,
     mail: Mutex<Mail>,

@@ -36,7 +36,7 @@ impl Room for Core {
         self.members.leave(member);
     }
 
-    /// To those who are here, and once into the inbox of each other thread. Where one is full, the sender waits.
+    /// Sends to the members here, and once into the inbox of each other thread. Where one is full, the sender waits.
     async fn broadcast(&self, frame: &Frame, except: Option<&Arc<Member>>) {
         self.members.post(frame, except).await;
         for (index, inbox) in self.inboxes.iter().enumerate() {

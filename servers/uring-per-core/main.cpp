@@ -119,7 +119,7 @@ class Client final : public UringConnection {
           shard_.long_work.push(this);
           return false;
         case Effect::Kind::close:
-          shard_.take_mail();  // what was said on other threads before this is for
+          shard_.take_mail();  // frames that other threads sent before this are for
                                // this client, too
           member = false;
           owes_ = true;
@@ -146,7 +146,7 @@ class Client final : public UringConnection {
       shard_.io.ring.ask_to_cancel(timeout_.operation, calling_off_);
   }
 
-  /// Back-pressure between threads: what was said here is more than another thread has room for.
+  /// Back-pressure between threads: another thread has no room for the frames from here.
   void wait_for_room() {
     waits_for_ = Awaited::room;
     shard_.waiting_for_room.push_back(this);
@@ -172,7 +172,7 @@ void Shard::broadcast(const SharedFrame& frame, const Client& sender) {
   said.push_back(frame);
 }
 
-/// After a turn: what was said here in it, once to each of the other threads.
+/// After a turn: passes its frames on, once to each of the other threads.
 void Shard::pass_on() {
   if (said.empty()) return;
   for (Inbox& other : shared.inboxes)

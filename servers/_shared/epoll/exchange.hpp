@@ -28,7 +28,7 @@ class Exchange {
   /// To the other threads, with the next pass_on().
   void say(SharedFrame frame) { said_.push_back(std::move(frame)); }
 
-  /// After a turn: what was said here in it, once to each of the other threads.
+  /// After a turn: passes its frames on, once to each of the other threads.
   void pass_on() {
     if (said_.empty()) return;
     for (Inbox& inbox : inboxes_)

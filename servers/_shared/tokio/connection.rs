@@ -209,7 +209,7 @@ impl<R: Room> Socket<'_, R> {
         Ok(())
     }
 
-    /// What was said to this client before its session closed.
+    /// Sends the frames that came for this client before its session closed.
     async fn send_the_rest(&mut self) -> io::Result<()> {
         self.member.close();
         poll_fn(|context| self.poll_outbox(context)).await

@@ -46,7 +46,7 @@ impl Member {
 
     /// The outbox: a frame to be sent with whatever else waits by then. A reader that does not read while more than the
     /// limit would wait is slow: it is given up and counted. One frame may always wait. While much waits, this waits for
-    /// the connection's task to have its turn: that it has not got round to sending is not the reader's fault.
+    /// the connection's task to have its turn: a delay of that task is not the reader's fault.
     pub async fn post(&self, frame: &Frame, totals: &Totals) {
         while !self.add(frame) {
             self.turn().await;

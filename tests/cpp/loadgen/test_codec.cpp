@@ -285,7 +285,7 @@ TEST(Codec, SplitsAfterTheHeader) {
   EXPECT_EQ(make_codec(plan_of(Workload::echo, 64))->encode({1, 1}, bytes), 0U);
 }
 
-/// What is said in place of {random:N}, by a thread that has said nothing before.
+/// The bytes in place of {random:N}, from a thread that has sent nothing before.
 std::string chance(std::string_view send, const Stamp& stamp) {
   LoadPlan plan;
   plan.exchange.emplace().send = send;
