@@ -173,9 +173,9 @@ def make_servers(program: Path, question: str) -> tuple[Contestant, ...]:
 
 
 @contextmanager
-def disturbing(seed: int, *, wanted: bool) -> Iterator[None]:
-    """Run bench/disturb.py within the context, if `wanted`."""
-    if not wanted:
+def disturbing(seed: int, *, is_on: bool) -> Iterator[None]:
+    """Run bench/disturb.py within the context, if `is_on`."""
+    if not is_on:
         yield
         return
     command = [sys.executable, str(DISTURB), "--seconds", str(MOST_DISTURBED_S), "--seed", str(seed)]
@@ -237,7 +237,7 @@ def main() -> None:
                 for turns in options.turns if number % 2 == 0 else options.turns[::-1]:
                     began_s = time.monotonic()
                     experiment = make_experiment(question, turns, options.seconds, options.seed + number)
-                    with disturbing(options.seed + number, wanted=options.disturbed):
+                    with disturbing(options.seed + number, is_on=options.disturbed):
                         run = measure(
                             experiment, make_servers(options.server, question), options.results or Path(temporary)
                         )

@@ -10,8 +10,8 @@ no false difference. `moderated` is netdyno's (stats.corrected).
 
 Corrections: the width of the intervals of the first axis, by the number of comparisons that are corrected together, for
 two to twelve contestants. `chosen` is netdyno's (axes.compare_contestants): as all `pairs`, but where one is better
-than each other when it alone is compared with them, that is proven. Beside it stand how often some interval of it does not hold
-(`missed`), and how often a bound on the distance behind the best does not (`behind`, stats.most_above)."""
+than each other when it alone is compared with them, that is proven. Beside it stand how often some interval of it does
+not hold (`missed`), and how often a bound on the distance behind the best does not (`behind`, stats.most_above)."""
 
 from __future__ import annotations
 

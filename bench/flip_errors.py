@@ -101,7 +101,7 @@ def run(random: np.random.Generator, draw: Draw, spread: float, truth: Truth, ro
                 noise = common + math.sqrt(1 - COMMON) * next(pool)
                 contrasts.setdefault(level, {})[block] = truth(level, root) + spread * noise
         result = bisect_flip(FLIP, contrasts, tried, FLIP_LOOKS[-1], 0.05)
-        levels = result.wanted
+        levels = result.next_levels
     return result, tried.total()
 
 

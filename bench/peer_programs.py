@@ -38,7 +38,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Said:
+class ReadFigures:
     """The figures that a program prints of its run. `failed`: the faults it reports; empty where there are none."""
 
     requests: float
@@ -53,7 +53,7 @@ class Peer:
     name: str
     how: str  # to get it, in words
     command: Callable[[str, Task], Sequence[str]]
-    read: Callable[[str, Task], Said]
+    read: Callable[[str, Task], ReadFigures]
     install: tuple[str, ...] = ()  # the same as a command, {folder} for the target; empty: not by us
     speaks: tuple[str, ...] = ("http",)
     closed: bool = True
@@ -114,12 +114,14 @@ def escaped(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def of_ours(text: str, task: Task) -> Said:
+def of_ours(text: str, task: Task) -> ReadFigures:
     result = json_of(text)
     times = result["latency"]["response_ns"]
     fault_counts = {fault["what"]: fault["count"] for fault in (result.get("replies") or {}).get("faults", [])}
     faults_text = ", ".join(f"{count} {name}" for name, count in fault_counts.items())
-    return Said(result["requests"]["completed"], task.seconds, times["p50"] / 1e3, times["p99"] / 1e3, faults_text)
+    return ReadFigures(
+        result["requests"]["completed"], task.seconds, times["p50"] / 1e3, times["p99"] / 1e3, faults_text
+    )
 
 
 # --- in C ---------------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def wrk(program: str, task: Task) -> list[str]:
     return [program, "-t1", f"-c{task.connections}", f"-d{task.seconds}s", *rate, "--latency", task.url]
 
 
-def of_wrk(text: str, _: Task) -> Said:
+def of_wrk(text: str, _: Task) -> ReadFigures:
     requests = found(r"^\s*(\d+) requests in ([\d.]+)(\w+),", text)
     times = [found(rf"^\s*{share}(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)$", text) for share in (50, 99)]
     p50, p99 = (float(match[1]) * _UNITS[match[2]] for match in times)
@@ -142,7 +144,9 @@ def of_wrk(text: str, _: Task) -> Said:
     faults_text = faults(
         connect_errors=connect, read_errors=read, write_errors=write, timeouts=timeout, other_status=status
     )
-    return Said(float(requests[1]) - status, float(requests[2]) * _UNITS[requests[3]] / 1e6, p50, p99, faults_text)
+    return ReadFigures(
+        float(requests[1]) - status, float(requests[2]) * _UNITS[requests[3]] / 1e6, p50, p99, faults_text
+    )
 
 
 def h2load(program: str, task: Task) -> list[str]:
@@ -154,7 +158,7 @@ def h2load(program: str, task: Task) -> list[str]:
     return [program, "--h1", "-t1", f"-c{task.connections}", f"-D{task.seconds}", *rate, task.url]
 
 
-def of_h2load(text: str, task: Task) -> Said:
+def of_h2load(text: str, task: Task) -> ReadFigures:
     succeeded = number(r"^requests: .* (\d+) succeeded", text)
     failed = number(r"^requests: .* (\d+) failed", text)
     p50 = p99 = None
@@ -162,7 +166,7 @@ def of_h2load(text: str, task: Task) -> Said:
         lines = (task.folder / "h2load.log").read_text().splitlines()
         times = sorted(int(line.split("\t")[2]) for line in lines if line)
         p50, p99 = (float(times[int(share * len(times))]) for share in (0.5, 0.99)) if times else (None, None)
-    return Said(succeeded, task.seconds, p50, p99, faults(failed=failed))
+    return ReadFigures(succeeded, task.seconds, p50, p99, faults(failed=failed))
 
 
 def ab(program: str, task: Task) -> list[str]:
@@ -172,7 +176,7 @@ def ab(program: str, task: Task) -> list[str]:
     return [program, "-q", "-k", "-r", "-c", str(task.connections), *count, "-e", str(percentiles), task.url]
 
 
-def of_ab(text: str, task: Task) -> Said:
+def of_ab(text: str, task: Task) -> ReadFigures:
     completed, seconds = (
         number(r"^Complete requests:\s+(\d+)", text),
         number(r"^Time taken for tests:\s+([\d.]+)", text),
@@ -181,7 +185,7 @@ def of_ab(text: str, task: Task) -> Said:
     rows = csv.reader((task.folder / "ab.csv").read_text().splitlines())
     times = {row[0]: float(row[1]) * 1e3 for row in rows if row[0].isdigit()}
     faults_text = faults(failed=failed, other_status=status)
-    return Said(completed - max(failed, status), seconds, times.get("50"), times.get("99"), faults_text)
+    return ReadFigures(completed - max(failed, status), seconds, times.get("50"), times.get("99"), faults_text)
 
 
 def redis_benchmark(program: str, task: Task) -> list[str]:
@@ -192,11 +196,11 @@ def redis_benchmark(program: str, task: Task) -> list[str]:
     return [program, *address, "-c", str(task.connections), "-n", count, "-t", "get", "--csv"]
 
 
-def of_redis_benchmark(text: str, task: Task) -> Said:
+def of_redis_benchmark(text: str, task: Task) -> ReadFigures:
     row = found(r'^"GET",(.*)$', text)[1]
     rate, _, _, p50, _, p99, _ = (float(value) for value in row.replace('"', "").split(","))
     count = 60_000 * task.seconds
-    return Said(count, count / rate, p50 * 1e3, p99 * 1e3)
+    return ReadFigures(count, count / rate, p50 * 1e3, p99 * 1e3)
 
 
 def memcaslap(program: str, task: Task) -> list[str]:
@@ -208,9 +212,11 @@ def memcaslap(program: str, task: Task) -> list[str]:
     return [program, "-s", task.place, *load]
 
 
-def of_memcaslap(text: str, _: Task) -> Said:
+def of_memcaslap(text: str, _: Task) -> ReadFigures:
     finished = found(r"^Run time: ([\d.]+)s Ops: (\d+)", text)
-    return Said(float(finished[2]), float(finished[1]), failed=faults(misses=number(r"^get_misses: (\d+)", text, 0)))
+    return ReadFigures(
+        float(finished[2]), float(finished[1]), failed=faults(misses=number(r"^get_misses: (\d+)", text, 0))
+    )
 
 
 # --- in Go, Rust and JavaScript -----------------------------------------------------------------------------------
@@ -221,7 +227,7 @@ def hey(program: str, task: Task) -> list[str]:
     return [program, "-c", str(task.connections), "-z", f"{task.seconds}s", *rate, task.url]
 
 
-def of_hey(text: str, _: Task) -> Said:
+def of_hey(text: str, _: Task) -> ReadFigures:
     seconds = number(r"Total:\s+([\d.]+) secs", text)
     statuses = {int(code): int(count) for code, count in re.findall(r"^\s*\[(\d+)\]\s+(\d+) responses", text, re.M)}
     answered = sum(count for code, count in statuses.items() if code < 400)
@@ -229,7 +235,7 @@ def of_hey(text: str, _: Task) -> Said:
     failed = sum(int(count) for count in re.findall(r"^\s*\[(\d+)\]", errors, re.M))
     p50, p99 = (number(rf"^\s*{share}%+ in ([\d.]+) secs", text, -1) for share in (50, 99))
     faults_text = faults(errors=failed, other_status=sum(statuses.values()) - answered)
-    return Said(answered, seconds, *(value * 1e6 if value >= 0 else None for value in (p50, p99)), faults_text)
+    return ReadFigures(answered, seconds, *(value * 1e6 if value >= 0 else None for value in (p50, p99)), faults_text)
 
 
 def oha(program: str, task: Task) -> list[str]:
@@ -243,7 +249,7 @@ def oha_corrected(program: str, task: Task) -> list[str]:
     return [*oha(program, task), "--latency-correction"]
 
 
-def of_oha(text: str, _: Task) -> Said:
+def of_oha(text: str, _: Task) -> ReadFigures:
     result = json_of(text)
     times, statuses = result["latencyPercentiles"], result["statusCodeDistribution"]
     answered = sum(count for code, count in statuses.items() if int(code) < 400)
@@ -252,7 +258,7 @@ def of_oha(text: str, _: Task) -> Said:
     }
     p50, p99 = (None if times[name] is None else times[name] * 1e6 for name in ("p50", "p99"))
     faults_text = faults(errors=sum(failed.values()), other_status=sum(statuses.values()) - answered)
-    return Said(answered, result["summary"]["total"], p50, p99, faults_text)
+    return ReadFigures(answered, result["summary"]["total"], p50, p99, faults_text)
 
 
 def vegeta(program: str, task: Task) -> list[str]:
@@ -276,11 +282,11 @@ def vegeta(program: str, task: Task) -> list[str]:
     ]
 
 
-def of_vegeta(text: str, task: Task) -> Said:
+def of_vegeta(text: str, task: Task) -> ReadFigures:
     result = json_of(text)
     times = result["latencies"]
     answered = sum(count for code, count in result["status_codes"].items() if 200 <= int(code) < 400)
-    return Said(
+    return ReadFigures(
         answered, task.seconds, times["50th"] / 1e3, times["99th"] / 1e3, faults(failed=result["requests"] - answered)
     )
 
@@ -291,7 +297,7 @@ def fortio(program: str, task: Task) -> list[str]:
     return [program, "load", *options, "-c", str(task.connections), "-qps", rate, "-t", f"{task.seconds}s", task.url]
 
 
-def of_fortio(text: str, _: Task) -> Said:
+def of_fortio(text: str, _: Task) -> ReadFigures:
     result = json_of(text)
     times = {
         percentile["Percentile"]: percentile["Value"] * 1e6
@@ -300,7 +306,7 @@ def of_fortio(text: str, _: Task) -> Said:
     codes = result["RetCodes"]
     answered = sum(count for code, count in codes.items() if 200 <= int(code) < 400)
     faults_text = faults(failed=sum(codes.values()) - answered)
-    return Said(answered, result["ActualDuration"] / 1e9, times.get(50), times.get(99), faults_text)
+    return ReadFigures(answered, result["ActualDuration"] / 1e9, times.get(50), times.get(99), faults_text)
 
 
 _K6 = """import http from 'k6/http';
@@ -323,13 +329,13 @@ def k6(program: str, task: Task) -> list[str]:
     return [program, "run", "--quiet", "--no-usage-report", str(script)]
 
 
-def of_k6(text: str, task: Task) -> Said:
+def of_k6(text: str, task: Task) -> ReadFigures:
     metrics = json_of(text)
     times = metrics["http_req_duration"]["values"]
     requests = metrics["http_reqs"]["values"]["count"]
     failed = metrics["http_req_failed"]["values"]["passes"]  # how often it was true that one failed
     dropped = metrics.get("dropped_iterations", {"values": {"count": 0}})["values"]["count"]
-    return Said(
+    return ReadFigures(
         requests - failed,
         task.seconds,
         times["med"] * 1e3,
@@ -344,12 +350,12 @@ def bombardier(program: str, task: Task) -> list[str]:
     return [program, *options, "-c", str(task.connections), "-d", f"{task.seconds}s", *rate, task.url]
 
 
-def of_bombardier(text: str, _: Task) -> Said:
+def of_bombardier(text: str, _: Task) -> ReadFigures:
     result = json_of(text)["result"]
     times = (result.get("latency") or {}).get("percentiles") or {}
     answered = result["req2xx"] + result["req3xx"]
     failed = sum(result[name] for name in ("req1xx", "req4xx", "req5xx", "others"))
-    return Said(answered, result["timeTakenSeconds"], times.get("50"), times.get("99"), faults(failed=failed))
+    return ReadFigures(answered, result["timeTakenSeconds"], times.get("50"), times.get("99"), faults(failed=failed))
 
 
 def autocannon(program: str, task: Task) -> list[str]:
@@ -357,11 +363,11 @@ def autocannon(program: str, task: Task) -> list[str]:
     return [program, "--json", "--no-progress", "-c", str(task.connections), "-d", str(task.seconds), *rate, task.url]
 
 
-def of_autocannon(text: str, _: Task) -> Said:
+def of_autocannon(text: str, _: Task) -> ReadFigures:
     result = json_of(text)
     times = result["latency"]
     faults_text = faults(errors=result["errors"], timeouts=result["timeouts"], other_status=result["non2xx"])
-    return Said(result["2xx"], result["duration"], times["p50"] * 1e3, times["p99"] * 1e3, faults_text)
+    return ReadFigures(result["2xx"], result["duration"], times["p50"] * 1e3, times["p99"] * 1e3, faults_text)
 
 
 # --- all of them --------------------------------------------------------------------------------------------------
@@ -385,7 +391,7 @@ def _make_peer(
     name: str,
     source: tuple[str, tuple[str, ...]],
     command: Callable[[str, Task], Sequence[str]],
-    read: Callable[[str, Task], Said],
+    read: Callable[[str, Task], ReadFigures],
 ) -> Peer:
     how, install = source
     return Peer(name, how, command, read, install)

@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peer_programs import OURS, PEERS, Peer, Said, Task, UnreadableError, program_of
+from peer_programs import OURS, PEERS, Peer, ReadFigures, Task, UnreadableError, program_of
 from peer_servers import OUR_HTTP, SERVERS, Server, Up, running
 from serving import LOAD_CORE, ROOT, on_core
 
@@ -241,7 +241,7 @@ def run(case: Case, peer: Peer, program: str, connections: int, number: int, bui
     return figures(started, reading, result.cpu_s, true_p99)
 
 
-def figures(started: Run, reading: Said, cpu_s: float, true_p99_us: float | None) -> Run:
+def figures(started: Run, reading: ReadFigures, cpu_s: float, true_p99_us: float | None) -> Run:
     if not reading.requests or not reading.seconds:
         return replace(started, failed=reading.failed or "no request was answered")
     return replace(

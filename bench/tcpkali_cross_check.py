@@ -79,11 +79,11 @@ class Bench:
     seconds: int
 
 
-Said = tuple[float, float]
+Latencies = tuple[float, float]
 """Messages a second, and the median in microseconds."""
 
 
-def ours(bench: Bench, url: str) -> Said:
+def ours(bench: Bench, url: str) -> Latencies:
     """Run netdyno-load; all of its replies must be right."""
     count = str(bench.connections)
     load = ["--workload", "echo", "-c", count, "--connect-rate", count, "--size", str(SIZE), "--arrivals", "constant"]
@@ -93,7 +93,7 @@ def ours(bench: Bench, url: str) -> Said:
     return result["requests"]["per_second"], result["latency"]["response_ns"]["p50"] / 1e3
 
 
-def tcpkali(bench: Bench, url: str) -> Said:
+def tcpkali(bench: Bench, url: str) -> Latencies:
     """Run tcpkali by source D's command."""
     count = str(bench.connections)
     load = ["-c", count, "--connect-rate", count, "-r", str(RATE), "-T", f"{RAMP_S + bench.seconds}s"]
@@ -101,10 +101,10 @@ def tcpkali(bench: Bench, url: str) -> Said:
     return parse(_run_load(bench, ["tcpkali", *load, *message, urlsplit(url).netloc]))
 
 
-LOADS: dict[str, Callable[[Bench, str], Said]] = {"netdyno-load": ours, "tcpkali": tcpkali}
+LOADS: dict[str, Callable[[Bench, str], Latencies]] = {"netdyno-load": ours, "tcpkali": tcpkali}
 
 
-def parse(text: str) -> Said:
+def parse(text: str) -> Latencies:
     """Parse tcpkali's last lines. SystemExit where it has no figures, as at many connections. Pure."""
     rate = re.search(r"Aggregate message rate: ([\d.]+)", text)
     median = re.search(r"Message latency at percentiles: ([\d.]+) ms", text)
@@ -208,7 +208,7 @@ def echo_times(capture: Sequence[Packet], port: int, seconds: float) -> list[flo
 # --- the comparison ----------------------------------------------------------------------------------------------
 
 
-def measured(bench: Bench, served: Served, load: Callable[[Bench, str], Said]) -> Read:
+def measured(bench: Bench, served: Served, load: Callable[[Bench, str], Latencies]) -> Read:
     port = urlsplit(served.url).port or 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "packets"

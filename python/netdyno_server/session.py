@@ -128,13 +128,13 @@ class MessageSession(Session):
     def __init__(self, options: Options, totals: Totals) -> None:
         super().__init__(options, totals)
         self._pending = bytearray()
-        self._wanted = 0
+        self._bytes_needed = 0
         """The bytes needed before another attempt makes sense."""
 
     def _on_bytes(self, data: bytes) -> None:
         if self._pending:
             self._pending += data
-            if len(self._pending) < self._wanted:
+            if len(self._pending) < self._bytes_needed:
                 return
             data = bytes(self._pending)
             self._pending.clear()

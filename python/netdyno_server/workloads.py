@@ -61,18 +61,18 @@ class FramedSession(MessageSession):
     def _consume(self, data: bytes) -> int:
         offset, size = 0, len(data)
         while not self._closed:
-            self._wanted = _HEADER
+            self._bytes_needed = _HEADER
             if size - offset < _HEADER:
                 break
             (length,) = _LENGTH.unpack_from(data, offset)
             if not 0 < length <= self._options.max_frame:
                 self._count_protocol_error()
                 break
-            self._wanted = _HEADER + length
-            if size - offset < self._wanted:
+            self._bytes_needed = _HEADER + length
+            if size - offset < self._bytes_needed:
                 break
-            self._on_frame(data, offset, offset + self._wanted)
-            offset += self._wanted
+            self._on_frame(data, offset, offset + self._bytes_needed)
+            offset += self._bytes_needed
         return offset
 
     def _on_frame(self, data: bytes, offset: int, end: int) -> None:

@@ -175,8 +175,8 @@ before = cpu_share.take(())
 until = time.monotonic() + 0.5
 while time.monotonic() < until:
     pass
-seen = cpu_share.observation(before, cpu_share.take(()), os.sched_getaffinity(0))
-recorded = environment.of_machine(Path("/nonexistent"))["limit.cpu_quota_cores"]
+seen = cpu_share.compute_observation(before, cpu_share.take(()), os.sched_getaffinity(0))
+recorded = environment.describe_machine(Path("/nonexistent"))["limit.cpu_quota_cores"]
 print(recorded, seen.throttled_s, seen.throttled_periods, load.cpu_quota(System()).found)
 """
 

@@ -167,7 +167,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(55), text)
     assert sum(trial.seconds for trial in run.trials) <= 80
     assert result.pursuit is not None
-    assert result.pursuit.wanted
+    assert result.pursuit.next_levels
     assert "the run ended before" in describe_flip(result)
 
 

@@ -44,7 +44,7 @@ def without_uring(error: int, *command: str) -> subprocess.CompletedProcess[str]
     [(errno.EPERM, "is forbidden"), (errno.ENOSYS, "not in this kernel"), (errno.EINVAL, "Linux 6.1")],
 )
 def test_the_kernel_is_asked(error: int, printed: str) -> None:
-    asks = "from netdyno.contestants import kernel; print(kernel.why_not(['uring']))"
+    asks = "from netdyno.contestants import kernel; print(kernel.explain_missing(['uring']))"
     done = without_uring(error, sys.executable, "-c", asks)
     assert printed in done.stdout, done
 

@@ -31,8 +31,8 @@ NOBODY = 65534
 
 HARNESS = """
 import signal, subprocess
-from netdyno.machine.links.namespace import private_namespace
-with private_namespace() as made:
+from netdyno.machine.links.namespace import make_namespace
+with make_namespace() as made:
     inside = subprocess.Popen([*made.enter, "sh", "-c", "echo entered; exec sleep 1000"], stdout=subprocess.PIPE)
     inside.stdout.readline()
     print(made.pid, inside.pid, flush=True)
@@ -181,7 +181,7 @@ def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netdyno.machine.links.namespace._ways", lambda: [("--no-such-way",)])
+    monkeypatch.setattr("netdyno.machine.links.namespace._list_options", lambda: [("--no-such-way",)])
     with pytest.raises(NotAllowedError, match="no-such-way"), make_namespace():
         pass
     with pytest.raises(NotAllowedError, match="no-such-way"):

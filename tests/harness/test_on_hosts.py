@@ -351,7 +351,7 @@ def test_a_host_of_the_load_starts_no_program_but_those_of_its_own_copy(tmp_path
     done = subprocess.run(helper, input=msgspec.json.encode(load) + b"\n", stdout=subprocess.PIPE, check=True)
     ended = msgspec.json.decode(done.stdout, type=LoadEnded)
     assert (ended.code, ended.result) == (1, None)
-    assert ended.said.startswith("unknown client '/bin/true'")
+    assert ended.output.startswith("unknown client '/bin/true'")
 
 
 def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
     output = io.StringIO()
     profile.run_after_trials(requested, needed.Ready((contestant, missing), ()), tmp_path, tmp_path / "build", output)
 
-    assert [(task.cell.scenario, task.contestant.name, task.wanted.connections) for task in looked_at] == [
+    assert [(task.cell.scenario, task.contestant.name, task.settings.connections) for task in looked_at] == [
         ("echo", "fake", 2),
         ("echo", "other", 2),
         ("../second", "fake", 2),

@@ -166,7 +166,7 @@ def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None
 def test_nothing_is_reaped_at_real_time_priority(
     mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it spins in the kernel, no process of a lower priority could end that (pinning.punctual)."""
+    """Where it spins in the kernel, no process of a lower priority could end that (pinning.keep_punctual)."""
     monkeypatch.setenv("FAKE_SERVER", mode)
     now, reaped = [False], []
 

@@ -462,7 +462,7 @@ def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
 
     def make_late(stand: Stand) -> generate.Event:
         event = make_slice(stand)
-        if stand.name == "b" and stand.prepared.wanted.connections == 2:
+        if stand.name == "b" and stand.prepared.settings.connections == 2:
             time.sleep(0.06)
         return event
 

@@ -48,7 +48,7 @@ RATE = "10mbit"
 HARNESS = """
 import signal, subprocess
 from netdyno.machine.links import lan
-with lan.joined(10**9) as made:
+with lan.make_link(10**9) as made:
     script = ["sh", "-c", "echo entered; exec sleep 1000"]
     left = [subprocess.Popen([*end.enter, *script], stdout=subprocess.PIPE) for end in made]
     for one in left:

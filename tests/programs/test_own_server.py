@@ -162,7 +162,8 @@ def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Pa
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         script = (
-            "import sys; from netdyno.contestants import own; print(own.at(*sys.argv[1:3], may_be_loaded=0).address)"
+            "import sys; from netdyno.contestants import own; "
+            "print(own.resolve_server(*sys.argv[1:3], may_be_loaded=0).address)"
         )
         command = [*naming(tmp_path), sys.executable, "-c", script, f"TCP://localhost:{port}", "http"]
         printed = subprocess.run(command, check=True, capture_output=True, text=True)

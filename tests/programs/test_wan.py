@@ -49,7 +49,7 @@ import signal, sys
 from pathlib import Path
 from netdyno.machine.links import wan
 from netdyno.machine.trial_log import TrialLog
-with wan.joined(wan.Terms(delay_s=0.001), TrialLog(Path(sys.argv[1]))) as made:
+with wan.make_link(wan.Terms(delay_s=0.001), TrialLog(Path(sys.argv[1]))) as made:
     print(made.server.pid, made.load.pid, made.relay.pid, flush=True)
     signal.pause()
 """

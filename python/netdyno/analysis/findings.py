@@ -635,7 +635,7 @@ class WarmedUp:
     """The warm-up of a contestant with a JIT before the first block, at each level at which it was ranked."""
 
     contestant: Name
-    each: tuple[Warmup, ...]
+    warmups: tuple[Warmup, ...]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Judge:
     def __init__(self, policy: ForeignLoad, revise: Revise) -> None:
         """`policy` says whether a trial is made invalid or its distance only reported. `revise` takes the judged trials
         of a block, and is not called for blocks without any."""
-        self._wanted = policy
+        self._policy = policy
         self._revise = revise
         self._read: dict[str, list[Of]] = {}
         self._waiting: dict[int, list[Trial]] = {}
@@ -83,7 +83,7 @@ class Judge:
             medians = {host: median_of(self._read[host], block) for host in hosts}
             if None in medians.values() and not run_ended:
                 continue
-            self._revise([judged(trial, medians, self._wanted) for trial in self._waiting[block]])
+            self._revise([judged(trial, medians, self._policy) for trial in self._waiting[block]])
             # Last: if this is interrupted, the block still waits, and is judged again with the same result.
             del self._waiting[block]
 

@@ -257,14 +257,14 @@ def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | No
 def is_lost(
     machine: MachineObservation,
     window_s: float,
-    wanted: ForeignLoad,
+    policy: ForeignLoad,
     *,
     paced: bool,
     beside: Neighbour | None = None,
 ) -> bool:
     """Whether a part of a window has lost more to others than the whole window may, so that the rest is not worth the
     wait."""
-    if wanted == "count":
+    if policy == "count":
         return False
     most = allowed(machine, window_s, beside)
     foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S

@@ -161,4 +161,4 @@ def _describe(series: _Series, movements: Sequence[Movement]) -> str:
 def _describe_movement(series: _Series, movement: Movement) -> str:
     share = f"{movement.share:.0%}" if movement.kind == "wandering" else f"{movement.share:+.0%}"
     when = f" after {movement.after * series.interval_s:g} s" if movement.kind == "step" else ""
-    return f"{movement.kind} {share}{when} ({movement.told})"
+    return f"{movement.kind} {share}{when} ({movement.figures})"

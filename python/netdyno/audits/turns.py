@@ -24,12 +24,12 @@ def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
     return foreign_s <= FOREIGN_SHARE * slice_s * server_cores
 
 
-def turns(kept: int, wanted: int, dropped: int) -> Audit:
+def turns(kept: int, planned: int, dropped: int) -> Audit:
     """Check that enough turns were left to the contestants of a group."""
     detail = (
-        f"{kept} of {wanted} turns kept, {dropped} dropped for all contestants, because other programs took the cores"
+        f"{kept} of {planned} turns kept, {dropped} dropped for all contestants, because other programs took the cores"
     )
-    return Audit(name="turns", passed=kept == wanted, detail=detail)
+    return Audit(name="turns", passed=kept == planned, detail=detail)
 
 
 def turns_of_group(disturbed: str) -> Audit:

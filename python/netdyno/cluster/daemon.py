@@ -223,7 +223,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         """Read another host's clock, in nanoseconds."""
         return int(await self.rpc(address).netdyno_clock())
 
-    async def make_load(self, comm: Any, wanted: dict[str, Any]) -> Status:
+    async def make_load(self, comm: Any, request: dict[str, Any]) -> Status:
         """Make the load that another host requests (LoadWanted), as long as that sends signs of life."""
         try:
             # The one before may have its reply and still be ending.
@@ -240,7 +240,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             with tempfile.TemporaryDirectory(
                 dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True
             ) as folder:
-                await self._make_load(comm, writing, {**wanted, "parent": os.getpid(), "folder": folder})
+                await self._make_load(comm, writing, {**request, "parent": os.getpid(), "folder": folder})
         finally:
             beating.cancel()
             self.netdyno_loading.release()
@@ -276,7 +276,7 @@ async def _write(comm: Any, writing: asyncio.Lock, words: dict[str, Any]) -> Non
 
 
 async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
-    """Send a reply piece by piece (requests.Said)."""
+    """Send a reply piece by piece (requests.ReplyPiece)."""
     for offset in range(0, len(reply), PIECE):
         await _write(comm, writing, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
 
@@ -307,7 +307,7 @@ async def _send_lines(lines: asyncio.StreamReader, comm: Any, writing: asyncio.L
 
 def _build_last_line(why: str) -> dict[str, Any]:
     """Return the last line of a load that was not made."""
-    return {"line": msgspec.json.encode(LoadEnded(code=1, said=f"{why}\n", result=None)) + b"\n", "last": True}
+    return {"line": msgspec.json.encode(LoadEnded(code=1, output=f"{why}\n", result=None)) + b"\n", "last": True}
 
 
 async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) -> None:

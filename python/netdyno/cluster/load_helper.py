@@ -66,7 +66,7 @@ def main() -> None:
     try:
         ended = run(request, Path(request.folder))
     except (UserError, TrialError) as failure:
-        ended = LoadEnded(code=1, said=f"{failure}\n", result=None)
+        ended = LoadEnded(code=1, output=f"{failure}\n", result=None)
     _write_line(msgspec.json.encode(ended))
 
 
@@ -104,7 +104,7 @@ def run(request: LoadWanted, scratch: Path) -> LoadEnded:
     if text is not None:
         text = _add_audits(text, cores.audits(request.foreign_load))
     printed = log.read_text(encoding="utf-8", errors="replace")
-    return LoadEnded(code=code, said=printed, result=text, canary=canary.end(begun) if begun else None)
+    return LoadEnded(code=code, output=printed, result=text, canary=canary.end(begun) if begun else None)
 
 
 def _find_program(request: LoadWanted) -> list[str]:

@@ -93,7 +93,7 @@ class _Load:
     async def make(self, requests: Sequence[LoadWanted]) -> bytes:
         """Make the load and return the last line. Raises LostError."""
         for host, request in zip(self._hosts, requests, strict=True):
-            await host.say({"op": "netdyno_load", "reply": False, "wanted": msgspec.to_builtins(request)})
+            await host.say({"op": "netdyno_load", "reply": False, "request": msgspec.to_builtins(request)})
         beating = [asyncio.create_task(host.beat()) for host in self._hosts]
         following = {asyncio.create_task(self._follow(number)) for number in range(len(self._hosts))}
         tasks = (*beating, *following)
@@ -165,20 +165,20 @@ class _Load:
         if ended.result is None or not canaries:
             return line
         made = LoadMade(canaries=canaries, result=msgspec.Raw(ended.result.encode()))
-        return _encode_line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
+        return _encode_line(LoadEnded(code=ended.code, output=ended.output, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
         return any(map(_has_failed, self._ended.values()))
 
     async def _end(self) -> bytes:
         printed = "".join(
-            f"-- {self._hosts[number].address}\n{part.said}" for number, part in sorted(self._ended.items())
+            f"-- {self._hosts[number].address}\n{part.output}" for number, part in sorted(self._ended.items())
         )
         if self._has_failed():
             number, part = next(item for item in self._ended.items() if _has_failed(item[1]))
             text = f"{printed}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
-            last = part.said.strip().rpartition("\n")[2]
-            return _encode_line(LoadEnded(code=1, said=f"{text}: {last}\n" if last else f"{text}\n", result=None))
+            last = part.output.strip().rpartition("\n")[2]
+            return _encode_line(LoadEnded(code=1, output=f"{text}: {last}\n" if last else f"{text}\n", result=None))
         after = await self._measure_offsets()
         made = PartsMade(
             parts=tuple(
@@ -192,7 +192,7 @@ class _Load:
             )
         )
         code = max(part.code for part in self._ended.values())
-        return _encode_line(LoadEnded(code=code, said=printed, result=msgspec.json.encode(made).decode()))
+        return _encode_line(LoadEnded(code=code, output=printed, result=msgspec.json.encode(made).decode()))
 
 
 def _has_failed(ended: LoadEnded) -> bool:

@@ -93,7 +93,7 @@ MOST_REPLY = 64 << 20
 """The most bytes of a Reply."""
 
 
-class Said(Frozen):
+class ReplyPiece(Frozen):
     """A message of a host to its controller: a sign of life (`beat`), the progress of the window, or a piece of the
     Reply, after the last of which nothing comes."""
 
@@ -137,7 +137,7 @@ class LoadEnded(Frozen):
     beside a load that is measured."""
 
     code: int
-    said: str
+    output: str
     result: str | None
     canary: CanaryReadings | None = None
 

@@ -34,7 +34,7 @@ def run(names: Sequence[str], results: Path, as_json: bool) -> int:
 def _encode_claim(across_runs: Across) -> dict[str, object]:
     run_verdicts = {
         run_id: {"verdict": judged.verdict, "here": verdicts.describe_outcome(judged)}
-        for run_id, judged in across_runs.each
+        for run_id, judged in across_runs.by_run
     }
     return {
         "id": across_runs.claim.id,
@@ -51,7 +51,7 @@ def render(judged_claims: Sequence[Across]) -> Table:
     table.add_column("what was found", overflow="fold")
     for across_runs in judged_claims:
         lines = [Text(across_runs.claim.text)]
-        for run_id, judged in across_runs.each:
+        for run_id, judged in across_runs.by_run:
             found_here = verdicts.describe_outcome(judged)
             lines.append(Text(f"{run_id}: {verdicts.name_verdict(judged)}; {found_here}", style="dim"))
         if across_runs.together is not None:

@@ -36,7 +36,7 @@ WAYS = (
     "give --before COMMAND and --after COMMAND, or --base REF with --server COMMAND (and --build COMMAND), or "
     "--base REF with --contestant NAME"
 )
-NOBODY = OwnServers()
+NO_SERVERS = OwnServers()
 EXIT_CODES = {"passes": 0, "fails": 1, "open": 3}
 BROKEN = 2
 
@@ -120,7 +120,7 @@ def _build_own_servers(wishes: GateWishes, before: str, after: str) -> OwnServer
     return OwnServers((before, after), (), (BEFORE, AFTER), wishes.workload)
 
 
-def _build_wishes(wishes: GateWishes, own: OwnServers = NOBODY, others: tuple[Contestant, ...] = ()) -> Wishes:
+def _build_wishes(wishes: GateWishes, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()) -> Wishes:
     run_options = {name: value for name, value in wishes.asked.items() if name != "time-budget"}
     return Wishes(
         wishes.experiment,

@@ -206,11 +206,11 @@ def find_middle(flip: Flip, low: float, high: float) -> float | None:
     return position if position is not None and low < position < high else None
 
 
-Wanted = Sequence[tuple[Flip, type_level]]
+NextLevels = Sequence[tuple[Flip, type_level]]
 """The levels at which flips need more blocks."""
 
 
-def block(experiment: Experiment, levels: Wanted, number: int) -> tuple[Cell, ...]:
+def block(experiment: Experiment, levels: NextLevels, number: int) -> tuple[Cell, ...]:
     """The block of this number: both sides at each of these levels, in an order drawn from the seed."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     kinds: list[Kind] = []
@@ -224,7 +224,7 @@ def block(experiment: Experiment, levels: Wanted, number: int) -> tuple[Cell, ..
     return tuple(Cell(block=number, position=position, **kind._asdict()) for position, kind in enumerate(kinds))
 
 
-def add_levels(experiment: Experiment, wanted_levels: Wanted) -> Experiment:
+def add_levels(experiment: Experiment, wanted_levels: NextLevels) -> Experiment:
     """Add these levels to the plan of an experiment, in order; return the same object where it has them."""
     scenarios = []
     for scenario in experiment.scenarios:

@@ -20,7 +20,7 @@ SHOWN = 12
 HARNESS = "python/"
 """The name of the harness among programs."""
 CLIENT = "client-"
-"""The prefix of the name of a client contestant there, as in the build (building.target)."""
+"""The prefix of the name of a client contestant there, as in the build (building.list_targets)."""
 OfFile = Callable[[Path], str]
 
 

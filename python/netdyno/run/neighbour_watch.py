@@ -26,7 +26,7 @@ class NeighbourWatch:
         """`trials` are the stored ones. `look_now` watches the machine while no trial runs."""
         ran = [trial for trial in trials if trial.status != "skipped"]
         self.present: Neighbour | None = max(ran, key=lambda trial: trial.started_at).beside if ran else None
-        self._wanted = foreign_load
+        self._policy = foreign_load
         self._look = look_now
         self._trials: list[Trial] = []
         """The trials since the last change."""
@@ -43,7 +43,7 @@ class NeighbourWatch:
         if self.present is not None and neighbour.has_gone(self._trials):
             gone, self.present = self.present, None
             self._begin_anew()
-            return explain_free_cores(gone, self._wanted)
+            return explain_free_cores(gone, self._policy)
         streak = neighbour.latest_streak(self._trials)
         if not streak:
             self._next_look = neighbour.DOZEN
@@ -58,7 +58,7 @@ class NeighbourWatch:
             return ""
         self.present = neighbour_now
         self._begin_anew()
-        return explain_busy_cores(neighbour_now, len(streak), self._wanted)
+        return explain_busy_cores(neighbour_now, len(streak), self._policy)
 
     def _begin_anew(self) -> None:
         self._trials = []

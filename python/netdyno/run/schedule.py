@@ -202,7 +202,7 @@ class Schedule:
             (flip, flips.choose_level(flip, value))
             for flip, pursuit in pursuits
             if pursuit is not None
-            for value in pursuit.wanted
+            for value in pursuit.next_levels
         ]
         cells = flips.block(self._run.experiment, levels, number)
         if not cells or self._is_past_limit() or not self._is_in_time(cells):

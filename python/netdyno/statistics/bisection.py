@@ -53,7 +53,7 @@ class Bisection:
     blocks that would prove it, if contrast and spread stay as they are; None where no number would."""
 
     flips: Flips
-    wanted: tuple[float, ...]
+    next_levels: tuple[float, ...]
     narrow: bool
     needed: Mapping[float, int | None]
 

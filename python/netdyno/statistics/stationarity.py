@@ -54,7 +54,7 @@ class Movement(NamedTuple):
         return abs(self.t) > self.limit and (self.root is None or self.root.statistic > self.root.limit)
 
     @property
-    def told(self) -> str:
+    def figures(self) -> str:
         """The figures of the tests."""
         root = f"; ADF {self.root.statistic:.1f}, limit {self.root.limit:.1f}" if self.root else ""
         return f"t {self.t:.1f}, limit {self.limit:.1f}{root}"

@@ -150,7 +150,7 @@ def _follow(
     generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
 ) -> bool:
     """Handle events until the load has ended; return False when the server ends first. Raises TrialError when time is
-    up. Reaps neither (pinning.punctual)."""
+    up. Reaps neither (pinning.keep_punctual)."""
     deadline = time.monotonic() + limit_s
     poll = select.poll()  # lighter than a selector, as this runs within the window
     for descriptor in (generator.pidfd, server.pidfd, events.fd):

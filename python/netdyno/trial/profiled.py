@@ -39,7 +39,7 @@ class Task(NamedTuple):
     """A server to profile, and its load."""
 
     cell: Cell
-    wanted: Settings
+    settings: Settings
     contestant: Contestant
 
 
@@ -60,7 +60,7 @@ class _Observed(NamedTuple):
 def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
-    bench = bench.adapt_to_cell(task.wanted)
+    bench = bench.adapt_to_cell(task.settings)
     on, off = (_describe_server(task, sort) for sort in ("on-cpu", "off-cpu"))
     reason = _find_obstacle(task, bench)
     tool = perf.find_program()
@@ -73,7 +73,7 @@ def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
         return replace(on, missing=reason), replace(off, missing=reason)
     on_observed: _Observed | None = None
     try:
-        on_observed = _observe(task, _plan_on_cpu(allowed, task.wanted, bench), tool, bench, "on-cpu")
+        on_observed = _observe(task, _plan_on_cpu(allowed, task.settings, bench), tool, bench, "on-cpu")
         on = _fill_profile(on, on_observed, allowed)
         if not allowed.kernel:
             return on, replace(off, missing=NO_KERNEL)
@@ -96,7 +96,7 @@ def _find_obstacle(task: Task, bench: Bench) -> str:
         return "an already running server is not profiled, because that would slow it down for others"
     if not task.contestant.available:
         return task.contestant.why_not
-    return bench.bad_links.get(task.wanted.link_words, "")
+    return bench.bad_links.get(task.settings.link_words, "")
 
 
 def _plan_on_cpu(allowed: Rights, load_settings: Settings, bench: Bench) -> _Method:
@@ -131,7 +131,9 @@ def _observe(task: Task, method: _Method, tool: str, bench: Bench, sort: Sort) -
     data = log.path.with_suffix(".data")
     server = None
     try:
-        with make_network(transport_of(task.contestant), task.wanted, Place(bench.pinning, log, bench.seed)) as network:
+        with make_network(
+            transport_of(task.contestant), task.settings, Place(bench.pinning, log, bench.seed)
+        ) as network:
             server = _record(task, method, tool, bench, log, data, network)
         stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
     finally:
@@ -156,7 +158,7 @@ class _Served(NamedTuple):
 def _record(
     task: Task, method: _Method, tool: str, bench: Bench, log: TrialLog, data: Path, network: Network
 ) -> _Served:
-    load_settings, cores = task.wanted, bench.pinning.server
+    load_settings, cores = task.settings, bench.pinning.server
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
     server_words = build_server_command(
         task.contestant, load_settings, network.address, cores=count_server_cores(bench.pinning)

@@ -149,7 +149,7 @@ def _trace_task(task: Task, contestant: Contestant, bench: Bench) -> Traced:
 
 class _Trial(NamedTuple):
     cell: Cell
-    wanted: Settings
+    settings: Settings
     contestant: Contestant
     network: Network
     tool: str
@@ -161,7 +161,7 @@ def _expect_one_process(contestant: Contestant, pid: int) -> None:
 
 
 def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
-    load_settings, network = trial.wanted, trial.network
+    load_settings, network = trial.settings, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
     cores = count_server_cores(bench.pinning)

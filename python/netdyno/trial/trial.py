@@ -98,7 +98,7 @@ class Prepared(NamedTuple):
     """A cell that can be run: its settings, its server, and the trial as far as it is known before."""
 
     cell: Cell
-    wanted: Settings
+    settings: Settings
     contestant: Contestant
     bench: Bench
     base: Trial
@@ -218,7 +218,7 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
             is_lost=partial(
                 audits.is_lost,
                 window_s=cell_settings.duration_s,
-                wanted=bench.foreign_load,
+                policy=bench.foreign_load,
                 paced=network.paced,
                 beside=bench.neighbour,
             ),
@@ -248,7 +248,7 @@ def watch_server(
     contestant = prepared.contestant
     return Watch(
         ready.pid,
-        prepared.wanted,
+        prepared.settings,
         network.counters,
         datagrams=transports.of(contestant).datagrams,
         with_children=contestant.own is not None,

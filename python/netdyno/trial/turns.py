@@ -123,7 +123,7 @@ class SlicedLoad:
     def __init__(self, prepared: Prepared, command: Sequence[str]) -> None:
         """Start it; its events and its instructions go through pipes."""
         _, settings, _, bench, base, log = prepared
-        self._wanted = settings
+        self._settings = settings
         self._bench = bench
         with ExitStack() as ending:
             name = f"result-{base.position}"
@@ -184,7 +184,7 @@ class SlicedLoad:
     def finish(self) -> LoadResult:
         """End it, and return the result over all slices that were kept."""
         self.tell("end")
-        if not self.process.wait(time.monotonic() + self._wanted.timeout_s + self._bench.slack_s):
+        if not self.process.wait(time.monotonic() + self._settings.timeout_s + self._bench.slack_s):
             raise TrialError("the generator did not end after its last slice")
         return generate.read_result(self.process, self._result, self._bench.decode)
 
@@ -211,7 +211,7 @@ class Stand:
         self.is_over = False
         """Whether its load has ended by itself, and takes no more turns."""
         self._has_begun = False
-        self.division: Slices = divide(prepared.wanted.duration_s)
+        self.division: Slices = divide(prepared.settings.duration_s)
         self.slices: list[Slice] = []
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
@@ -264,7 +264,7 @@ class Stand:
 
     def warm_up(self) -> None:
         """Make slices that are dropped, for as long as the scenario's warm-up."""
-        for _ in range(math.ceil(self.prepared.wanted.warmup_s / self.division.length_s)):
+        for _ in range(math.ceil(self.prepared.settings.warmup_s / self.division.length_s)):
             self._make_slice()
             self.load.tell("drop")
         self._kernel_warm = self.watch.take_kernel()
@@ -333,8 +333,8 @@ class Stand:
             return self._add_slices(record_loss(self.prepared, turns.seen, judged, seconds))
         observed = self._observe(self._result) if self.watch.saw_window else None
         slices_s = self.division.length_s * len(self.slices)
-        settings = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
-        prepared = self.prepared._replace(wanted=settings)
+        settings = msgspec.structs.replace(self.prepared.settings, duration_s=self._result.plan.duration_s)
+        prepared = self.prepared._replace(settings=settings)
         judged = (
             *judge(
                 prepared,
@@ -359,7 +359,7 @@ class Stand:
 
     def _audit_backlog(self) -> tuple[Audit, ...]:
         """Audit the backlog of an open loop; a closed loop has no queue beyond the requests in flight."""
-        settings, readings = self.prepared.wanted, self._read_in_kept()
+        settings, readings = self.prepared.settings, self._read_in_kept()
         if settings.arrivals == "closed" or not readings:
             return ()
         overruns_s = [reading.overrun_s for reading in readings]
@@ -444,10 +444,10 @@ class Turns:
     def __init__(self, stands: Sequence[Stand], bench: Bench) -> None:
         self._stands = stands
         self._bench = bench
-        self._wanted = stands[0].division.turns
-        self._slices_again = 2 * self._wanted * len(stands)
+        self._turns_needed = stands[0].division.turns
+        self._slices_again = 2 * self._turns_needed * len(stands)
         """The retries of slices that are left."""
-        self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.punctual)
+        self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.keep_punctual)
         self.kept = 0
         self.dropped = 0
         self.seconds = 0.0
@@ -463,7 +463,7 @@ class Turns:
         own_processes = cpu_share.find_own_processes()
         with keep_punctual(self._bench.pinning.harness, realtime=False):
             for turn, order in enumerate(self._draw_orders()):
-                if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
+                if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
                     return
                 self._take(turn, order, own_processes)
 
@@ -525,7 +525,7 @@ class Turns:
 
     def audit(self) -> Audit:
         """Judge whether enough turns were left to the contestants."""
-        return turn_audits.turns(self.kept, self._wanted, self.dropped)
+        return turn_audits.turns(self.kept, self._turns_needed, self.dropped)
 
 
 def add_observations(first: MachineObservation | None, second: MachineObservation | None) -> MachineObservation | None:

@@ -190,7 +190,7 @@ class _ForeignShare:
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids
         self._own: tuple[int, ...] = ()
-        self._cores = os.sched_getaffinity(0)  # within the load this process may have fewer (pinning.punctual)
+        self._cores = os.sched_getaffinity(0)  # within the load this process may have fewer (pinning.keep_punctual)
         self._first: cpu_share.Snapshot | None = None
 
     def __call__(self) -> float:

@@ -17,7 +17,7 @@ from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
 
 LATE_READING_S = 0.02
-"""The time before the end of the window at which the threads are read once more (server_proc.observation)."""
+"""The time before the end of the window at which the threads are read once more (server_proc.compute_observation)."""
 
 
 REHEARSAL_S = 0.1
@@ -63,7 +63,7 @@ class Watch:
         served others before, so its memory without connections is not known. `is_lost` decides by a part of the window
         whether the trial is lost."""
         self._pid = pid
-        self._wanted = settings
+        self._settings = settings
         self._counters = counters
         self._datagrams = datagrams
         self._with_children = with_children
@@ -82,13 +82,13 @@ class Watch:
         self._chosen: tuple[str, ...] | None = None
         self._own: tuple[int, ...] | None = None
         self._machine: list[cores.Snapshot] = []
-        self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.punctual)
+        self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
         self._is_lost = is_lost
         self._look_at = float("inf")
 
     def connected(self) -> None:
         """Schedule the rehearsal: the load begins within milliseconds, with its warm-up."""
-        self._rehearse_at = time.monotonic() + self._wanted.warmup_s - REHEARSAL_S
+        self._rehearse_at = time.monotonic() + self._settings.warmup_s - REHEARSAL_S
 
     def window_start(self) -> None:
         self._rehearse_at = float("inf")
@@ -97,7 +97,7 @@ class Watch:
         self._machine.append(self._take_machine())
         began_s = self._before[self._pid].at_s
         if sum(len(snapshot.tasks) for snapshot in self._before.values()) > 1:
-            self._late_at = began_s + self._wanted.duration_s - LATE_READING_S
+            self._late_at = began_s + self._settings.duration_s - LATE_READING_S
         self._look_at = began_s + LOOK_EVERY_S
 
     def maybe_take(self) -> None:

@@ -32,7 +32,7 @@ def on(platform: str, ratio: float, *, needs: str = 'needs = ["second platform"]
 def test_opposite_signs_on_two_platforms_confirm_it(ratios: tuple[float, float], together: str) -> None:
     (claim,) = judge_across_runs([on("Intel", ratios[0]), on("M4", ratios[1])])
     assert (claim.together, claim.platforms) == (together, 2)
-    assert [run_id for run_id, _ in claim.each] == ["Intel", "M4"]
+    assert [run_id for run_id, _ in claim.by_run] == ["Intel", "M4"]
 
 
 def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
@@ -57,7 +57,7 @@ def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
     )
     changed = replace(elsewhere, experiment=replace(elsewhere.experiment, claims=claims))
     (claim,) = judge_across_runs([on("Intel", 2), changed])
-    assert ([run_id for run_id, _ in claim.each], claim.together) == (["Intel"], "not_testable")
+    assert ([run_id for run_id, _ in claim.by_run], claim.together) == (["Intel"], "not_testable")
 
 
 def test_a_run_is_judged_as_in_its_report() -> None:
@@ -67,13 +67,13 @@ def test_a_run_is_judged_as_in_its_report() -> None:
         for trial in run.trials
     ]
     (claim,) = judge_across_runs([replace(run, trials=tuple(trials))])
-    assert claim.each[0][1].lacking == GeneratorAtLimit(COROUTINES)
+    assert claim.by_run[0][1].lacking == GeneratorAtLimit(COROUTINES)
 
 
 def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:
     (claim,) = judge_across_runs([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
     assert claim.together is None
-    assert [judged.verdict for _, judged in claim.each] == ["confirmed", "refuted"]
+    assert [judged.verdict for _, judged in claim.by_run] == ["confirmed", "refuted"]
 
 
 def test_what_is_missing_in_one_run_leaves_it_untestable() -> None:

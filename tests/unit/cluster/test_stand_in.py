@@ -42,7 +42,7 @@ class Answered:
 
 def test_a_client_contestant_is_asked_for_by_its_name_with_the_number_of_its_processes(tmp_path: Path) -> None:
     words = ("asyncio", "tcp://10.0.0.2:7000", "-c", "4", "--client-processes", "2", "--linger", "50ms")
-    answered = Answered(tmp_path, words, LoadEnded(code=0, said="", result="{}"))
+    answered = Answered(tmp_path, words, LoadEnded(code=0, output="", result="{}"))
     assert (answered.asked.program, answered.asked.processes, answered.asked.events) == ("asyncio", 2, False)
     assert answered.asked.words == ("tcp://10.0.0.2:7000", "-c", "4", "--linger", "50ms")
     assert (answered.code, answered.said, answered.result) == (0, "", "{}")
@@ -50,7 +50,7 @@ def test_a_client_contestant_is_asked_for_by_its_name_with_the_number_of_its_pro
 
 @pytest.mark.parametrize(("program", "name"), [(GENERATOR, "generator"), ("asyncio", "client asyncio")])
 def test_a_program_that_a_signal_ended_is_named(program: str, name: str, tmp_path: Path) -> None:
-    answered = Answered(tmp_path, (program, "tcp://10.0.0.2:7000"), LoadEnded(code=-9, said="words\n", result=None))
+    answered = Answered(tmp_path, (program, "tcp://10.0.0.2:7000"), LoadEnded(code=-9, output="words\n", result=None))
     assert (answered.code, answered.said) == (1, f"words\nthe {name} was ended by signal 9\n")
     assert answered.asked.processes == 1
 

@@ -176,7 +176,7 @@ def test_who_started_the_load_is_not_taken_for_the_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listens:
         port = listens.getsockname()[1]
         script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "
-        script += f"print(stand_in.process_at('127.0.0.1', {port}))"
+        script += f"print(stand_in.find_process('127.0.0.1', {port}))"
         assert stand_in.find_process("127.0.0.1", port) == os.getpid()
         child = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert child.stdout.strip() == "None"

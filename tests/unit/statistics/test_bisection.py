@@ -32,7 +32,7 @@ def dialogue(truth: Callable[[float], float], bounds: Bounds = BOUNDS, spread: f
             contrasts.setdefault(level, {})[block] = truth(level) + spread * float(random.normal())
         bisection = bisect(contrasts, tried, bounds, middle)
         yield bisection
-        levels = bisection.wanted
+        levels = bisection.next_levels
         if not levels:
             return
     pytest.fail("it does not end")
@@ -44,7 +44,7 @@ def end(truth: Callable[[float], float], bounds: Bounds = BOUNDS, spread: float 
 
 
 def test_it_begins_at_the_ends_and_halves_the_bracket_that_has_the_crossing() -> None:
-    requests = [bisection.wanted for bisection in dialogue(lambda level: math.copysign(0.2, level - 50))]
+    requests = [bisection.next_levels for bisection in dialogue(lambda level: math.copysign(0.2, level - 50))]
     order = list(dict.fromkeys(level for levels in requests for level in levels))
     assert order[:5] == [1, 1000, 32, 179, 76]
     (crossing,) = end(lambda level: math.copysign(0.2, level - 50)).flips.crossings
@@ -76,7 +76,7 @@ def test_others_come_before_more_blocks_of_a_level_that_seems_to_tell_nothing() 
     first = next(
         bisection
         for bisection in dialogue(lambda _: 0.0)
-        if len(bisection.flips.points) > 2 or 32.0 in bisection.wanted
+        if len(bisection.flips.points) > 2 or 32.0 in bisection.next_levels
     )
     assert {point.blocks for point in first.flips.points} == {PATIENCE}
 
@@ -89,8 +89,8 @@ def test_two_crossings_are_found_where_the_levels_between_show_them() -> None:
 def test_a_level_without_any_contrast_is_given_up() -> None:
     tried = {1.0: 5, 1000.0: 5}
     bisection = bisect({1.0: dict.fromkeys(range(5), 0.2)}, tried, BOUNDS, middle)
-    assert 1000.0 not in bisection.wanted
-    assert 1.0 in bisection.wanted
+    assert 1000.0 not in bisection.next_levels
+    assert 1.0 in bisection.next_levels
 
 
 def test_whole_levels_without_another_between_are_narrow() -> None:

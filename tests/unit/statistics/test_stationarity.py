@@ -98,7 +98,7 @@ def test_short_series_are_not_judged() -> None:
 def test_a_random_walk_wanders() -> None:
     results = [wandering(100 + walk(200, seed)) for seed in range(100)]
     assert sum(result.proven for result in results) > 60
-    assert all("ADF" in result.told for result in results if result.proven)
+    assert all("ADF" in result.figures for result in results if result.proven)
 
 
 def test_a_hump_moves_between_its_quarters() -> None:
@@ -154,5 +154,5 @@ def test_lags_are_taken_where_the_changes_need_them() -> None:
 
 
 def test_a_movement_tells_its_test() -> None:
-    assert drift(10 + noise(10)).told.endswith("limit 5.3")
-    assert step(10 + noise(10)).told.endswith("limit 6.7")
+    assert drift(10 + noise(10)).figures.endswith("limit 5.3")
+    assert step(10 + noise(10)).figures.endswith("limit 6.7")

@@ -25,7 +25,7 @@ class Across:
     another refutes it; None for any other claim. `platforms`: the number of different platforms of these runs."""
 
     claim: Claim
-    each: tuple[tuple[Name, Judged], ...]
+    by_run: tuple[tuple[Name, Judged], ...]
     together: ClaimVerdict | None
     platforms: int
 

@@ -125,7 +125,7 @@ def follow_flip(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound
         flips=bisection.flips,
         bounded=_list_bounded(part, flip.along, (*sides[0], *sides[1])),
         uneven=_list_uneven_places(part, flip.along, (*sides[0], *sides[1])),
-        pursuit=Pursuit(flip.within, bisection.narrow, bisection.wanted, bisection.needed),
+        pursuit=Pursuit(flip.within, bisection.narrow, bisection.next_levels, bisection.needed),
     )
 
 

@@ -27,7 +27,7 @@ ABOVE_OTHER_RUNS = 10
 """Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
 REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""
 PATIENCE_S = 30.0
-_Said = TypeVar("_Said")
+_Line = TypeVar("_Line")
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _read_line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
+def _read_line(server: Process, lines: LineReader, kind: type[_Line]) -> _Line:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
         raise TrialError(f"the {server.name} said nothing{server.read_last_line()}")

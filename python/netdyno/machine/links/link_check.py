@@ -212,11 +212,8 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> 
     line = f"{name}, by {means}: {describe_measurement(measurement)}"
     if not problems:
         return line, ""
-    return (
-        line,
-        f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; "
-        f"{describe_measurement(measurement)}",
-    )
+    measured = describe_measurement(measurement)
+    return line, f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; {measured}"
 
 
 def _measure_until_right(

@@ -64,7 +64,7 @@ def _explain_wide_interval(comparison: FlipFound) -> str:
     if comparison.pursuit is None or comparison.pursuit.narrow:
         return ""
     wider = f"the interval is wider than the requested ratio of {comparison.pursuit.within:g}, because"
-    if comparison.pursuit.wanted:
+    if comparison.pursuit.next_levels:
         return f"; {wider} the run ended before"
     undecided = [point.at for point in comparison.flips.points if not point.side]
     if not undecided:

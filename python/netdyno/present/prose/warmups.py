@@ -9,6 +9,6 @@ from netdyno.trial.warm_up import describe_warmups
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for each such contestant."""
     return tuple(
-        f"W{describe_warmups(warmup.contestant, findings.scenario.name, warmup.each).removeprefix('w')}."
+        f"W{describe_warmups(warmup.contestant, findings.scenario.name, warmup.warmups).removeprefix('w')}."
         for warmup in findings.warmups
     )

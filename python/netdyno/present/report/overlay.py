@@ -67,7 +67,7 @@ def _set_cpu_axis(axes: Axes) -> None:
     axes.grid(axis="y")
 
 
-WANTED = (
+METRICS_SHOWN = (
     _OverlayMetric("Throughput", lambda cell: cell.throughput, set_rate_axis, quantities.rate),
     _OverlayMetric(
         "99th-percentile response time",
@@ -142,7 +142,7 @@ def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Look
     panels = [
         _draw_panel(metric, sweep, runs, f"{anchor}-{number}{kind}")
         for number, sweep in enumerate(list_measured_sweeps(first)[:MOST_SWEEPS])
-        for kind, metric in enumerate(WANTED)
+        for kind, metric in enumerate(METRICS_SHOWN)
         if len(runs) > 1 and any(metric.figure(cell) for cell in cells)
     ]
     contestants = dict.fromkeys(cell.contestant for cell in cells)

@@ -210,12 +210,12 @@ class _Scores:
     """The table of scores. Where a line has no room for it, a rank follows its figure without a space."""
 
     def __init__(self, findings: ScenarioFindings) -> None:
-        self._one = findings
+        self._findings = findings
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = _draw_scores(self._one)
+        wide = _draw_scores(self._findings)
         natural = Measurement.get(console, options.update_width(WIDEST), wide).maximum
-        yield wide if natural <= options.max_width else _draw_scores(self._one, gap="")
+        yield wide if natural <= options.max_width else _draw_scores(self._findings, gap="")
 
 
 def _draw_scores(findings: ScenarioFindings, gap: str = " ") -> Table:

@@ -3,8 +3,8 @@ from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:
-    return turns(kept=3, wanted=8, dropped=17)
+    return turns(kept=3, planned=8, dropped=17)
 
 
 def passes() -> Audit:
-    return turns(kept=8, wanted=8, dropped=1)
+    return turns(kept=8, planned=8, dropped=1)

@@ -1,0 +1,97 @@
+"""The field's words: functions begin with a verb, and no name or sentence of the code has a word that says nothing."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from netdyno.base.paths import ROOT
+
+PRODUCT = ("python", "bench", "clients", "servers")
+VERBS = frozenset((Path(__file__).parent / "verbs.txt").read_text().split())
+PREDICATES = frozenset({"are", "can", "does", "has", "holds", "is", "knows", "may", "must", "needs", "takes", "was"})
+"""A function that begins so is the answer yes or no."""
+NAMES = frozenset({"anew", "each", "nobody", "one", "said", "some", "somebody", "told", "wanted", "whom"})
+"""Names that say nothing of what they hold, alone or after an underscore."""
+WORDS = re.compile(r"\b(anew|nobody|somebody|told|whoever|whom)\b", re.IGNORECASE)
+"""Words that no comment or docstring needs."""
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    files = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+
+
+def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield those that do something: no properties, no methods that Python calls by itself."""
+    for node in ast.walk(module):
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and not node.name.startswith("__")
+            and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+        ):
+            yield node
+
+
+def begins_with_a_verb(name: str) -> bool:
+    return name.strip("_").partition("_")[0] in VERBS
+
+
+def bound_names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield every name that is given to a variable, a parameter, an attribute, a function or a class, with its line."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+
+
+def prose(text: str, module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield comments and docstrings, those of fields as well, with their lines."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(module):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def test_three_of_four_functions_begin_with_a_verb() -> None:
+    names = [function.name for module in modules().values() for function in functions(module)]
+    asking = [name for name in names if name.strip("_").partition("_")[0] in PREDICATES]
+    acting = [name for name in names if begins_with_a_verb(name)]
+    assert len(acting) / (len(names) - len(asking)) >= 0.75
+
+
+def test_every_name_says_what_it_holds() -> None:
+    silent = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path, module in modules().items()
+        for line, name in bound_names(module)
+        if name.strip("_").lower() in NAMES
+    ]
+    assert silent == []
+
+
+def test_comments_and_docstrings_are_in_plain_words() -> None:
+    riddles = [
+        f"{path.relative_to(ROOT)}:{line} {word}"
+        for path, module in modules().items()
+        for line, text in prose(path.read_text(encoding="utf-8"), module)
+        for word in WORDS.findall(text)
+    ]
+    assert riddles == []
+
+
+def test_a_silent_name_and_a_riddle_would_be_seen() -> None:
+    text = "class C:\n    told: int\n    'Of whom.'\ndef f(one):\n    for each in one:  # Nobody\n        f._said = 1\n"
+    module = ast.parse(text)
+    assert {"told", "one", "each", "_said"} < {name for _, name in bound_names(module)}
+    assert [word for _, found in prose(text, module) for word in WORDS.findall(found)] == ["Nobody", "whom"]
