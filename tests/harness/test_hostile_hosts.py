@@ -222,7 +222,7 @@ def test_a_host_does_nothing_that_is_not_the_roles_to_ask_for(
     role: Role, operation: str, control: Control, folder: Path, trap: Path
 ) -> None:
     client = next(address for address, name in control.names().items() if name.startswith("client@"))
-    message = {"op": operation, "function": pickle.dumps(Trap()), "request": b"{}", "wanted": {}}
+    message = {"op": operation, "function": pickle.dumps(Trap()), "request": b"{}"}
     assert ask_at(client, folder, role, message) is None
     assert control.answers(client)
     assert list(trap.parent.iterdir()) == []

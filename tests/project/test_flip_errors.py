@@ -12,7 +12,7 @@ RUNS = 10
 
 
 def test_it_chooses_levels_by_the_rule_of_runs() -> None:
-    assert BENCH.bisected.__module__ == follow_flip.__module__
+    assert BENCH.bisect_flip.__module__ == follow_flip.__module__
 
 
 @pytest.mark.parametrize("truth", ["steady", "step"])

@@ -14,7 +14,7 @@ GATES = 40
 
 
 def test_it_decides_by_the_rule_of_gates() -> None:
-    assert BENCH.decision.__module__ == BENCH.outcome.__module__ == judge.__module__
+    assert BENCH.decide_gate.__module__ == BENCH.decide_outcome.__module__ == judge.__module__
     assert set(GATE_LOOKS) > {BENCH.MOST}
 
 

@@ -32,7 +32,7 @@ def undrawn() -> Iterator[None]:
 def without_panels() -> Iterator[None]:
     """Leave out the figures of scenarios, their words too."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("performance", "curves", "costs"):
+        for name in ("draw_performance", "draw_curves", "draw_costs"):
             patch.setattr(panels, name, lambda *_: [])
         yield
 

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
             elif "lost" in message:
                 sys.exit(message["lost"])
             else:
-                sys.stderr.write(message["said"])
+                sys.stderr.write(message["output"])
                 if message["result"] is not None:
                     result.write_text(message["result"], encoding="utf-8")
                 if message["code"] < 0:

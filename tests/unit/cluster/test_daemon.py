@@ -34,7 +34,7 @@ def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Pa
                 heard.set_exception(too_long)
             writer.close()
 
-        way = await Worker._open_way(cast(Any, SimpleNamespace(_stand_in=stand_in)), tmp_path / "way")
+        way = await Worker._open_way(cast(Any, SimpleNamespace(_serve_load=stand_in)), tmp_path / "way")
         async with way:
             _, writer = await asyncio.open_unix_connection(tmp_path / "way")
             writer.write(line)
@@ -173,7 +173,7 @@ async def reply(host: Idle, comm: Controller) -> Reply:
 
 def performing(helped: Callable[..., Awaitable[bytes]]) -> Idle:
     """Return a host with this helper."""
-    host = Idle(_helped=helped)
+    host = Idle(_run_helper=helped)
     host._perform = partial(Worker._perform, cast(Any, host))
     return host
 

@@ -12,8 +12,8 @@ from netdyno.statistics.flips import Flips
 @dataclass(frozen=True)
 class Pursuit:
     """The state of a run's search for a flip, level by level (statistics/bisection.py): `within` is the ratio of a
-    bracket that the flip asks for, and `narrow` whether all brackets are as narrow. `next_levels` are measured next; none
-    at the end of the search. `needed`: blocks that would tell the side at a level, None where none would."""
+    bracket that the flip asks for, and `narrow` whether all brackets are as narrow. `next_levels` are measured next;
+    none at the end of the search. `needed`: blocks that would tell the side at a level, None where none would."""
 
     within: float
     narrow: bool
