@@ -42,7 +42,6 @@ AS_FOUND = (
     "threads_each",
     "sampled_threads",
     "uneven_threads",
-    "warmups",
     "alone",
     "instruments",
 )
@@ -290,6 +289,7 @@ def _convert_question(findings: ScenarioFindings) -> dict[str, object]:
             {"language": entry.language, "unbeaten": entry.unbeaten, "of": entry.of, "ground": entry.ground}
             for entry in findings.within
         ],
+        "warmups": [{"contestant": entry.contestant, "each": make_plain(entry.warmups)} for entry in findings.warmups],
         "caveats": list(verdict.list_caveats(findings)),
         **{name: make_plain(getattr(findings, name)) for name in AS_FOUND},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Warmup
+from netdyno.present import findings_json
 from netdyno.present.prose import repeat, warmups
 from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
@@ -68,3 +70,14 @@ def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
     trial = next(trial for trial in run_with(SHORT).trials if trial.warmup is not None)
     analysis = dataclasses.replace(analysed(made_run()), example=trial)
     assert any("--warmup 3s" in command.line for command in repeat.list_commands(analysis))
+
+
+def test_programs_read_them_level_by_level() -> None:
+    document: Any = findings_json.make_document(analyse(run_with(SHORT, LONG)))
+    assert document["questions"][0]["warmups"][0] == {
+        "contestant": EPOLL,
+        "each": [
+            {"seconds": 3.0, "measured_s": 2.0, "steady": True},
+            {"seconds": 4.25, "measured_s": 3.0, "steady": True},
+        ],
+    }
