@@ -24,7 +24,7 @@ def generator_path(build: Path) -> Path:
 
 
 def launcher_path(build: Path) -> Path:
-    """The launcher of servers that are not written in C++ inside a build directory: it reads their options."""
+    """The launcher in a build directory, for servers that are not written in C++: it reads their options."""
     return build / "launch" / "netdyno-launch"
 
 

@@ -67,14 +67,14 @@ def percent_change(ratio: float) -> str:
     if ratio >= 2:
         return f"{TIMES}{three_digits(ratio)}"
     sign = "+" if ratio > 1 else MINUS if ratio < 1 else ""
-    bound, size = _measure_distance(ratio)
+    bound, size = _format_distance(ratio)
     if sign == MINUS:
         bound = {"<": ">", ">": "<"}.get(bound, "")
     return f"{bound}{sign}{size}%"
 
 
-def _measure_distance(ratio: float) -> tuple[str, str]:
-    """Return the distance of a ratio below 2 from 1, in percent, with "<" or ">" before it where that is a bound. Only
+def _format_distance(ratio: float) -> tuple[str, str]:
+    """Format the distance of a ratio below 2 from 1, in percent, with "<" or ">" before it where that is a bound. Only
     a ratio of 1 reads as "0.0", and only a ratio of 0 as 100 below."""
     size = abs(ratio - 1) * 100
     if 0 < size < 0.05:
@@ -106,7 +106,7 @@ def share(part: float) -> str:
 
 def margin(ratio: float) -> str:
     """Format the distance of a ratio above or below 1, without a sign: "12%", or "2.4 times" from double upwards."""
-    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{''.join(_measure_distance(ratio))}%"
+    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{''.join(_format_distance(ratio))}%"
 
 
 def whole(value: float) -> str:

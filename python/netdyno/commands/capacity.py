@@ -53,7 +53,7 @@ class Wishes(NamedTuple):
 
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
-    """Search. Return 0 with an answer, 1 where too many trials had none, 128 + signal when interrupted. Raises
+    """Search. Return 0 with an answer, 1 where too many trials did not count, 128 + signal when interrupted. Raises
     UserError."""
     build = build_dir()
     server = contestants.find_by_name(contestants.discover(build=build), wishes.server)

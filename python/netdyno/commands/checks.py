@@ -64,7 +64,9 @@ def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT)
 
     def side_by_side(name: str, machine: str, processes: int) -> Step:
         arguments = ("--machine", machine, *pytest_arguments)
-        return _step_with_retry(name, arguments, beside=_use_processes(processes), alone=_use_processes(1))
+        return _step_with_retry(
+            name, arguments, beside=_choose_xdist_options(processes), alone=_choose_xdist_options(1)
+        )
 
     return [
         (_make_cpp_test_step(build), _make_collection_step(), *_make_fast_lint_steps()),
@@ -83,7 +85,7 @@ def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path 
     return [
         (
             _make_pytest_step(
-                "attacks", "tests/attack", "--attack", *_use_processes(_count_cores() + 1), *pytest_arguments
+                "attacks", "tests/attack", "--attack", *_choose_xdist_options(_count_cores() + 1), *pytest_arguments
             ),
         )
     ]
@@ -93,7 +95,7 @@ def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path =
     """Return what `netdyno test --quick` runs: units, the architecture, lint, and the tests of the contract marked
     quick."""
     tests = _make_pytest_step(
-        "quick tests", *_QUICK, "-m", "quick", *_use_processes(_count_cores() + 1), *pytest_arguments
+        "quick tests", *_QUICK, "-m", "quick", *_choose_xdist_options(_count_cores() + 1), *pytest_arguments
     )
     return [(_make_cpp_test_step(build), *_make_fast_lint_steps(), *_make_slow_lint_steps(root)), (tests,)]
 
@@ -138,7 +140,7 @@ def _step_with_retry(
     return _make_pytest_step(name, "tests", *beside, *arguments)._replace(alone=second)
 
 
-def _use_processes(processes: int) -> tuple[str, ...]:
+def _choose_xdist_options(processes: int) -> tuple[str, ...]:
     """Return the options for so many processes: two of three tests wait for a window or a server, few of the quick ones
     do. Tests of a group (tests/conftest.py) share a process. Tests marked long begin first, the rest in the order of
     the tree: contestants, which take long, before units, which do not."""
@@ -180,7 +182,7 @@ def pass_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
 
 def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     """Run its steps at the same time. The first writes its output as it comes; that of each other follows in one piece.
-    All have a lower priority than the first, for its tests wait for moments."""
+    The others have a lower priority, for the tests of the first wait for moments."""
     first, *others = stage
     if others:
         print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)

@@ -71,7 +71,7 @@ def run(wishes: Wishes) -> int:
                 measured += profiled.profile(_build_task(number, scenario, server), bench)
     except runner.Interrupted as signalled:
         return signalled.exit_code
-    return _publish(measured, scenario, folder, wishes.as_json)
+    return _present_profiles(measured, scenario, folder, wishes.as_json)
 
 
 def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
@@ -133,14 +133,14 @@ def _build_task(number: int, scenario: Scenario, server: Contestant) -> profiled
     return profiled.Task(cell, settings(scenario, {}), server)
 
 
-def _publish(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
+def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
     from netdyno.present.profile import render_page
     from netdyno.present.prose import profile as prose
 
-    report = Profiled(load=load_words(scenario), profiles=tuple(measured))
-    folded = profiles.write(report, folder, "profile")
+    question = Profiled(load=load_words(scenario), profiles=tuple(measured))
+    folded = profiles.write(question, folder, "profile")
     target = (folder / PAGE_NAME).resolve()
-    write_whole(target, render_page(report))
+    write_whole(target, render_page(question))
     entries = [
         {
             "server": profile.server,
@@ -194,12 +194,12 @@ def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, 
                 why_skipped = plan.explain_skip(named[name], scenario, chosen, bench.clients)
                 server = replace(named[name], available=False, why_not=why_skipped) if why_skipped else named[name]
                 measured += profiled.profile(profiled.Task(cell, load_settings, server), bench)
-            report = Profiled(
+            question = Profiled(
                 question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
             )
-            profiles.write(report, folder, f"{profiles.OF_QUESTION}{scenario.name}")
+            profiles.write(question, folder, f"{profiles.OF_QUESTION}{scenario.name}")
             print(
-                f"profile of {harmless(scenario.name)}: {report.load}\n{_describe_notes(measured)}",
+                f"profile of {harmless(scenario.name)}: {question.load}\n{_describe_notes(measured)}",
                 file=output,
                 flush=True,
             )

@@ -124,7 +124,7 @@ def carry_out(
             trace=wishes.trace,
             stage=stage,
         )
-    done = _present_outcome(outcome, console)
+    done = _conclude_run(outcome, console)
     if wishes.profile and not outcome.interrupted:
         profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
         if done.analysis is not None:
@@ -177,7 +177,7 @@ def continue_run(
             permit=partial(permission.ask, given=given, again=command_line),
             stage=stage,
         )
-    return _end(_present_outcome(outcome, console), as_json)
+    return _end(_conclude_run(outcome, console), as_json)
 
 
 def _open_screen(as_json: bool) -> tuple[Console, Display]:
@@ -192,7 +192,7 @@ def _end(done: Done, as_json: bool) -> int:
     return done.exit_code
 
 
-def _present_outcome(outcome: runner.Outcome, console: Console) -> Done:
+def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
     """Present a stored run: its table, its report and its result."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = outcomes.counts(stored)
@@ -202,7 +202,7 @@ def _present_outcome(outcome: runner.Outcome, console: Console) -> Done:
             f"(to go on: {harmless(permission.resume_line(stored))})",
             file=sys.stderr,
         )
-    report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
+    report, analysis = _write_results(stored, outcome.folder, console) if stored.all_trials else (None, None)
     return Done(
         exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
         line={
@@ -235,7 +235,7 @@ def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Seq
     return blocks.set_budget(requested, given.get("most-blocks"), given.get("time-budget"))
 
 
-def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
+def _write_results(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
     """Print the table and write the report of a run. The imports are here because drawing needs the heavy libraries."""
     from netdyno.analysis.analysis import analyse
     from netdyno.present.terminal.table import render

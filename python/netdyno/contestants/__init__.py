@@ -1,1 +1,1 @@
-"""The programs that can be measured, the start of a new contestant, and the amount of code of each."""
+"""The programs that can be measured, the copy from which a new one starts, and the amount of code of each."""

@@ -113,7 +113,7 @@ def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     file names, and theirs in turn."""
     family_of: dict[str, tuple[str, ...]] = {}
     used: dict[str, set[str]] = {}
-    leads_to = functools.cache(_find_led_to)  # they include the same headers, which do not change meanwhile
+    leads_to = functools.cache(_list_reached_files)  # they include the same headers, which do not change meanwhile
     for folder in sorted(home.glob("[!._]*")):
         files = list_sources(folder)
         if any((folder / name).is_file() for name in USED):
@@ -160,10 +160,11 @@ def find_included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) 
     return {str(folder.relative_to(root)) for folder in folders if _is_for_some(folder, root)}
 
 
-def _find_led_to(path: Path, root: Path) -> list[Path]:
-    """The files that a C++ file includes, and those beside it in a folder that some share: it counts as a whole."""
+def _list_reached_files(path: Path, root: Path) -> list[Path]:
+    """The files that a C++ file includes, and those beside it in a folder that some share: such a
+    folder counts as a whole."""
     neighbours = list_sources(path.parent, deep=False) if _is_for_some(path.parent, root) else []
-    return [*_find_included(path, root), *neighbours]
+    return [*_list_direct_includes(path, root), *neighbours]
 
 
 def find_included_files(files: Sequence[Path], home: Path) -> list[Path]:
@@ -171,7 +172,7 @@ def find_included_files(files: Sequence[Path], home: Path) -> list[Path]:
     taken: list[Path] = []
     waiting = [path for path in files if path.suffix in CPP_SUFFIXES]
     while waiting:
-        for path in _find_included(waiting.pop(), home.parent):
+        for path in _list_direct_includes(waiting.pop(), home.parent):
             is_of_another = home in path.parents and not path.relative_to(home).parts[0].startswith("_")
             if is_of_another and path not in (*files, *taken):
                 taken.append(path)
@@ -181,12 +182,12 @@ def find_included_files(files: Sequence[Path], home: Path) -> list[Path]:
 
 @functools.cache
 def _is_for_some(folder: Path, root: Path) -> bool:
-    """Whether a folder is shared by those that include it alone: servers/_shared/epoll, lib/net/epoll. A room of lib/
-    itself is for all."""
+    """Whether a folder is shared only by those that include it: servers/_shared/epoll, lib/net/epoll. A folder directly
+    in lib/ is for all."""
     return root / "servers" / "_shared" in folder.parents or root / "lib" in folder.parent.parents
 
 
-def _find_included(path: Path, root: Path) -> list[Path]:
+def _list_direct_includes(path: Path, root: Path) -> list[Path]:
     """The files of the project that a C++ file includes: beside it, or from the root."""
     places = (
         (f"{path.parent}/{name}", f"{root}/{name}") for name in _read_included_names(path, path.stat().st_mtime_ns)

@@ -30,7 +30,8 @@ def explain_missing(needs: Iterable[str]) -> str:
 
 @functools.cache
 def _test_uring() -> str:
-    """Ask the kernel for the ring that the servers ask it for (servers/_shared/uring/ring.cpp)."""
+    """Ask the kernel for the ring that the servers ask it for (servers/_shared/uring/ring.cpp). Return why it
+    gives none; empty where it does."""
     libc = ctypes.CDLL(None, use_errno=True)
     params = ctypes.create_string_buffer(_PARAMS.pack(0, _SINGLE_ISSUER | _DEFER_TASKRUN))
     fd: int = libc.syscall(_IO_URING_SETUP, 1, params)

@@ -154,7 +154,7 @@ def find_sockets(table: str, address: str, port: int) -> Iterator[str]:
             continue
         # Each four bytes stand in the order of this processor, which is a little-endian one.
         packed_words = bytes.fromhex(host)
-        packed = b"".join(packed_words[start : start + 4][::-1] for start in range(0, len(packed_words), 4))
+        packed = b"".join(packed_words[offset : offset + 4][::-1] for offset in range(0, len(packed_words), 4))
         if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in addresses:
             yield fields[5]
 

@@ -54,7 +54,7 @@ def make_document(analysis: Analysis) -> dict[str, object]:
 
 
 def clear_non_finite(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the same with null for each float that is not finite (such as the cost per message of a trial without
+    """Return the values with null for each float that is not finite (such as the cost per message of a trial without
     replies), as JSON has no such numbers."""
     return {name: _replace_non_finite(value) for name, value in values.items()}
 
@@ -326,7 +326,7 @@ def _convert_axis(axis: Axis, findings: ScenarioFindings) -> dict[str, object]:
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
         "scores": [_convert_score(score, axis.bound, findings) for score in axis.scores],
-        "comparisons": [make_plain(findings) for findings in axis.comparisons],
+        "comparisons": [make_plain(comparison) for comparison in axis.comparisons],
     }
 
 

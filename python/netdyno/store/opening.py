@@ -29,7 +29,7 @@ _HEADER = struct.Struct(">16xHBB48xI")
 """After the magic text: the bytes of a page, the versions that write and read it (2: a write-ahead log), and far behind
 them the application id."""
 _LARGEST_PAGE = 1 << 16
-"""The largest page, which that header has as 1."""
+"""The bytes of the largest page, for which the header has 1."""
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _JOURNAL_HEADER = struct.Struct(">16xI4xI")
 """After magic number, count and nonce: the pages that the file had before, and, after the bytes of a sector, the bytes

@@ -63,7 +63,8 @@ def _load(connection: sqlite3.Connection) -> Run:
 
 
 def _load_trials(connection: sqlite3.Connection) -> list[Trial]:
-    """Read all trials. Raises ValueError also where the place in a trial is not that of its row, where it is judged."""
+    """Read all trials. Raises ValueError also where a trial names another place than that of its row: it would be
+    judged there."""
     attempt = "attempt" if connection.execute("PRAGMA user_version").fetchone()[0] >= 9 else "1"
     query = (
         f"SELECT block, position, {attempt}, trial FROM trial ORDER BY block, position, rowid"  # tries in their order

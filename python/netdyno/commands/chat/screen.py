@@ -17,7 +17,7 @@ class InterruptedByKeyError(Exception):
 
 
 class Screen(Protocol):
-    """The interface of both to the conversation. One thread, the event loop's."""
+    """What a conversation uses of a terminal or of pipes. One thread, the event loop's."""
 
     def lines(self) -> AsyncGenerator[bytes, None]:
         """Yield typed lines without the newline, until there are no more."""

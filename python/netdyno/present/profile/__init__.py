@@ -21,7 +21,7 @@ MOST_OF_PAGE = 3_000_000
 
 
 def encode_data(loads: Sequence[Profiled], most: int) -> Markup:
-    """Return that JSON, in about `most` characters at most."""
+    """Return the JSON `profiles` of a page, in about `most` characters at most."""
     return templates.encode_json(packing.pack_loads(loads, most))
 
 

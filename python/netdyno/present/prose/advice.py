@@ -225,7 +225,8 @@ def _list_outcomes(along: Along) -> str:
 def describe_stored_changes(
     take: Sequence[str], neighbours: Sequence[tuple[str, float, Sequence[str]]], values: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Compare with stored runs at the next values: for each the option, the value, and which to take there."""
+    """Say whether the answer changes at the next values of a stored run: `neighbours` has for each the option, the
+    value, and which to take there."""
     return tuple(
         _compare_with_stored(take, option, place, recommended, values[option])
         for option, place, recommended in neighbours

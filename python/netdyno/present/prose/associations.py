@@ -87,7 +87,7 @@ def _format_difference(difference: Difference) -> str:
 
 def format_effect(counter: str, value: float, *, relative: bool) -> str:
     """Return an effect on a counter: "+12%", "×2.4", or a difference with its unit. Below a half it is the remaining
-    factor, as "−100%" would mean nothing at all."""
+    factor, as "−100%" would read as none at all."""
     if not relative:
         return _format_signed(value, METRICS[counter])
     return (

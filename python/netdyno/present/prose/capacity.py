@@ -98,7 +98,7 @@ def describe_answer(server: str, objective: Objective, answer: Answer, why: Reas
             assert fails is not None
             return (
                 f"{meets} up to {_describe_held(holds)}; at {format_rate(fails.rate_hz)} it failed in "
-                f"{_count_trials(fails.failed, fails)}"
+                f"{_format_trial_count(fails.failed, fails)}"
             )
         case "at_most":
             assert holds is not None
@@ -108,7 +108,7 @@ def describe_answer(server: str, objective: Objective, answer: Answer, why: Reas
             return (
                 f"{server} does not meet {objective.text} at {format_rate(fails.rate_hz)} messages/s, "
                 "the lowest rate to be "
-                f"tried: it failed in {_count_trials(fails.failed, fails)}"
+                f"tried: it failed in {_format_trial_count(fails.failed, fails)}"
             )
         case "generator":
             text = f"limited by the generator, which was at its limit{stopped}: "
@@ -130,8 +130,8 @@ def _describe_lower_bound(server: str, objective: Objective, holds: At | None) -
 
 
 def _describe_held(holds: At) -> str:
-    return f"{format_rate(holds.rate_hz)} messages/s (held in {_count_trials(holds.held, holds)})"
+    return f"{format_rate(holds.rate_hz)} messages/s (held in {_format_trial_count(holds.held, holds)})"
 
 
-def _count_trials(count: int, rate_point: At) -> str:
+def _format_trial_count(count: int, rate_point: At) -> str:
     return f"{count} of {quantities.plural(rate_point.held + rate_point.failed, 'trial')}"

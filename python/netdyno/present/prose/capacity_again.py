@@ -23,5 +23,6 @@ def build_repeat_command(experiment: Experiment, about: Sequence[About] = ()) ->
 
 
 def _list_server_flags(server: Own) -> tuple[str, ...]:
-    """Return the option that names the server: its address beyond the loopback, or its command."""
+    """Return the option that names the server: its address, or its command. The permission to load beyond the loopback
+    is the user's to add."""
     return ("--address", server.address) if server.address else ("--server", server.command)

@@ -38,7 +38,7 @@ LIMITS: Mapping[Limit | None, str] = {None: "", "at_least": "at least ", "at_mos
 MOST_SIDES = 6
 """The most sides of a claim that the sentence of what was counted beside it lists one by one."""
 SCENARIO = "scenario"
-"""The name by which the scenario is left out, as a coordinate is."""
+"""The scenario, among the names of coordinates that are left out."""
 
 
 # --- why there is no verdict -----------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def name_missing_status(spot: Spot) -> str:
 
 
 def list_gaps(chart: Chart) -> tuple[str, ...]:
-    """List the contestants without a figure and the reason, one entry for each reason; a few with their cells."""
+    """List the contestants without a figure, one entry for each and reason; with the cells where these are few."""
     cells = Counter(spot.contestant for spot in chart.spots)
     missing_spots: dict[tuple[str, str], list[Spot]] = {}
     for spot in chart.spots:

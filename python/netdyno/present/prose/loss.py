@@ -104,7 +104,7 @@ def _fans_out(drops: Drops) -> bool:
 
 
 def list_places(drops: Drops) -> list[str]:
-    """List each place where something was dropped, with the count: first answers, then requests."""
+    """List each place where something was dropped, with the count: first lost answers, then lost requests."""
     texts = (
         (drops.generator, "{:,} datagrams at the generator's sockets, whose buffers were full"),
         (drops.unsent, "{:,} messages by the server, which could not send them"),

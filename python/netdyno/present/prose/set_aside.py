@@ -1,4 +1,4 @@
-"""The reason for which a trial enters no figure, in words. Pure functions."""
+"""The reason why a trial enters no figure, in words. Pure functions."""
 
 from __future__ import annotations
 

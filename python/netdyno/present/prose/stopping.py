@@ -1,4 +1,4 @@
-"""The reason for which the blocks of a scenario ended, in words. Pure functions."""
+"""The reason why the blocks of a scenario ended, in words. Pure functions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain_undecided_claim(judged: Judged, scenarios: Sequence[ScenarioFindings
     names: dict[str, None] = {}
     for test in judged.claim.tests:
         names |= dict.fromkeys([test.a.scenario, test.b.scenario] if isinstance(test, Ratio) else [test.cells.scenario])
-    is_divided = len(endings) > 1
+    are_several = len(endings) > 1
     return tuple(
-        f"{f'{name}: ' if is_divided else ''}{explain_end(endings[name])}" for name in names if name in endings
+        f"{f'{name}: ' if are_several else ''}{explain_end(endings[name])}" for name in names if name in endings
     )

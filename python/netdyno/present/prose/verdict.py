@@ -538,12 +538,12 @@ def _explain_loop(findings: ScenarioFindings) -> list[str]:
                 else "Its latencies are service times under full load, not what users at a fixed rate would see."
             )
         )
-    if findings.scenario.scheduled and (late := _find_send_lags(findings.cells)):
+    if findings.scenario.scheduled and (late := _select_with_send_lag(findings.cells)):
         notes.append(_describe_send_lag(late))
     return notes
 
 
-def _find_send_lags(cells: Sequence[CellFigures]) -> list[CellFigures]:
+def _select_with_send_lag(cells: Sequence[CellFigures]) -> list[CellFigures]:
     """Return the cells with a send lag: an external load program reports none."""
     return [cell for cell in cells if cell.send_lag.max_ns > 0]
 
@@ -566,7 +566,7 @@ def _describe_send_lag(cells: Sequence[CellFigures]) -> str:
 def describe_lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
     """The generator's own part of the response times: its send lag, where it has a schedule, and its receive lag."""
     parts = []
-    if scenario.scheduled and (late := _find_send_lags(cells)):
+    if scenario.scheduled and (late := _select_with_send_lag(cells)):
         parts.append(f"send lag p99 at most {quantities.duration(max(cell.send_lag.p99_ns for cell in late))}")
     received = [cell.receive_lag for cell in cells if cell.receive_lag is not None]
     if received:

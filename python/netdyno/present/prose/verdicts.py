@@ -52,10 +52,10 @@ def describe_outcome(result: Judged) -> str:
         or f"{claims.describe_comparison(check, result.scenarios)}: {claims.format_effect(check)}"
     )
     text = f"{comparison}{figures}; claimed {claims.format_claimed_effect(check.step)}"
-    return text if len(result.checks) == 1 else f"{text}{_count_outcomes(result)}"
+    return text if len(result.checks) == 1 else f"{text}{_list_outcomes(result)}"
 
 
-def _count_outcomes(result: Judged) -> str:
+def _list_outcomes(result: Judged) -> str:
     counts = Counter(check.outcome for check in result.checks)
     counted = [
         f"{counts[outcome]} {words[counts[outcome] > 1]}" for outcome, words in OUTCOME_WORDS.items() if counts[outcome]
@@ -72,7 +72,7 @@ def _describe_nearest(result: Judged) -> str:
         f"{claims.describe_comparison(check, result.scenarios)}: {claims.format_effect(check)}; "
         f"claimed {claims.format_claimed_effect(check.step)}"
     )
-    return f". Found: {comparison}{_count_outcomes(result) if len(result.checks) > 1 else ''}"
+    return f". Found: {comparison}{_list_outcomes(result) if len(result.checks) > 1 else ''}"
 
 
 def quote_published(claim: Claim, most: int | None = None) -> str:

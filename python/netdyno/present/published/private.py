@@ -93,7 +93,8 @@ def clean_run(run: Run, private: Private) -> Run:
 
 
 def clean_profiles(stored: Stored, cleaners: Left) -> Stored:
-    """Return a run's profiles without private data. A frame may have the path of its source; equal ones are merged."""
+    """Return a run's profiles without private data. A frame may have the path of its source; stacks that
+    are equal without it are merged."""
     loads = tuple(
         replace(
             load,

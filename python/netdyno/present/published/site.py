@@ -113,7 +113,7 @@ def render_index(site: Site) -> str:
 
 def render_summary(site: Site) -> str:
     """Describe the newest version of each run briefly in Markdown: its answers, and the claims by their verdict."""
-    return "# Published runs\n\n" + "\n".join(_summarize_run(versions[0]) for versions in _group_by_run(site))
+    return "# Published runs\n\n" + "\n".join(_summarise_run(versions[0]) for versions in _group_by_run(site))
 
 
 def _group_by_run(site: Site) -> list[list[Entry]]:
@@ -124,7 +124,7 @@ def _group_by_run(site: Site) -> list[list[Entry]]:
     return sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
 
 
-def _summarize_run(run: Entry) -> str:
+def _summarise_run(run: Entry) -> str:
     when = run.started_at[:16].replace("T", " ")
     made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
     lines = [f"## {escape_markup(run.question)}", "", *_wrap(escape_markup(made)), ""]

@@ -83,7 +83,7 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
     all_looks = theme.copy_for_runs(looks, len(runs))
     drawn = _draw_figures(analysis, over, looks, all_looks)
     figures = _collect_figures(runs, all_looks)
-    profiled_loads = _rank_servers(analysis, profiled)
+    profiled_loads = _order_profiles(analysis, profiled)
     page = _render_page(analysis, drawn, profiled_loads, profiled.damaged)
     room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
     flames = profile.encode_data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
@@ -186,14 +186,14 @@ def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, s
     return list(groups.items())
 
 
-def _rank_servers(analysis: Analysis, profiled: Stored) -> list[Profiled]:
+def _order_profiles(analysis: Analysis, profiled: Stored) -> list[Profiled]:
     """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks: the
     page compares the first two."""
     by_name = {entry.question: entry for entry in profiled.asked}
     ranked_loads: list[Profiled] = []
-    for scenario in analysis.scenarios:
-        places = {standing.contestant: number for number, standing in enumerate(scenario.standings)}
-        if entry := by_name.get(scenario.scenario.name):
+    for findings in analysis.scenarios:
+        places = {standing.contestant: number for number, standing in enumerate(findings.standings)}
+        if entry := by_name.get(findings.scenario.name):
             ranked = sorted(entry.profiles, key=lambda server_profile: places.get(server_profile.server, len(places)))
             ranked_loads.append(replace(entry, profiles=tuple(ranked)))
     return ranked_loads
@@ -229,11 +229,11 @@ def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, them
         everything.Source(
             run=analysis.run_id,
             export=collect(analysis),
-            workloads={scenario.scenario.name: scenario.scenario.workload for scenario in analysis.scenarios},
+            workloads={findings.scenario.name: findings.scenario.workload for findings in analysis.scenarios},
             labels={
-                (scenario.scenario.name, level.key): level.label
-                for scenario in analysis.scenarios
-                for level in scenario.levels
+                (findings.scenario.name, level.key): level.label
+                for findings in analysis.scenarios
+                for level in findings.levels
             },
         )
         for analysis in runs

@@ -19,7 +19,7 @@ from netdyno.present.report.theme import HEAT_STEPS
 @dataclass(frozen=True)
 class HeatCell:
     """A cell. `step` is its colour, None where there is no figure. `tip` is its full text, `mark` the mark of its loss,
-    `struck` whether trials in it are invalid, `published` the source's figure there."""
+    `struck` whether trials in it are excluded, `published` the source's figure there."""
 
     text: str
     step: int | None

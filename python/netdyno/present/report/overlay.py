@@ -86,7 +86,7 @@ METRICS_SHOWN = (
 
 def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
     """Lay runs over each other. `compared` has each later run with the first, `looks` the looks of each run."""
-    names = [scenario.scenario.name for scenario in analyses[0].scenarios]
+    names = [findings.scenario.name for findings in analyses[0].scenarios]
     questions = [_draw_question(name, analyses, looks, f"o{number}") for number, name in enumerate(names, 1)]
     changes = [
         (
@@ -132,10 +132,10 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
 def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> Question:
     """Draw a question of the runs that have it, at the levels of the first."""
     runs = [
-        _RunWithQuestion(analysis.run_id, scenario, looks[number], number, len(analyses))
+        _RunWithQuestion(analysis.run_id, findings, looks[number], number, len(analyses))
         for number, analysis in enumerate(analyses)
-        for scenario in analysis.scenarios
-        if scenario.scenario.name == name
+        for findings in analysis.scenarios
+        if findings.scenario.name == name
     ]
     cells = [cell for run in runs for cell in run.findings.cells]
     first = runs[0].findings

@@ -286,7 +286,7 @@ class Bars:
     parts: Callable[[Cost], tuple[Estimate, ...]]
     label: Callable[[Cost], str]
     room: float = 1.28
-    """The length of the axis, in longest bars: the rest is for the labels."""
+    """The length of the axis as a multiple of the longest bar: the rest is for the labels."""
 
 
 UNKNOWN = "unknown"

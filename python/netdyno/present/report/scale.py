@@ -16,7 +16,7 @@ ROUND_RATIOS = (
     *(1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000),
 )
 TICKS_APART = 18
-"""The least distance of ticks, so that no label is on top of another."""
+"""The least distance of ticks in percent of the width, so that no label is on top of another."""
 
 
 @dataclass(frozen=True)

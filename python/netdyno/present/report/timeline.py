@@ -33,12 +33,12 @@ class LevelTraces:
 def collect_traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
     """Return traces by scenario and level, thinned so that the page stays small."""
     points = sum(
-        len(trial.per_second) for scenario in analysis.scenarios for cell in scenario.cells for trial in cell.series
+        len(trial.per_second) for findings in analysis.scenarios for cell in findings.cells for trial in cell.series
     )
     factor = -(-points // MOST_POINTS) or 1
     return {
-        scenario.scenario.name: _collect_scenario_traces(scenario, analysis.contestants, factor)
-        for scenario in analysis.scenarios
+        findings.scenario.name: _collect_scenario_traces(findings, analysis.contestants, factor)
+        for findings in analysis.scenarios
     }
 
 

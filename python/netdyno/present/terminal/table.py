@@ -340,7 +340,7 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
         for heading in ("excluded", "trials", "cause", "of"):
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
         shown_groups = list(groups.items())[:shown]
-        origins = [_count_by_contestant(notes) for _, notes in shown_groups]
+        origins = [_name_origins(notes) for _, notes in shown_groups]
         table.columns[-1].min_width = max(len(word) for text in origins for word in text.split())
         for ((status, cause), notes), origin in zip(shown_groups, origins, strict=True):
             why = set_aside.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
@@ -352,7 +352,7 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
     return parts
 
 
-def _count_by_contestant(notes: Sequence[TrialNote]) -> str:
+def _name_origins(notes: Sequence[TrialNote]) -> str:
     counts = Counter(f"{note.contestant} with {note.client}" if note.client else note.contestant for note in notes)
     if notes[0].client and len(counts) > PAIRS_NAMED:
         return quantities.plural(len(counts), "pair")
