@@ -41,7 +41,7 @@ def name_servers(servers: Sequence[Own], names: Sequence[str], taken: Collection
 
 
 def resolve_server(address: str, workload: str, *, may_be_loaded: bool) -> Own:
-    """The server at tcp://HOST:PORT, by the number that its host has now: of several, the first that accepts
+    """The server at tcp://HOST:PORT, by the numeric address that its host has now: of several, the first that accepts
     connections. Raises UserError where that is no such address, or is not on this machine's loopback and
     `may_be_loaded` is false."""
     host, port = stand_in.place(address)

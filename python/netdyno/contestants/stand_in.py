@@ -60,8 +60,8 @@ def place(url: str) -> tuple[str, int]:
 
 
 def list_addresses(address: str) -> tuple[str, ...]:
-    """The addresses at which a server may listen that got this one, or only a port where its command has no place for
-    the address: localhost is ::1, too. Pure."""
+    """The addresses at which a server may listen that was given this one, or only a port because its command has no
+    place for an address: localhost is ::1, too. Pure."""
     return (address, "::1") if address == "127.0.0.1" else (address,)
 
 

@@ -26,8 +26,8 @@ _TAIL = 15
 
 @contextmanager
 def check_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
-    """Check out each commit into a folder that exists within the context, also where SIGTERM ends the program. Raises
-    UserError for a ref that is no commit."""
+    """Check out each commit into a folder that exists only within the context, even where SIGTERM ends the program.
+    Raises UserError for a ref that is no commit."""
     commits = [_run_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
     if _run_git(repository, "status", "--porcelain", "--untracked-files=no"):
         print("netdyno: what is not committed in your repository is not in this comparison", file=sys.stderr)

@@ -28,7 +28,7 @@ def load_folder(folder: Path) -> Environment:
 
 
 def escape_text(value: object) -> object:
-    """Make text from a run visible, on a page as on a terminal; Markup is our own."""
+    """Replace what is invisible in a text from a run, on a page as on a terminal; Markup is our own."""
     return harmless_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

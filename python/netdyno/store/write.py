@@ -90,8 +90,8 @@ class Store:
             self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
 
     def revise(self, trials: Sequence[Trial]) -> None:
-        """Replace stored trials by their later, judged form: all of them, or none where it is interrupted. They are on
-        the disk when this returns. Raises KeyError for a trial that was never stored."""
+        """Replace stored trials by the same trials as judged later: all of them, or none where it is interrupted. They
+        are on the disk when this returns. Raises KeyError for a trial that was never stored."""
         rows = [
             (trial.status, trial.reason, _json(trial), trial.block, trial.position, trial.attempt) for trial in trials
         ]

@@ -1,4 +1,4 @@
-"""The text about lost messages beside every latency, which leaves them out. Pure functions."""
+"""The text about lost messages, shown beside every latency, because latencies leave them out. Pure functions."""
 
 from __future__ import annotations
 

@@ -618,8 +618,8 @@ def _list_without_figure(findings: ScenarioFindings) -> list[str]:
 
 
 def _list_gaps(findings: ScenarioFindings) -> list[str]:
-    """List whole levels that a ranked contestant did not finish though others did. A search for a capacity has none:
-    above the capacity, no valid trial is the expected result."""
+    """List whole levels that a ranked contestant did not finish though others did. A capacity has none: above it, no
+    valid trial is the expected result."""
     if findings.capacity is not None:
         return []
     finished = {(cell.contestant, cell.level) for cell in findings.cells}
