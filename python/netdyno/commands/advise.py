@@ -304,9 +304,9 @@ def format_answer(answer: Answer, requested: Workload, notes: Sequence[str]) -> 
             stored.value,
         )
     lines += near or (prose.explain_unmeasured(answer.beside.why),)
-    how = prose.describe_stored_run(stored.run.started_at, stored.between) if stored else prose.MADE
+    origin = prose.describe_stored_run(stored.run.started_at, stored.between) if stored else prose.MADE
     beside = f"; the neighbouring values on {answer.beside.folder}" if answer.beside.folder else ""
-    lines.append(f"This is based on {answer.rests.folder}, {how}{beside}.")
+    lines.append(f"This is based on {answer.rests.folder}, {origin}{beside}.")
     lines += _describe_cores(requested)
     return [*lines, *notes]
 

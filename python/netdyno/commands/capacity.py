@@ -58,8 +58,8 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     build = build_dir()
     server = contestants.find_by_name(contestants.discover(build=build), wishes.server)
     if server.manifest.apart:
-        what = "unsafe" if server.manifest.unsafe else "not ranked"
-        raise UserError(f"{server.name} is {what}, so its capacity is not measured")
+        exclusion = "unsafe" if server.manifest.unsafe else "not ranked"
+        raise UserError(f"{server.name} is {exclusion}, so its capacity is not measured")
     search_experiment = build_experiment(wishes.asked, server)
     objective = slo.parse(wishes.asked["slo"], "--slo")
     (server,) = needed.make(search_experiment, [server], [], build).servers

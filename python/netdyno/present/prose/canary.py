@@ -59,5 +59,5 @@ def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
 
 def _describe_excluded(machine: MachineOverTime) -> str:
     trials = quantities.plural(machine.struck, "trial")
-    how = "was" if machine.struck == 1 else "were"
-    return f"{trials} {how} retried, because the machine was faster or slower there than in the rest of the block."
+    verb = "was" if machine.struck == 1 else "were"
+    return f"{trials} {verb} retried, because the machine was faster or slower there than in the rest of the block."

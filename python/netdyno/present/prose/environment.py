@@ -8,10 +8,10 @@ from netdyno.base import quantities
 from netdyno.model.observation import Pinning
 
 
-def describe_pinning(way: Pinning) -> str:
+def describe_pinning(pinning: Pinning) -> str:
     """Describe the pinning of server and generator."""
-    note = f" ({way.note})" if way.note else ""
-    return f"server on {_list_cores(way.server)}, generator on {_list_cores(way.generator)}{note}"
+    note = f" ({pinning.note})" if pinning.note else ""
+    return f"server on {_list_cores(pinning.server)}, generator on {_list_cores(pinning.generator)}{note}"
 
 
 def _list_cores(cores: Sequence[int]) -> str:

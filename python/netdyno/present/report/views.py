@@ -219,12 +219,12 @@ def _make_check_row(check: Check, judged: Judged) -> tuple[str, ...]:
         for probability in (check.p, check.p_corrected)
     )
     outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
-    what, figures = (
+    compared, figures = (
         claim_words.describe_comparison(check, judged.scenarios),
         " against ".join(claim_words.list_figures(check)),
     )
     claimed = claim_words.format_claimed_effect(check.step)
-    return what, claim_words.format_effect(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
+    return compared, claim_words.format_effect(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
