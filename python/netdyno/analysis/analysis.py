@@ -71,7 +71,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         ),
         audits=_count_audits(trials),
         made_again=made_again.count_retries(trials, experiment.seed),
-        machine=_measure_machine_use(trials),
+        machine=_summarise_machine_use(trials),
         canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),
         control=summarise_control(experiment, parts, families, level, finished=finished),
@@ -110,7 +110,7 @@ def _count_audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
     return tuple(AuditTally(name, passed[name], failed[name]) for name in sorted(passed | failed))
 
 
-def _measure_machine_use(trials: Sequence[Trial]) -> MachineUse | None:
+def _summarise_machine_use(trials: Sequence[Trial]) -> MachineUse | None:
     observations = [trial.machine for trial in trials if trial.status in outcomes.RANKED and trial.machine is not None]
     if not observations:
         return None

@@ -55,16 +55,16 @@ def explain_differences(
     work: Sequence[Work] = (),
     level: float = stats.LEVEL,
 ) -> tuple[Why, ...]:
-    """Return the counters behind each proven difference of the metric: of a contestant from the first of its kind, then
-    from the one right above it. `families`: the comparisons of each axis. A counter that is an axis is not tested a
-    second time: it differs where the ranking says so."""
+    """Return the counters that go with each proven difference of the metric: of a contestant from the first of its
+    kind, then from the one right above it. `families`: the comparisons of each axis. A counter that is an axis is not
+    tested a second time: it differs where the ranking says so."""
     figures = _collect_figures(ranked)
     pairs = _list_pairs(standings, families[metric])
     tested = [test for pair in pairs for name in COUNTERS if (test := _test(pair, name, figures[name])) is not None]
-    untested = [test for test in tested if test.counter not in families]
-    judged = iter(stats.corrected([test.comparison for test in untested], level))
+    beyond_axes = [test for test in tested if test.counter not in families]
+    judged = iter(stats.corrected([test.comparison for test in beyond_axes], level))
     tested = [
-        test._replace(comparison=next(judged) if test in untested else _read_ranking(test, families[test.counter]))
+        test._replace(comparison=next(judged) if test in beyond_axes else _read_ranking(test, families[test.counter]))
         for test in tested
     ]
     return tuple(_explain(pair, [test for test in tested if test.pair == pair], figures, work) for pair in pairs)
@@ -100,16 +100,19 @@ def _collect_figures(ranked: Sequence[Counted]) -> Figures:
 def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | None:
     """Compare a counter over a pair; None where no shared cell has it, or it counted nothing: it is no hypothesis then.
     Whether ratios or differences are tested does not depend on the order of the two."""
-    lower, higher = figures.get(pair.worse, {}), figures.get(pair.better, {})
-    shared = stats.counted(lower.keys() & higher.keys())
-    if not any(lower[cell] or higher[cell] for cell in shared):
+    of_worse, of_better = figures.get(pair.worse, {}), figures.get(pair.better, {})
+    shared = stats.counted(of_worse.keys() & of_better.keys())
+    if not any(of_worse[cell] or of_better[cell] for cell in shared):
         return None
-    relative = all(lower[cell] > 0 and higher[cell] > 0 for cell in shared)
+    relative = all(of_worse[cell] > 0 and of_better[cell] > 0 for cell in shared)
     pairs = stats.pairs_of(
-        {cell: math.log(lower[cell] / higher[cell]) if relative else lower[cell] - higher[cell] for cell in shared}
+        {
+            cell: math.log(of_worse[cell] / of_better[cell]) if relative else of_worse[cell] - of_better[cell]
+            for cell in shared
+        }
     )
     comparison = stats.comparison(pair.worse, pair.better, pairs, ratios=relative, axis=name)
-    worse, better = (_mean([values[cell] for cell in shared], relative) for values in (lower, higher))
+    worse, better = (_mean([values[cell] for cell in shared], relative) for values in (of_worse, of_better))
     return _Tested(pair, name, relative, worse, better, comparison)
 
 

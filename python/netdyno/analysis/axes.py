@@ -38,8 +38,8 @@ Grounds = Sequence[Groups]
 
 
 def list_names(scenario: Scenario) -> tuple[str, ...]:
-    """Return the axes: the own metric first, then the others by their weight (docs/adr/statistics.md). A capacity has
-    none: its trials have other rates for each contestant."""
+    """Return the axes: the own metric first, then the others in the order in which they decide
+    (docs/adr/statistics.md). A capacity has none: its trials have other rates for each contestant."""
     if scenario.metric == CAPACITY:
         return ()
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
@@ -59,11 +59,11 @@ def compare_contestants(
     second. A pair that shares no block is no hypothesis."""
     first, *rest = of_axes
     own_family = _compare_family(of_axes, (first,), groups, level)[first]
-    rivals = [
-        shared_names for group in groups if len(shared_names := [name for name in group if name in of_axes[first]]) > 1
+    rival_groups = [
+        measured for group in groups if len(measured := [name for name in group if name in of_axes[first]]) > 1
     ]
-    for names in rivals:
-        own_family = stats.compared_with_the_best(names, own_family, METRICS[first].better, level / len(rivals))
+    for names in rival_groups:
+        own_family = stats.compared_with_the_best(names, own_family, METRICS[first].better, level / len(rival_groups))
     families = {first: own_family, **_compare_family(of_axes, rest, groups, level)}
     return {axis: stats.without_circles(family) for axis, family in families.items()}
 
@@ -205,8 +205,8 @@ def _score_axis(
 
 
 def find_error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
-    """Return the bars that are not small beside the shortest response time at a level, of any contestant: one rule for
-    all."""
+    """Return a bar where the generator's part is not small beside the shortest response time of any contestant at a
+    level: decided for all alike."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}
     for trial, load in ranked:
         if load.client is None and not load.instrument:
@@ -215,7 +215,7 @@ def find_error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[Erro
         bar
         for level, by_name in by_level.items()
         for percentile in ("p50", "p99")
-        if (bar := _measure_lag(scenario, level, percentile, by_name)).share > _choose_small_share(scenario)
+        if (bar := _compute_error_bar(scenario, level, percentile, by_name)).share > _choose_small_share(scenario)
     )
 
 
@@ -224,7 +224,7 @@ def _choose_small_share(scenario: Scenario) -> float:
     return SMALL_LAG_IN_ROUNDS if in_rounds else SMALL_LAG
 
 
-def _measure_lag(
+def _compute_error_bar(
     scenario: Scenario, level: str, percentile: str, by_name: Mapping[str, Sequence[LoadResult]]
 ) -> ErrorBar:
     def median(figures: Iterable[float]) -> float:

@@ -32,8 +32,8 @@ class Beside:
 
 @dataclass(frozen=True)
 class Range:
-    """One figure of the canary over the run, per second: over all readings, and the difference of blocks in the median
-    (the fastest divided by the slowest)."""
+    """One figure of the canary over the run, per second: over all readings, and the difference of blocks by their
+    medians (the fastest divided by the slowest)."""
 
     name: Name
     least: float
@@ -51,7 +51,7 @@ class MachineOverTime:
     struck: int
     """Trials with a machine that was not that of their block, by this audit, with or without others."""
     unread: int
-    """Trials without a reading of the canary."""
+    """Trials beside which the canary could not be read."""
     unjudged: int
     """Trials without such an audit, for their block did not come to its end."""
     counted: bool

@@ -49,7 +49,7 @@ def compute_figures(
         receive_lag=_merge_lag(received)
         if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
         else None,
-        cost=_measure_cost(trials, seed),
+        cost=_estimate_cost(trials, seed),
         connection_spread=_estimate_connection_spread(trials, seed),
         kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
@@ -152,28 +152,28 @@ def _merge_lag(distributions: Sequence[Distribution]) -> Lag:
     )
 
 
-def _measure_cost(trials: Sequence[Counted], seed: int) -> Cost | None:
+def _estimate_cost(trials: Sequence[Counted], seed: int) -> Cost | None:
     """Return the server's costs; None where it was not observed."""
     seen = [(trial, load) for trial, load in trials if trial.server is not None]
     servers = [trial.server for trial, _ in seen if trial.server is not None]
     if not seen:
         return None
 
-    def mean_of(name: str, scale: float = 1.0) -> Estimate:
+    def estimate(name: str, scale: float = 1.0) -> Estimate:
         metric = METRICS[name]
         amounts = [scale * (metric.amount(*counted) or 0.0) for counted in seen if metric.amount]
         return per_message(amounts, [metric.per(*counted) for counted in seen], seed)
 
-    def mean_if_known(name: str, scale: float = 1.0) -> Estimate | None:
-        return None if any(METRICS[name].of(*counted) is None for counted in seen) else mean_of(name, scale)
+    def estimate_if_known(name: str, scale: float = 1.0) -> Estimate | None:
+        return None if any(METRICS[name].of(*counted) is None for counted in seen) else estimate(name, scale)
 
     return Cost(
-        cpu_user_us=mean_of("cpu-user", US_PER_NS),
-        cpu_system_us=mean_of("cpu-system", US_PER_NS),
-        cpu_us=mean_of("cpu", US_PER_NS),
-        voluntary_switches=mean_if_known("voluntary"),
-        involuntary_switches=mean_if_known("involuntary", 1e-3),
-        run_queue_wait_us=mean_if_known("run-queue", US_PER_NS),
+        cpu_user_us=estimate("cpu-user", US_PER_NS),
+        cpu_system_us=estimate("cpu-system", US_PER_NS),
+        cpu_us=estimate("cpu", US_PER_NS),
+        voluntary_switches=estimate_if_known("voluntary"),
+        involuntary_switches=estimate_if_known("involuntary", 1e-3),
+        run_queue_wait_us=estimate_if_known("run-queue", US_PER_NS),
         rss_peak_bytes=_estimate_largest([float(server.rss_peak_bytes) for server in servers]),
         connection_bytes=_estimate_connection_bytes(seen, seed),
         threads=max(server.threads for server in servers),

@@ -30,8 +30,8 @@ def find_constants(
     levels: Sequence[LevelInfo],
     scenario: Scenario,
 ) -> tuple[Constant, ...]:
-    """Return every contestant with the same constant response time at several loads, all else being equal, that the
-    question does not ask for."""
+    """Return every contestant with a response time that is the same constant at several loads, all else being equal,
+    and that the question does not ask for."""
     by_key = {level.key: level for level in levels}
     constant = []
     for standing in standings:
@@ -51,8 +51,8 @@ def find_constants(
 
 def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
     """Return whether the question itself has a constant time: a service time, or a link with a delay."""
-    chosen = settings(scenario, levels)
-    return chosen.is_impaired or chosen.longest_service_time_s > 0
+    cell_settings = settings(scenario, levels)
+    return cell_settings.is_impaired or cell_settings.longest_service_time_s > 0
 
 
 def _is_constant(cells: Sequence[CellFigures]) -> bool:

@@ -44,7 +44,7 @@ DECISIVE = (
 """The keys that decide how fast a program is. A load average or a measured link differs every time."""
 DECISIVE_PREFIXES = ("sysctl.", "pinning.", "ground.")
 _OF_A_LOAD = re.compile(rf"\A{re.escape(OF_LOAD)}(-\d+)?\.")
-"""The prefix of a load host's key, which is recorded where that is not the server's host."""
+"""The prefix of a load host's key, which is recorded only where the server's host has another value."""
 
 
 @dataclass(frozen=True)

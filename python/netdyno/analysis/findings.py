@@ -285,10 +285,10 @@ class Decision:
     any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict. `taken` are those to
     take; `beside` compares the rest with the first of these, or of the front where none is taken.
 
-    For a front of several: those `near` are shown to be within the margin of the best, and none of them is further
-    behind it than by the factor `within`; where none is near, none of the front is. `by`: the axes that chose among
-    those near. `blocks_to_settle`: how many more blocks would settle what is open, if means and spreads stay as they
-    are, and `seconds_to_settle` how long these take; None where nothing is open, or it cannot be said."""
+    For a front of several: those `near` are shown to be within the margin of the best. `within`: the factor by which
+    none of those near, or where there is none, none of the front, is further behind the best. `by`: the axes that chose
+    among those near. `blocks_to_settle`: how many more blocks would settle what is open, if means and spreads stay as
+    they are, and `seconds_to_settle` how long these take; None where nothing is open, or it cannot be said."""
 
     verdict: Verdict
     among: tuple[Name, ...] = ()

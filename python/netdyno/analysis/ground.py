@@ -108,12 +108,12 @@ def find_usable_cores(
     at_level: dict[str, Settings] = {}
     for trial in _list_pinned(trials, by_name):
         key = level_key(trial.levels)
-        if (chosen := at_level.get(key)) is None:
-            chosen = at_level[key] = settings(scenario, trial.levels)
+        if (cell_settings := at_level.get(key)) is None:
+            cell_settings = at_level[key] = settings(scenario, trial.levels)
         cores = (len(trial.pinning.server) if trial.pinning is not None else 0) or cores_allowed
         if cores is not None:
             most = 1 if trial.contestant in single else cores
-            usable = _count_usable(chosen, trial, by_name.get(trial.contestant), most)
+            usable = _count_usable(cell_settings, trial, by_name.get(trial.contestant), most)
             found_cores[trial.contestant].setdefault(key, set()).add(usable)
     return {
         name: {level: frozenset(numbers) for level, numbers in by_level.items()}
@@ -151,13 +151,15 @@ def _find_single_threaded(trials: Sequence[Trial], about: Mapping[str, About]) -
     return {name for name, threads in seen.items() if threads == {1}}
 
 
-def _count_usable(chosen: Settings, trial: Trial, about: About | None, cores: int) -> int:
+def _count_usable(cell_settings: Settings, trial: Trial, about: About | None, cores: int) -> int:
     """Return the cores on which a server could work at a time in a trial: at most those that it has, its serving
     threads, and its connections, for one thread at a time serves a connection. A server whose threads are not known may
     use all of its cores."""
     model = about.threads if about is not None else None
-    threads = int(all_options(chosen.server, trial.added).get("threads", 1)) if model in ("any", "one") else cores
-    return min(cores, threads, chosen.connections)
+    threads = (
+        int(all_options(cell_settings.server, trial.added).get("threads", 1)) if model in ("any", "one") else cores
+    )
+    return min(cores, threads, cell_settings.connections)
 
 
 def _group(usable: Usable) -> tuple[Together, ...]:

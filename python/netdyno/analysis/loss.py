@@ -40,11 +40,11 @@ def summarise_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenari
         duplicated=share([load.messages.duplicated for load in loads], received),
         reordered=share([load.messages.reordered for load in loads], received),
         drops=_add([count_drops(trial, load, _read_link(trial, scenario)) for trial, load in trials]),
-        trials=tuple(_measure_trial(trial, load, scenario) for trial, load in trials),
+        trials=tuple(_summarise_trial(trial, load, scenario) for trial, load in trials),
     )
 
 
-def _measure_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial:
+def _summarise_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial:
     messages, response = load.messages, load.latency.response_ns
     received = max(messages.received, 1)
     lost = transports.share_lost(load) or 0.0

@@ -160,9 +160,9 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
         *(AskedApart("", change) for change in names),
         *(
             AskedAlone(run.run_id, scenario.name, scenario.workload)
-            for run, missing_from in ((first, second_scenarios), (second, first_scenarios))
+            for run, other_scenarios in ((first, second_scenarios), (second, first_scenarios))
             for scenario in run.experiment.scenarios
-            if scenario.name not in missing_from
+            if scenario.name not in other_scenarios
         ),
         *(
             AskedApart(name, change)

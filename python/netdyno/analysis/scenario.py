@@ -71,7 +71,7 @@ def derive_findings(
     ranked = [trial for trial, _ in part.ranked]
     sampled = collect_samples(part)
     levels = _list_levels(scenario, part.trials)
-    figures = _measure_cells(part, levels)
+    figures = _compute_cells(part, levels)
     faulty = find_faulty(part.trials)
     grounds = [[[name for name in group if name in sampled] for group in groups] for groups in group_peers(part)]
     groups = list(itertools.chain.from_iterable(grounds))
@@ -100,7 +100,7 @@ def derive_findings(
         standings=standings,
         comparisons=family,
         cells=figures,
-        drift=_measure_drift(sampled),
+        drift=_compute_drift(sampled),
         pairs=_list_pairs(part),
         loss_bound=scenario.loss_bound,
         unsafe=excluded.describe_unsafe(part.unsafe, part.why_unsafe, levels),
@@ -143,7 +143,7 @@ def _list_levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo
     return tuple(LevelInfo(key, level_label(scenario, values), values) for key, values in by_key.items())
 
 
-def _measure_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
+def _compute_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
     by_cell: dict[tuple[str, str], list[Counted]] = {}
     for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
@@ -296,7 +296,7 @@ def _find_unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
     )
 
 
-def _measure_drift(samples: Mapping[str, Samples]) -> float:
+def _compute_drift(samples: Mapping[str, Samples]) -> float:
     """Return the drift of the machine itself: fastest block over slowest, with contestants and levels taken out."""
     deviations: dict[int, list[float]] = {}
     for figures in samples.values():

@@ -47,7 +47,7 @@ class Part:
     """The trials of servers that give wrong answers on purpose."""
     why_unsafe: Mapping[Name, Quoted]
     unranked: Mapping[Name, Quoted]
-    """Programs that were run beside the contestants without being any, with what they are instead."""
+    """Programs that were run beside the contestants and are none, with what they are instead."""
 
     def drawn(self) -> tuple[Trial, ...]:
         """Return the trials of a figure, where the unsafe stand beside the others, marked."""

@@ -29,7 +29,7 @@ def needs_more_blocks(part: Part) -> bool:
 
 def sort_by_gain(parts: Sequence[Part]) -> list[Part]:
     """Sort scenarios by their gain from another block: the widest interval first, of comparisons that are not beyond
-    doubt. The width decides, never the sides of the interval: blocks must not be added until a difference appears.
+    doubt. The width decides, never the place of the interval: blocks must not be added until a difference appears.
     Where nothing can be compared yet, the fewest blocks come first."""
     widths = {part.scenario.name: _find_widest(part) for part in parts}
     return sorted(parts, key=lambda part: (-widths[part.scenario.name], part.blocks))

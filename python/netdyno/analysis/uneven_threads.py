@@ -31,7 +31,7 @@ def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenTh
     """Return every contestant with an uneven spread in some trial."""
     spreads: dict[str, list[_Spread]] = {}
     for counted in ranked:
-        if (spread := _measure_spread(scenario, counted)) is not None:
+        if (spread := _compute_spread(scenario, counted)) is not None:
             spreads.setdefault(counted[0].contestant, []).append(spread)
     uneven = []
     for name, contestant_spreads in sorted(spreads.items()):
@@ -46,7 +46,7 @@ def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenTh
     return tuple(uneven)
 
 
-def _measure_spread(scenario: Scenario, counted: Counted) -> _Spread | None:
+def _compute_spread(scenario: Scenario, counted: Counted) -> _Spread | None:
     """Measure the spread of a trial; None where its connections belong to no thread. Those of the closing check are
     taken off the busiest thread."""
     trial, load = counted

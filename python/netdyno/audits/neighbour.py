@@ -83,8 +83,8 @@ def describe(
     streak: Sequence[Trial], foreign_cores: float, programs: Sequence[ProgramShare], *, cores: int
 ) -> Neighbour | None:
     """Return the neighbour of a streak that stays. `foreign_cores` and `programs` were used by others between trials.
-    None where these show no neighbour, unless every trial of at least three dozen is invalid for it: what looks foreign
-    may be the kernel's work for the trials themselves."""
+    None where neither these nor the hypervisor show a neighbour, unless every trial of at least three dozen is invalid
+    for it: what looks foreign may be the kernel's work for the trials themselves."""
     steals = [trial.machine.steal_s / trial.machine.window_s for trial in streak[-DOZEN:] if trial.machine]
     steal_cores = statistics.median(steals)
     taken = [_count_taken_cores(trial) for trial in streak[-DOZEN:]]

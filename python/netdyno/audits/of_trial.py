@@ -210,7 +210,7 @@ def observed_in_part() -> Audit:
 LINK_LATE_SHARE = 0.1
 LINK_LATE_S = 0.001
 """The most by which the relay of a link may be late with one frame in a thousand, as a share of the delay or a time,
-whichever is more: this much of a latency may come from the relay, which a real link has not."""
+whichever is more: this much of a latency may come from the relay, which a real link does not have."""
 
 
 def link(relay: RelayTotals, delay_s: float) -> Audit:

@@ -34,7 +34,7 @@ connections that are answered together."""
 
 STALL_S = 0.15
 """The least time without any answer that is a standstill: three times the largest pause that a machine can make without
-failing its own audits (audits.FOREIGN_FLOOR_S), and more than the 40 ms of a delayed ACK (RFC 1122)."""
+failing its own audits (of_trial.FOREIGN_FLOOR_S), and more than the 40 ms of a delayed ACK (RFC 1122)."""
 MISSED = 10
 """The fewest answers that a standstill misses, so that chance in the arrivals cannot explain it: e^-10."""
 STALLED_RESPONSES = 4

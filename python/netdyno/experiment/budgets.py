@@ -39,9 +39,9 @@ def read_sizes(raw: Table, where: str) -> dict[Budget, Table]:
 
 def merge_levels(all_sizes: Iterable[Sequence[Scenario]]) -> tuple[Scenario, ...]:
     """The scenarios with every level that some size has of each factor."""
-    normal, *larger = (tuple(scenarios) for scenarios in all_sizes)
+    normal, *others = (tuple(scenarios) for scenarios in all_sizes)
     return tuple(
-        _add_levels(scenario, [scenarios[index] for scenarios in larger]) for index, scenario in enumerate(normal)
+        _add_levels(scenario, [scenarios[index] for scenarios in others]) for index, scenario in enumerate(normal)
     )
 
 

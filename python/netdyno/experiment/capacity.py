@@ -14,7 +14,7 @@ from netdyno.model.values import Option, declared
 
 CAPACITY = "capacity"
 RATE = "rate"
-"""The factor across which a capacity is searched."""
+"""The factor along which a capacity is searched."""
 
 _PLAN = declared(CapacityPlan)
 SEARCH: tuple[Option, ...] = (

@@ -238,17 +238,17 @@ class Reader:
         return self._cells.cells(f"{where}: {key}", {**side, **changes}, METRICS[metric])
 
     def _check_pairs(self, where: str, left: Cells, right: Cells, names: tuple[str, str] = ("a", "b")) -> None:
-        """Check that every cell of `a` has one partner in `b`: where the two differ, each names one value."""
+        """Check that every cell of `left` has one partner in `right`: where the two differ, each names one value."""
         coordinates = (set(self._cells.coordinates(selection.scenario)) for selection in (left, right))
         apart = set.symmetric_difference(*coordinates)
         if left == right:
             raise UserError(f"{where}: {names[0]!r} and {names[1]!r} are the same cells")
-        for selection, cells in zip(names, (left, right), strict=True):
+        for side, cells in zip(names, (left, right), strict=True):
             own_coordinates = set(self._cells.coordinates(cells.scenario))
             for name in sorted(own_coordinates & (apart | find_differences(left, right))):
                 if len(cells.at.get(name, ())) != 1:
                     both = f"{names[0]!r} and {names[1]!r}"
-                    fail(f"{where}: {selection}", name, f"{both} differ in it, so each must name one value")
+                    fail(f"{where}: {side}", name, f"{both} differ in it, so each must name one value")
 
 
 def find_differences(left: Cells, right: Cells) -> set[str]:

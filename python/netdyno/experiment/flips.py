@@ -27,7 +27,7 @@ from netdyno.model.options import LOAD, MACHINE, SERVER, SIDES, option_of, read_
 KEYS = ("scenario", "between", "groups", "along", "from", "to", "within", "metric")
 METRIC_NAMES = tuple(name for name in CLAIMED if METRICS[name].scale == "ratio" and METRICS[name].of_code is None)
 WITHIN = 1.5
-"""The default for the largest ratio of two levels that are proven different."""
+"""The default for the largest ratio of the two levels between which the winner changes."""
 DIGITS = 3
 """The digits of a level between others."""
 

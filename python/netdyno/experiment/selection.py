@@ -48,8 +48,8 @@ class CellReader:
         name = self.scenario(where, table.get("scenario"))
         coordinates = flatten_coordinates(where, {key: value for key, value in table.items() if key != "scenario"})
         check_keys(where, coordinates, self.coordinates(name))
-        if metric.of_code is not None and (unknown := coordinates.keys() - set(PATTERNS)):
-            fail(where, min(unknown), "code belongs to a contestant or a client, and is the same in every cell")
+        if metric.of_code is not None and (others := coordinates.keys() - set(PATTERNS)):
+            fail(where, min(others), "code belongs to a contestant or a client, and is the same in every cell")
         if metric.of_code is not None and coordinates.keys() == set(PATTERNS):
             fail(where, "client", "code belongs to contestants or to clients; name one of the two")
         return Cells(

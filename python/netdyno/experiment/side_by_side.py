@@ -24,8 +24,8 @@ SHORTEST_S, LONGEST_S = 0.05, 0.1
 STEP_S = 0.005
 """The intervals of a short time series (protocol/load-result.md), so that those of all slices are whole."""
 TURNS = 16
-"""The slices of a window, where they are neither too short nor too long then. Slices of 50 ms instead of 100 are closer
-together: the difference of two contestants varies half as much (docs/adr/turns.md)."""
+"""The number of slices of a window, where they are neither too short nor too long then. Slices of 50 ms instead of 100
+are closer together: the difference of two contestants varies half as much (docs/adr/turns.md)."""
 FEWEST_TURNS = 2
 FEWEST_MESSAGES = 10
 """The fewest messages in a slice of an open loop; with fewer, a slice says nothing."""
@@ -38,7 +38,7 @@ MOST_CONNECTIONS = 10_000
 
 ONLY = "it is the only contestant"
 BUSY = "it uses CPU during the slices of others"
-"""The reasons for which a contestant takes no turns though it could."""
+"""The reasons for which a contestant takes no turns where no other reason does."""
 BEHIND = "one of them does not keep up with the rate"
 """The reason for which no contestant takes turns at a level."""
 SIDE_BY_SIDE = "side_by_side"

@@ -25,7 +25,7 @@ class Manifest(Frozen):
     contestant (docs/adr/unranked.md). `instrument`: the parts of a result that a client does not report because it is a
     foreign load program (docs/adr/instruments.md). `copies`: where the program itself copies the bytes of a message, as
     far as its source shows it. `loads`: patterns (glob) of the files that its program loads besides those in `run`.
-    `options`: those that it takes besides the options of every server of its transport.
+    `options`: those that it takes besides the ones of every server of its transport.
     """
 
     kind: Literal["cmake", "cargo", "go", "java", "command"]

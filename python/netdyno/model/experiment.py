@@ -54,7 +54,7 @@ Budget = Literal["smoke", "normal", "full"]
 
 
 MOST_AA_SHARE = 0.5
-"""A share of the time of all trials: then everything is run twice."""
+"""The largest share of the time of all trials for the A/A control: then everything is run twice."""
 
 
 class CapacityPlan(Frozen):
@@ -74,7 +74,7 @@ class CapacityPlan(Frozen):
 
 class Gate(Frozen):
     """The question of a gate: whether the server `after` is worse than `before` by more than a margin, a share, on each
-    of these metrics (analysis/gate.py)."""
+    of these metrics (analysis/gate/judge.py)."""
 
     before: str
     after: str
@@ -230,8 +230,8 @@ class Scenario(Conditions, kw_only=True):
 
     @property
     def scheduled(self) -> bool:
-        """Whether messages are due at fixed times (of an open loop, or of a round), which the generator can miss.
-        Without them, the next message is due with the answer to the last one."""
+        """Whether messages have due times of their own, those of an open loop or of a round, which the generator can
+        miss. Without them, the next message is due with the answer to the last one."""
         return self.arrivals != "closed" or self.round_s > 0 or "round" in self.factors
 
 
@@ -256,7 +256,8 @@ class Experiment(Frozen):
     time_budget_s: Annotated[
         Number | None, Option(TIME, "With --precision: begin no block that would end later, such as 20m.", "experiment")
     ] = None
-    """The time after which no block beyond the planned ones may end: such a block does not begin (run/schedule.py)."""
+    """The time within which blocks beyond the planned ones must end; one that would end later does not begin
+    (run/schedule.py)."""
     time_limit_s: Annotated[
         Number | None,
         Option(TIME, "On a disturbed machine: begin no planned block that would end later.", "experiment"),

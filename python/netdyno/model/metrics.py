@@ -21,7 +21,7 @@ from netdyno.model.trial import Status, Trial
 Scale = Literal["ratio", "share"]
 """The way to compare two figures: by their ratio, which needs values above 0, or by their difference."""
 AtLimit = Literal["exact", "at_least", "at_most", "unknown"]
-"""The meaning of a closed loop's figure where the generator was at its limit."""
+"""The meaning of a closed loop's figure for the server where the generator was at its limit."""
 Counted = tuple[Trial, LoadResult]
 Figure = Callable[[Trial, LoadResult], float | None]
 """The figure of one trial; None where it was not measured."""
@@ -137,8 +137,8 @@ def _count_sent(_: Trial, load: LoadResult) -> float:
 
 
 def _read_response_times(amount: Callable[[Distribution], float]) -> Figure:
-    """Read a figure of the response times. None where no message of the window was answered: the response time is
-    unknown then, and 0 would be the best."""
+    """Return a figure of the response times. It is None where no message of the window was answered: the response time
+    is unknown then, and 0 would be the best."""
     return lambda _, load: amount(load.latency.response_ns) if load.latency.response_ns.count else None
 
 
@@ -154,15 +154,15 @@ def _read_server(amount: Callable[[ServerObservation], float]) -> Figure:
 
 
 def _read_threads(amount: Callable[[ServerObservation], float]) -> Figure:
-    """Read a count that the kernel keeps for each thread. None where threads ended before they were read: even the
-    number of threads that came and went between two readings is unknown."""
+    """Return a figure of counts that the kernel keeps for each thread. It is None where threads ended before they were
+    read: even the number of those that came and went between two readings is unknown."""
     return lambda trial, _: None if trial.server is None or trial.server.threads_unread else amount(trial.server)
 
 
 def _read_kernel(*names: str, setup: bool = False) -> Figure:
-    """Sum counters of the kernel (machine/server_proc.py) over the window; with `setup` over the connects too. None
-    where one of them was not read. They are those of the network namespace: over the loopback, of all programs in
-    it."""
+    """Return the figure that sums counters of the kernel (machine/server_proc.py) over the window; with `setup` over
+    the connects too. It is None where one of them was not read. They are those of the network namespace: over the
+    loopback, of all programs in it."""
     keys = [phase + name for name in names for phase in (("setup.", "") if setup else ("",))]
     return lambda trial, _: float(sum(trial.kernel[key] for key in keys)) if trial.kernel.keys() >= set(keys) else None
 
@@ -212,19 +212,19 @@ def _bound_switching(trial: Trial, load: LoadResult) -> float | None:
 
 
 def _read_connection_means(amount: Callable[[Distribution], float]) -> Figure:
-    """Read a figure of the connections' mean response times. None where the load did not keep connections apart."""
+    """Return a figure of the connections' mean response times, None where the load did not keep connections apart."""
     return lambda _, load: (
         amount(load.connection_mean_ns) if load.connection_mean_ns and load.connection_mean_ns.count else None
     )
 
 
 def _read_bytes(way: Callable[[Bytes], int]) -> Figure:
-    """Read the bytes of the load's whole life, per message that it sent; the audit `server_totals` compares them with
-    the server's own count."""
+    """Return the figure of the bytes of the load's whole life, per message that it sent; the audit `server_totals`
+    compares them with the server's own count."""
     return lambda _, load: float(way(load.bytes))
 
 
-def _count_moved(_: Trial, load: LoadResult) -> float | None:
+def _read_moved_rate(_: Trial, load: LoadResult) -> float | None:
     """Return the messages per second that the clients sent and received: each message is sent once and received by each
     of its recipients."""
     messages = load.messages
@@ -264,7 +264,7 @@ METRICS: Mapping[str, Metric] = {
         struck_out_too=True,
         at_limit="exact",
     ),
-    "moved": Metric("messages sent and received", RATE, _count_moved, better="higher", at_limit="at_least"),
+    "moved": Metric("messages sent and received", RATE, _read_moved_rate, better="higher", at_limit="at_least"),
     "mean": _declare_response_time("mean response time", lambda times: times.mean, short="mean"),
     "p50": _declare_response_time("median response time", lambda times: float(times.p50), short="p50"),
     "p90": _declare_response_time("90th-percentile response time", lambda times: float(times.p90)),
@@ -456,4 +456,4 @@ COUNTERS = (
     "timeouts",
     "no-room",
 )
-"""The metrics that may be reported to correlate with a ranking, in their order."""
+"""The metrics that may be reported to correlate with a ranking, in the order in which they are reported."""

@@ -32,7 +32,7 @@ class Term:
 
     @property
     def percent(self) -> float | None:
-        """The percent of a percentile; None of a mean and of loss."""
+        """The number of a percentile, such as 99; None for a mean and for loss."""
         match = _PERCENTILE.fullmatch(self.name)
         return float(match[1]) if match else None
 
@@ -90,7 +90,7 @@ class Objective:
         return tuple((term, value) for term, value in values if not value < term.limit)  # NaN, too, is not below
 
     def least_messages(self) -> int:
-        """Return the fewest messages in a window with which a single message does not decide: a percentile needs at
+        """Return the fewest messages in a window; with fewer, a single message would decide. A percentile needs at
         least one beyond it. Ten where only a mean is required."""
         shares = [1 - term.percent / 100 for term in self.terms if term.percent is not None]
         return max(10, round(1 / min(shares)) if shares else 0)

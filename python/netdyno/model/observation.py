@@ -77,8 +77,8 @@ class ProgramShare(Frozen):
 class Neighbour(Frozen):
     """Other work that stays on the cores beside a run. All figures are cores' worth of CPU time: 1.8 is all of one core
     and most of another. `foreign_cores`: used by programs that netdyno had not started, while no trial ran.
-    `steal_cores`: given to others by the hypervisor during the lost trials, in the median, because without own work it
-    gives nothing away. The `programs` used `foreign_cores` or a part of it, the largest share first; empty where none
+    `steal_cores`: given to others by the hypervisor during the lost trials (without own work it gives nothing away), in
+    the median. The `programs` used `foreign_cores` or a part of it, the largest share first; empty where none
     can be seen from here. `most_cores`: the most that both took together, during a trial or before."""
 
     cores: Whole

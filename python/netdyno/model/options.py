@@ -1,8 +1,9 @@
 """The options of load and server that an experiment may set or vary, with the values that each takes. The text of a
 file becomes a value here: a duration is seconds from here on.
 
-A factor is named by its option. Both sides have three options (`nodelay`, `write-mode`, `service-time`): as in the rest
-of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` sets the two together."""
+A factor is named by its option. Three options exist on both sides (`nodelay`, `write-mode`, `service-time`): as in the
+rest of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` sets the two
+together."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ OF_OTHERS = ("steal", "foreign_load", "canary", "turns")
 
 VALID: tuple[Status, ...] = ("valid",)
 RANKED: tuple[Status, ...] = ("valid", "censored")
-"""The trials of a ranking: in a cell that saturates the generator all figures are bounds, and are reported as such."""
+"""The statuses in a ranking: in a cell that saturates the generator all figures are bounds, and are reported as
+such."""
 MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 
 SATURATED = 0.85

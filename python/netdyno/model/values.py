@@ -34,8 +34,8 @@ class Kind:
 
 Place = Literal["own", "load", "link", "cores", "shared", "server", "experiment", "search"]
 """The place of an option in a file: in a scenario as its own, the load's, the link's or the cores', in a scenario or
-once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: a search by the
-command line has it."""
+once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only the command
+line of a search has it."""
 
 
 @dataclass(frozen=True)

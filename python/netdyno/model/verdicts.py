@@ -16,7 +16,7 @@ Outcome = Literal["holds", "fails", "open"]
 Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near", "bound", "need"]
 """The reason why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks,
 it fails but not beyond chance among all comparisons of the claim, its interval has the threshold in it, it is a bound
-that does not reach the threshold from its side, or the machine lacks a need of this verdict."""
+that does not reach the threshold from its side, or the machine lacks what this verdict needs."""
 Limit = Literal["at_least", "at_most"]
 """The meaning of an effect where figures behind it are bounds."""
 Verdict = Literal["confirm", "refute"]

@@ -68,7 +68,7 @@ def bisect(
     """Choose the levels of the next block. `tried`: how many blocks had the level, with or without a contrast."""
     share = level / bounds.levels
     places = sorted({bounds.low, bounds.high, *tried})
-    points = [_measure_point(place, contrasts.get(place, {}), share) for place in places]
+    points = [_compute_point(place, contrasts.get(place, {}), share) for place in places]
     decided = [point for point in points if point.side]
     brackets = [
         [point for point in points if left.at <= point.at <= right.at]
@@ -100,7 +100,7 @@ def bisect(
     )
 
 
-def _measure_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
+def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
     pairs = _to_pairs(by_block)
     mean = sum(by_block.values()) / len(by_block) if by_block else math.nan
     interval = looks.held(pairs, level, FLIP_LOOKS)

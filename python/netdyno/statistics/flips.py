@@ -66,7 +66,7 @@ Contrasts = Mapping[float, Mapping[int, float]]
 def flips(contrasts: Contrasts, *, log: bool, level: float = stats.LEVEL) -> Flips:
     """Find all flips along the levels. `log`: places lie on a logarithmic axis, and all levels are above 0."""
     places = sorted(contrasts)
-    points = tuple(_measure_point(place, contrasts[place], level / len(places)) for place in places)
+    points = tuple(_compute_point(place, contrasts[place], level / len(places)) for place in places)
     decided = [point for point in points if point.side]
     crossings = tuple(
         _find_crossing([point for point in points if left.at <= point.at <= right.at], contrasts, level, log=log)
@@ -91,7 +91,7 @@ def next_level(result: Flips, *, log: bool, whole: bool = True) -> float | None:
     return middle if first.before < middle < first.after else None
 
 
-def _measure_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
+def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
     values = np.array([by_block[block] for block in sorted(by_block)], dtype=np.float64)
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < FEWEST_BLOCKS:

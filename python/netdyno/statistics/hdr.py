@@ -159,9 +159,9 @@ def percentiles(
 def _find_bounds(
     cumulative: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the last bucket in which a percentile of any merge can lie. Below the first, the count of
-    every histogram is less than its own rank by more than a half; from the last on, it is a half above. So the rounding
-    of a rank does not matter."""
+    """Return the first and the last bucket in which a percentile of any merge can lie. Below the first, the cumulative
+    count of every histogram is at least a half below its own rank; from the last on, it is at least a half above. So
+    the rounding of a rank does not matter."""
     counts = cumulative[:, -1]
     ranks = shares * counts
     last = cumulative.shape[1] - 1

@@ -123,13 +123,14 @@ def spread(values: Floats) -> float:
 
 @lru_cache(maxsize=4096)
 def student(freedom: float, level: float = LEVEL) -> float:
-    """Return the standard errors to each side of an interval that misses the truth with the chance `level`."""
+    """Return the number of standard errors to each side of an interval that misses the truth with the chance
+    `level`."""
     return float(_import_special().stdtrit(freedom, 1 - level / 2))
 
 
 def p_of(mean: float, error: float, freedom: float) -> float:
-    """Return the chance that a mean lies at least as far from 0. Where the error is 0: 0, or 1 for a mean that is 0 but
-    for rounding."""
+    """Return the chance that the mean lies at least this far from 0 where the true one is 0. Without any error: 0, or 1
+    for a mean that is 0 but for rounding."""
     if error == 0:
         return 0.0 if abs(mean) > ROUNDING else 1.0
     return 2 * float(_import_special().stdtr(freedom, -abs(mean) / error))
@@ -426,7 +427,7 @@ def ranks(names: Sequence[str], family: Sequence[Comparison], better: Better) ->
 
 
 def unbeaten(names: Sequence[str], family: Sequence[Comparison], better: Better) -> list[str]:
-    """Return those than which no other is proven better, in the order given."""
+    """Return the names that no other one is proven to beat, in the order given."""
     return [name for name, rank in ranks(names, family, better).items() if rank == 1]
 
 

@@ -55,8 +55,8 @@ def _compare_twins(part: Part) -> list[AA]:
     comparisons = []
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{quantities.TWIN}"
-        twin_samples = {name: original.get(name, {}), twin: _select_level(repeated.get(name, {}), key)}
-        comparison = stats.compare(name, twin, twin_samples, axis=scenario.metric)
+        both_samples = {name: original.get(name, {}), twin: _select_level(repeated.get(name, {}), key)}
+        comparison = stats.compare(name, twin, both_samples, axis=scenario.metric)
         comparisons.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
     return comparisons
 
@@ -65,13 +65,13 @@ def _select_level(samples: Samples, level: str) -> Samples:
     return {cell: figure for cell, figure in samples.items() if cell[1] == level}
 
 
-def _judge(comparison: AA, family: Sequence[Comparison], level: float) -> AA:
-    """Judge it as one more comparison of its scenario. A/A comparisons of other loads or contestants are not in the
+def _judge(pair: AA, family: Sequence[Comparison], level: float) -> AA:
+    """Judge a pair as one more comparison of its scenario. A/A comparisons of other loads or contestants are not in the
     family: each gives a ranking's verdict on two such contestants. `p` and `single` rest on its own blocks only: the
     scatter of a ranking's blocks must not hide a fault of the harness."""
-    alone = comparison.comparison
+    alone = pair.comparison
     ranked = stats.corrected((*family, alone), level)[-1]
-    return replace(comparison, comparison=replace(ranked, p=alone.p, single=alone.single))
+    return replace(pair, comparison=replace(ranked, p=alone.p, single=alone.single))
 
 
 def _explain_none(experiment: Experiment, *, finished: bool) -> WhyNone:

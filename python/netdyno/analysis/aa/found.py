@@ -17,7 +17,7 @@ ignored."""
 
 
 WhyNone = Literal["share", "blocks", "unfinished", "time"]
-"""Why there is none: no share of the time, too few blocks, the run ended before its first, or its time was short."""
+"""Why there is none: no share of the time, too few blocks, a run that ended before the first, or too short a time."""
 
 
 @dataclass(frozen=True)

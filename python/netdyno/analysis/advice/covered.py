@@ -100,26 +100,26 @@ def _list_places(stored: Experiment, cores: int) -> Iterator[tuple[Place, dict[s
             yield Place(scenario.name, levels), _describe(settings(scenario, levels), cores)
 
 
-def _describe(chosen: Settings, cores: int) -> dict[str, object]:
+def _describe(cell_settings: Settings, cores: int) -> dict[str, object]:
     """Describe a cell by its options and values, in the same way however it was written."""
     description: dict[str, object] = {
-        field: getattr(chosen, field)
+        field: getattr(cell_settings, field)
         for field in Conditions.__struct_fields__
         if field not in (*HOW_LONG, "server", "where_possible", "rate_per_connection", "service_time_s")
     }
-    if chosen.rate_per_connection is not None:
-        description["rate"] = chosen.rate_per_connection * chosen.connections
-    options = {**SERVER_DEFAULTS, **chosen.where_possible, **chosen.server}
-    cores = min(cores, chosen.server_cores) if isinstance(chosen.server_cores, int) else cores
+    if cell_settings.rate_per_connection is not None:
+        description["rate"] = cell_settings.rate_per_connection * cell_settings.connections
+    options = {**SERVER_DEFAULTS, **cell_settings.where_possible, **cell_settings.server}
+    cores = min(cores, cell_settings.server_cores) if isinstance(cell_settings.server_cores, int) else cores
     description["server_cores"] = cores
     if options["threads"] == CORES:
         options["threads"] = cores
-    if chosen.workload != "chat":
+    if cell_settings.workload != "chat":
         del options["audience"]
         del options["deliveries"]
     options.pop("application-tick", None)
-    options["service-time"] = chosen.service_time_in_all_s
-    if not chosen.service_time_in_all_s:
+    options["service-time"] = cell_settings.service_time_in_all_s
+    if not cell_settings.service_time_in_all_s:
         del options["service-kind"]
     return description | {f"server.{name}": value for name, value in options.items()}
 
@@ -135,16 +135,16 @@ def list_contestants(run: Run, place: Place) -> frozenset[str]:
 def count_timed_messages(stored: Experiment, place: Place) -> float:
     """Return how many messages with a time of their own a trial of an open loop has there."""
     (scenario,) = (scenario for scenario in stored.scenarios if scenario.name == place.scenario)
-    chosen = settings(scenario, place.levels)
-    rate = chosen.rate or (chosen.rate_per_connection or 0.0) * chosen.connections
-    return rate * chosen.duration_s * (chosen.connections if chosen.workload == "chat" else 1)
+    cell_settings = settings(scenario, place.levels)
+    rate = cell_settings.rate or (cell_settings.rate_per_connection or 0.0) * cell_settings.connections
+    return rate * cell_settings.duration_s * (cell_settings.connections if cell_settings.workload == "chat" else 1)
 
 
 def extract_cell(run: Run, place: Place, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
     """Return the cell as a run of its own, with these contestants, ranked as the workload asks."""
     (scenario,) = (scenario for scenario in run.experiment.scenarios if scenario.name == place.scenario)
-    chosen = settings(scenario, place.levels)
-    conditions = {field: getattr(chosen, field) for field in Conditions.__struct_fields__}
+    cell_settings = settings(scenario, place.levels)
+    conditions = {field: getattr(cell_settings, field) for field in Conditions.__struct_fields__}
     single = Scenario(
         **conditions,
         name=workload.name,

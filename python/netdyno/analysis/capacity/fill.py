@@ -46,7 +46,7 @@ def collect_findings(part: Part) -> CapacityFindings | None:
         figure=latency.name if latency else "p99",
         limit_ns=latency.limit if latency else None,
         curves=curves,
-        search=_repeat_search(part),
+        search=_summarise_search(part),
     )
 
 
@@ -56,7 +56,7 @@ def count_silent_trials(part: Part, name: str) -> int:
 
 
 def find_bound(part: Part, name: str) -> Bound:
-    """Return the direction in which a capacity is only a bound; empty where it is none, or for another metric."""
+    """Return the direction in which a capacity is only a bound; empty where it is no bound, or for another metric."""
     if part.scenario.metric != CAPACITY:
         return ""
     bounds = {capacity.bound for capacity in _find_capacities(part, name).values()}
@@ -117,7 +117,7 @@ def _replay_search(part: Part) -> tuple[Answer, Reason | None] | None:
     return None if search.answer is None else (search.answer, why)
 
 
-def _repeat_search(part: Part) -> Searched | None:
+def _summarise_search(part: Part) -> Searched | None:
     """Return the findings of the run's search; None where it is no search."""
     if part.search is None or not part.contestants:
         return None

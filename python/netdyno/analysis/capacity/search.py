@@ -31,7 +31,7 @@ allowed. `none`: it does not hold at the lowest. `generator`: the generator coul
 QUICK = 2
 """Failures that close a rate before the boundary is known."""
 MOST_RETRIES = 3
-"""Trials in a row that say nothing of the server before the rate is given up."""
+"""Trials in a row that say nothing of the server, after which the search gives up their rate, or ends."""
 STRIDE = 2.0
 """The step between rates while no bound is known, as a ratio."""
 

@@ -41,12 +41,17 @@ def judge_across_runs(runs: Sequence[Run]) -> tuple[Across, ...]:
             if claim.id in by_id and by_id[claim.id].claim.tests == claim.tests
         ]
         by_platform: dict[object, set[ClaimVerdict]] = {}
-        for run, verdict in run_verdicts:
-            by_platform.setdefault(read_platform(run), set()).add(verdict.verdict)
+        for run, judged_claim in run_verdicts:
+            by_platform.setdefault(read_platform(run), set()).add(judged_claim.verdict)
         depends = "platforms" in {SECONDS.get(need) for need in claim.needs}
         together = _combine(list(by_platform.values())) if depends else None
         claims.append(
-            Across(claim, tuple((run.run_id, verdict) for run, verdict in run_verdicts), together, len(by_platform))
+            Across(
+                claim,
+                tuple((run.run_id, judged_claim) for run, judged_claim in run_verdicts),
+                together,
+                len(by_platform),
+            )
         )
     return tuple(claims)
 
@@ -57,7 +62,7 @@ def read_platform(run: Run) -> tuple[object, ...]:
 
 
 def _add_platforms(run: Run) -> Run:
-    """Return the run with two platforms: the runs have them together, so that each run gives its own figure."""
+    """Return the run as if it had two platforms, which all runs have together, so that each gives its own figure."""
     return msgspec.structs.replace(run, environment=run.environment | {"platforms": 2})
 
 

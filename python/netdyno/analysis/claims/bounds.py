@@ -30,7 +30,7 @@ BoundedFigures = Mapping[stats.Cell, BoundedFigure]
 def collect_figures(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
     """Return the metric by block and the coordinates by which cells are paired."""
     if metric.of_code is not None:
-        return _measure_code(evidence, metric, cells, dropped)
+        return _collect_code_figures(evidence, metric, cells, dropped)
     figures: dict[stats.Cell, BoundedFigure] = {}
     for trial, load in evidence.counted(cells, {*metric.statuses, "censored"}):
         figure = metric.of(trial, load)
@@ -80,7 +80,7 @@ def subtract_figures(samples: BoundedFigures, base: BoundedFigures) -> BoundedFi
     }
 
 
-def _measure_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
+def _collect_code_figures(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
     """Measure a program's own code with what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
     kind, coordinate = find_code_coordinate(cells)

@@ -148,7 +148,7 @@ def _list_scenarios(planned: Sequence[Step]) -> tuple[str, ...]:
 
 
 def _find_generator_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | None:
-    """Return the contestant with which the generator was at its limit, where bounds that do not decide came of it."""
+    """Return the contestant with which the generator was at its limit, where the resulting bounds do not decide."""
     if check.why_open != "bound" or not check.needed:
         return None
     for cells in check.step.all_cells:
@@ -275,7 +275,7 @@ def _test_contrasts(
     if can_be and (mean > threshold) != (can_be == "above"):
         return replace(check, why_open="bound")
     tends_to_hold = (mean > threshold) == (step.side == "above")
-    # A comparison must fail among all of them (_correct).
+    # To refute, a comparison must fail when it is corrected for all of them (_correct).
     enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
     check = replace(check, blocks_to_decide=enough)
     if outcome == "fails":

@@ -104,12 +104,12 @@ def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
     for level in later:
-        other_level, first_level = (
+        later_cells, first_cells = (
             narrow_cells(test.cells, test.along, level),
             narrow_cells(test.cells, test.along, first),
         )
-        yield Step(test.metric, other_level, first_level, "below", most)
-        yield Step(test.metric, other_level, first_level, "above", least)
+        yield Step(test.metric, later_cells, first_cells, "below", most)
+        yield Step(test.metric, later_cells, first_cells, "above", least)
 
 
 def list_levels(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
