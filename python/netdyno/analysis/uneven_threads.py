@@ -47,7 +47,7 @@ def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenTh
 
 
 def _compute_spread(scenario: Scenario, counted: Counted) -> _Spread | None:
-    """Measure the spread of a trial; None where its connections belong to no thread. Those of the closing check are
+    """Return the spread of a trial; None where its connections belong to no thread. Those of the closing check are
     taken off the busiest thread."""
     trial, load = counted
     shares = trial.server.connections_per_thread if trial.server is not None else ()

@@ -116,7 +116,7 @@ def name(neighbour: Neighbour) -> str:
     """Return the neighbour in words, with its share: "1.8 cores of clang++", "0.4 cores that the hypervisor took"."""
     shares = []
     if neighbour.foreign_cores > FOREIGN_SHARE * neighbour.cores or not neighbour.steal_cores:
-        shares.append(f"{_format_cores(neighbour.foreign_cores)} of {_list_programs(neighbour)}")
+        shares.append(f"{_format_cores(neighbour.foreign_cores)} of {_format_programs(neighbour)}")
     if neighbour.steal_cores > FOREIGN_SHARE * neighbour.cores or not shares:
         shares.append(f"{_format_cores(neighbour.steal_cores)} that the hypervisor took")
     return " and ".join(shares)
@@ -132,7 +132,7 @@ def named_programs(neighbour: Neighbour) -> tuple[ProgramShare, ...]:
     return tuple(worth_naming[:MOST_NAMED])
 
 
-def _list_programs(neighbour: Neighbour) -> str:
+def _format_programs(neighbour: Neighbour) -> str:
     named = named_programs(neighbour)
     if not named:
         return "programs that cannot be seen from here"

@@ -1,4 +1,4 @@
-"""An experiment, a question as data: experiments/<name>.toml, parsed once into frozen values.
+"""Experiments, which are questions as data: experiments/<name>.toml, parsed once into frozen values.
 
 A key or value that is not understood is an error that names the file, the key and the nearest valid key."""
 

@@ -79,7 +79,7 @@ def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]
 
 
 def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> Iterator[tuple[Kind, bool]]:
-    """Return the groups of compared contestants in random order, and the cells of each group in random order."""
+    """Yield the groups of compared contestants in random order, and the cells of each group in random order."""
     groups: dict[tuple[str, str], list[tuple[Kind, bool]]] = {}
     for kind, twin in order:
         groups.setdefault((kind.scenario, level_key(kind.levels)), []).append((kind, twin))
@@ -242,12 +242,12 @@ def sum_seconds(trials: Collection[Trial]) -> float:
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
     """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
     once = sum(seconds for _, seconds in _list_costs(experiment, servers, clients))
-    return once + sum(seconds for _, seconds in _choose_twins(experiment, servers, clients))
+    return once + sum(seconds for _, seconds in _draw_twins(experiment, servers, clients))
 
 
 def choose_twins(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
     """The kinds that the A/A control runs twice in every block: as many as fit into its share of the time."""
-    return tuple(kind for kind, _ in _choose_twins(experiment, servers, clients))
+    return tuple(kind for kind, _ in _draw_twins(experiment, servers, clients))
 
 
 def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
@@ -271,7 +271,7 @@ class _Unit(NamedTuple):
         return sum(seconds for _, seconds in self.costs)
 
 
-def _choose_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
     """Draw the twins from the seed, so that scenarios come in turn, and contestants within them. Contestants that enter
     no ranking are never drawn, nor cells with too few blocks for a verdict."""
     costs = _list_costs(experiment, servers, clients)

@@ -256,7 +256,7 @@ def judged(run: Run) -> Run:
             return "failed"
         if disturbances(trial):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
-        if _is_spoilt(trial) or _is_struck_out_without_reason(trial):
+        if _is_spoilt(trial) or _is_unexplained(trial):
             return "struck_out"
         return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
@@ -296,7 +296,8 @@ def _is_spoilt(trial: Trial) -> bool:
     )
 
 
-def _is_struck_out_without_reason(trial: Trial) -> bool:
+def _is_unexplained(trial: Trial) -> bool:
+    """Whether a trial is struck out though no audit failed."""
     return trial.status == "struck_out" and all(audit.passed for audit in trial.audits)
 
 

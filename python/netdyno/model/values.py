@@ -82,7 +82,7 @@ def whole(least: int, most: int = MOST) -> Kind:
 
 
 CORES = "cores"
-"""The number of threads that is the number of the program's cores."""
+"""The value for as many threads as the program has cores."""
 
 
 def _read_threads(value: object) -> int | str:
@@ -104,7 +104,7 @@ def _read_server_cores(value: object) -> int | str:
 
 
 ALL = "all"
-"""The number of cores of a server that is all cores of its side of the machine."""
+"""The value for all cores that the server's side of the machine has."""
 SERVER_CORES = Kind(_read_server_cores, metavar="N|all")
 THREADS = Kind(_read_threads, metavar="N|cores")
 

@@ -17,7 +17,8 @@ ignored."""
 
 
 WhyNone = Literal["share", "blocks", "unfinished", "time"]
-"""Why there is none: no share of the time, too few blocks, a run that ended before the first, or too short a time."""
+"""Why there is none: no share of the time, too few blocks, a run that ended before the first twin, or a time too
+short."""
 
 
 @dataclass(frozen=True)
