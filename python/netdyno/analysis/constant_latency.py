@@ -1,6 +1,6 @@
 """Response times that no load changes: those of a timer, or of a delay on the way, not of work. Pure functions.
 
-An idle server answers as soon as it can, and an overloaded one the later, the more is asked of it. A time that is
+An idle server answers as soon as it can, and an overloaded one the later the more is asked of it. A time that is
 nearly the same for every message, and the same at several loads, is neither."""
 
 from __future__ import annotations

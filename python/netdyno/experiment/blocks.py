@@ -20,7 +20,7 @@ MOST_BLOCKS_IN_TIME = 1000
 """The budget of blocks beside a budget of time."""
 
 
-# --- valid requests ---------------------------------------------------------------------------------------
+# --- valid requests ----------------------------------------------------------------------------------------------
 
 
 def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
@@ -84,7 +84,7 @@ def _replace_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: 
     return msgspec.structs.replace(scenario, most_blocks=most_blocks or max(MOST_BLOCKS_IN_TIME, scenario.blocks))
 
 
-# --- possible numbers ---------------------------------------------------------------------------------------
+# --- possible numbers --------------------------------------------------------------------------------------------
 
 
 def find_most(scenario: Scenario) -> int:

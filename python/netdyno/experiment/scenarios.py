@@ -41,7 +41,7 @@ MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 T = TypeVar("T")
 
 
-# --- keys for all scenarios ----------------------------------------------------------------------------------------
+# --- keys for all scenarios -----------------------------------------------------------------------------------------
 
 
 SCENARIO_KEYS = (*OWN, *SHARED, "factors", "server", "where-possible")
@@ -125,7 +125,7 @@ def flatten_factors(where: str, table: Mapping[str, object]) -> dict[str, object
 
 
 def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
-    """Check that an open loop has a rate and no depth, and a closed loop no rate: others would not run, or mislead."""
+    """Check that an open loop has a rate and no depth, and a closed loop no rate: else it would not run, or mislead."""
     rates = [
         key
         for key, rate in (("rate", settings.rate), ("rate-per-connection", settings.rate_per_connection))
