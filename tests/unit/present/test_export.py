@@ -78,6 +78,7 @@ OF_QUESTION = {
     "censored": "censored",
     "error_bars": "error_bars",
     "unsteady": "unsteady",
+    "warmups": "warmups",
     "within": "within",
     **{name: name for name in findings_json.AS_FOUND},
 }
