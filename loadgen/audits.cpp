@@ -18,7 +18,8 @@ constexpr double most_of_a_core = 0.85;
 constexpr double small_beside = 0.25;
 constexpr double small_beside_in_rounds = 0.5;
 // Receive lag against response time, at the median, where the load keeps to a schedule. It holds the wake-up of a
-// thread that waits, which any client has. In a closed loop, its effect is fewer requests: only stated.
+// thread that waits, which any client has. In a closed loop, a late reading only delays the next request: the lag is
+// stated and not judged.
 constexpr double receive_small_beside = 0.5;
 constexpr std::uint64_t enough_messages = 100;
 

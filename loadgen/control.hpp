@@ -68,13 +68,14 @@ class Control {
 
   /// The planned end of the window. Set before `interrupt` is called.
   std::atomic<Nanos> window_end{never};
-  /// The early end that `interrupt` sets, and the moment when the wait for the last answers ends.
+  /// The end where it comes earlier (`interrupt`, Worker::end_for_all), and the end of the wait for the last answers
+  /// where `interrupt` sets it.
   std::atomic<Nanos> end_early{never};
   std::atomic<Nanos> give_up{never};
   static_assert(std::atomic<Nanos>::is_always_lock_free);
 
-  /// The first call ends the window now, and soon after it the wait for the last answers; a call after the window's end
-  /// ends that wait now. The threads are to be woken. Also called from a signal handler.
+  /// Before the window's end: ends the window now, and the wait for the last answers one second later. After it: ends
+  /// that wait now. The caller must wake the threads. May run in a signal handler.
   void interrupt(Nanos now) {
     const bool over = std::min(end_early.load(), window_end.load()) <= now;
     if (!over) end_early = now;

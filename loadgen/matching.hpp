@@ -24,7 +24,7 @@ class Matching final : public ReplySink {
  public:
   /// The client id of messages that are not part of the load.
   static constexpr std::uint32_t probe_client = 0xffffffff;
-  /// --start at-once: client ids from here on are of messages that clients send before the load, not part of it
+  /// --start at-once: the first client id of messages that clients send before the load. They are no part of it,
   /// either.
   static constexpr std::uint32_t first_early_client = 0x80000000;
 

@@ -474,7 +474,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   return {};
 }
 
-/// The error where the plan takes too long, or asks for too much in all; empty where there is none.
+/// Returns an error where the plan takes too long, or asks for too much in all; else an empty text.
 std::string excess(const RawPlan& raw) {
   const std::pair<const char*, std::chrono::nanoseconds> times[] = {{"--duration", raw.duration},
                                                                     {"--warmup", raw.warmup},
@@ -498,7 +498,7 @@ std::string excess(const RawPlan& raw) {
   return {};
 }
 
-/// The error where the plan is to be shared and cannot be; empty where there is none.
+/// Returns an error where the plan has a --share and cannot be shared; else an empty text.
 std::string share_contradiction(const LoadPlan& plan) {
   if (plan.share.count == 1) return {};
   if (plan.workload == Workload::chat && !plan.await_go)
@@ -509,7 +509,7 @@ std::string share_contradiction(const LoadPlan& plan) {
   return {};
 }
 
-/// The error where the plan is to run in slices and cannot; empty where there is none.
+/// Returns an error where the plan has --turns and cannot run in slices; else an empty text.
 std::string turns_contradiction(const RawPlan& raw) {
   const LoadPlan& plan = raw.plan;
   if (!plan.turns) return plan.witnessed.empty() ? "" : "--witness is for --turns";
@@ -533,7 +533,7 @@ std::string start_contradiction(const RawPlan& raw) {
   return {};
 }
 
-/// The error that no single option shows; empty when the plan can be carried out.
+/// Returns an error that only several options together show; empty where the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;

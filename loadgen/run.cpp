@@ -138,7 +138,7 @@ class Run {
     for (const auto& worker : workers_) threads.emplace_back([&worker] { worker->run(); });
 
     control_.wait_for(Milestone::connected, never);
-    const bool is_part = plan_.is_part_of_a_room();  // a program that learns of it may send "go"
+    const bool is_part = plan_.is_part_of_a_room();  // "connected" invites "go", so it comes after join()
     if (!is_part) observer_.connected(control_.established);
     const bool all_joined = join();
     if (is_part) observer_.connected(control_.established);
@@ -182,7 +182,8 @@ class Run {
     errno = error;
   }
 
-  /// Ignores further interrupts once the load was interrupted, so that its results are not lost.
+  /// Restores the default action of SIGINT, but not after an interrupt: the second SIGINT then does nothing, so that a
+  /// user who presses Ctrl-C twice does not lose the results.
   static void leave_interrupts() {
     heeding_ = nullptr;
     if (interrupts_ == 0) std::signal(SIGINT, SIG_DFL);

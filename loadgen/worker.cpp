@@ -620,10 +620,10 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     Connection& connection = clients_[number];
     matching_.arrived(number, now_);
     matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
-    // The end of a connection may be the end of a reply, or cut it short. Requests left unanswered
-    // after others are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection that it
-    // has served (RFC 9112, 9.3.1). Where requests on their way then are answered by a reset, Linux reports the close.
-    // A reset without one is an error, though the request be sent again: its outcome is unknown.
+    // The end of a connection may be the end of a reply, or cut it short. Requests that it leaves unanswered, after
+    // others were answered, are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection
+    // that it has served (RFC 9112, 9.3.1). Where a reset answers requests that were on their way then, Linux reports
+    // the close. A reset without a close is an error, even if the request is sent again: its outcome is unknown.
     std::string why = told;
     bool is_error = false;
     if (!why.empty()) {

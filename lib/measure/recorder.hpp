@@ -73,8 +73,8 @@ enum class Population : std::size_t {
 };
 constexpr std::size_t population_count = 4;
 
-/// Faults, in words for people: in the order in which it was first seen. The words hold what a server sent, so
-/// there is room for a few kinds of fault only.
+/// Faults, in words for people, in the order in which they were first seen. The words hold what a server sent, so there
+/// is room for a few kinds of fault only.
 struct Faults {
   struct Kind {
     std::string what;

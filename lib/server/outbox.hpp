@@ -13,8 +13,8 @@
 
 namespace netdyno {
 
-/// The size that a waiting frame counts beside its bytes, in every server (protocol/WIRE.md): a frame of one
-/// byte takes far more than that to keep.
+/// The bytes that a waiting frame counts beside its own, in every server (protocol/WIRE.md): a frame of one byte takes
+/// far more than that to keep.
 inline constexpr std::size_t frame_overhead = 128;
 
 /// The size that a frame counts against an outbox limit.

@@ -67,8 +67,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
     listener_->startAccepting();
   }
 
-  /// Accepts until a shutdown signal, then waits for the threads to end their work; false when the grace ran
-  /// out.
+  /// Accepts until a shutdown signal, then waits for the threads to end their work; false when the grace ran out.
   bool run() {
     base_.loopForever();
     end();

@@ -261,8 +261,8 @@ class Client {
     flush();
   }
 
-  /// libuv calls this last in a turn, with none of our functions on the stack. Until another turn comes is too
-  /// long to keep what a client holds.
+  /// libuv calls this last in a turn, with none of our functions on the stack. What a client holds is given back here:
+  /// another turn may come late.
   void on_closed() {
     if (++closed_handles_ < 2) return;
     Roster<Client>& clients = shared_.clients;

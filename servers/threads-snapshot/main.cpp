@@ -91,7 +91,7 @@ class Connection {
   }
 
   bool send_counted(std::span<iovec> parts, Patience patience) {
-    if (broken_) return false;  // a thread that waited for the lock while a send timed out waits for no other timeout
+    if (broken_) return false;  // a thread that waited for the lock while a send timed out must not time out again
     const std::size_t size = size_of(parts);
     const SendResult result = send_all(fd(), parts, patience);
     if (result == SendResult::sent) {

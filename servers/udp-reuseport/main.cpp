@@ -162,8 +162,8 @@ class Worker final : private Watched {
     roster_.publish(std::move(addresses));
   }
 
-  /// To everybody, from this thread's own socket. Recipient by recipient, so that what is for one of them can leave in
-  /// one piece.
+  /// Sends to all peers, from this thread's own socket. Recipient by recipient, so that the messages of each can leave
+  /// in one piece.
   void broadcast() {
     if (said_.empty()) return;
     const bool to_self = options_.audience == Audience::all;

@@ -9,9 +9,9 @@
 
 namespace netdyno::qt {
 
-/// `count` descriptors, or as many as can be had. Close them to open others. Qt and GLib end the whole process
-/// where a thread's event loop cannot have the one it needs (qFatal in QEventDispatcherUNIXPrivate, g_error in
-/// g_wakeup_new), so threads are started only where these were to be had.
+/// Opens `count` descriptors, or as many as it can. Closing them makes room for others. Qt and GLib end the whole
+/// process where a thread's event loop cannot have the one it needs (qFatal in QEventDispatcherUNIXPrivate, g_error in
+/// g_wakeup_new), so threads are started only where all of these could be opened.
 std::vector<UniqueFd> spare_descriptors(std::size_t count);
 
 /// Lets a QTcpServer accept only when there is room for one more client, its descriptors included; others wait

@@ -25,8 +25,8 @@ struct RingIo {
 
   Ring ring;
   ReceiveBuffers buffers;
-  /// An outbox holds more than the send that was asked for takes. A server that takes in nothing until then does not
-  /// fill outboxes faster than they can be emptied.
+  /// An outbox holds more than the send that was asked for takes. A server that takes in nothing until that is sent
+  /// does not fill outboxes faster than they can be emptied.
   bool more_to_send = false;
 };
 

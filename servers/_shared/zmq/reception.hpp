@@ -19,11 +19,11 @@ namespace netdyno {
 /// How long, after a shutdown signal, a server takes what is on its way through the peers' and its own I/O threads.
 inline constexpr std::chrono::milliseconds on_its_way{200};
 
-/// The unanswered requests of one peer. A ROUTER takes from all peers in turn, and cannot leave one alone for a while:
-/// so this is bounded, and requests beyond the bound get no answer. In messages it is
-/// half of `--hwm`: libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so
-/// the answers to so many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always
-/// taken. And all peers together have no more than PeerRoom holds.
+/// The room for unanswered requests of one peer. A ROUTER takes from all peers in turn, and cannot leave one alone for
+/// a while: so the room is bounded, and requests beyond the bound get no answer. In messages it is half of `--hwm`:
+/// libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so the answers to so
+/// many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always taken. And all peers
+/// together have no more than PeerRoom holds.
 class WaitingRoom {
  public:
   explicit WaitingRoom(const ZmqServerOptions& options)
