@@ -50,7 +50,7 @@ from netdyno.statistics.stats import Comparison
 BASE = "plain"
 WORK_NS, LATE_US, RARE_US = 100_000, 2000, 10_000
 SIZE = 64
-"""Bytes of a message, which are known to bench/planted_server.cpp."""
+"""Bytes of a message, as in bench/planted_server.cpp."""
 EQUAL = "equal"
 PLANTED: Mapping[str, Mapping[str, tuple[int, int, int]]] = {
     "cpu": {

@@ -53,8 +53,8 @@ def main(openings: int) -> None:
             trials = [replace(trial, block=trial.block + time * blocks) for time in times for trial in run.trials]
             file = Path(folder) / "report.html"
             report.write(replace(run, trials=tuple(trials)), file)
-            openings_times = zip(*(opened(browser, file) for _ in range(openings)), strict=True)
-            paint, loaded, filtered = map(statistics.median, openings_times)
+            times_by_phase = zip(*(opened(browser, file) for _ in range(openings)), strict=True)
+            paint, loaded, filtered = map(statistics.median, times_by_phase)
             size = f"{file.stat().st_size / 2**20:.2f} MiB"
             print(f"{len(trials):>6} {size:>9} {paint:>12.0f} {loaded:>8.0f} {filtered:>9.0f}", flush=True)
         browser.close()

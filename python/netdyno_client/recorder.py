@@ -14,8 +14,8 @@ NEVER = 2**63 - 1
 
 
 def choose_slot_ns(window_ns: int) -> int:
-    """Return 100 ms; in a window of less than 2 s, the longest multiple of 5 ms that fits 20 times, but at least 5
-    ms."""
+    """Return the length of a slot: 100 ms; in a window of less than 2 s, the longest multiple of 5 ms that fits 20
+    times, but at least 5 ms."""
     return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
 
 

@@ -65,7 +65,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         ),
         latency=Latency(response_ns=distribution(recorder.response), service_ns=distribution(recorder.service)),
         send_lag_ns=distribution(recorder.send_lag),
-        connections=_count_connections(journal),
+        connections=_build_connections(journal),
         connect_ns=distribution(journal.connect),
         messages=Messages(
             due=messages.sent,
@@ -118,8 +118,8 @@ def _make_plan(plan: ClientPlan) -> Plan:
     )
 
 
-def _count_connections(journal: Journal) -> Connections:
-    """Count the first attempts; any failure that is neither refused nor too slow is `other`, an unresolved name too."""
+def _build_connections(journal: Journal) -> Connections:
+    """Return the counts of first attempts; one neither refused nor too slow is `other`, as is an unresolved name."""
     first = journal.first_attempts
     established, refused = first[None], first[Failure.CONNECT_REFUSED]
     timed_out = first[Failure.CONNECT_TIMED_OUT]
@@ -173,7 +173,7 @@ def _audit_bytes(journal: Journal) -> Audit:
 
 
 def _audit_connections(plan: ClientPlan, journal: Journal) -> Audit:
-    connections = _count_connections(journal)
+    connections = _build_connections(journal)
     ended_early = journal.failures[Failure.CLOSED] + journal.failures[Failure.RESET]
     unresolved = journal.first_attempts[Failure.RESOLVE_FAILED]
     reason = ": the name of the server was not resolved" if unresolved else ""

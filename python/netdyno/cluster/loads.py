@@ -168,14 +168,14 @@ class _Load:
         return _encode_line(LoadEnded(code=ended.code, output=ended.output, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
-        return any(map(_has_failed, self._ended.values()))
+        return any(map(_is_failure, self._ended.values()))
 
     async def _end(self) -> bytes:
         printed = "".join(
             f"-- {self._hosts[number].address}\n{part.output}" for number, part in sorted(self._ended.items())
         )
         if self._has_failed():
-            number, part = next(item for item in self._ended.items() if _has_failed(item[1]))
+            number, part = next(item for item in self._ended.items() if _is_failure(item[1]))
             text = f"{printed}the generator on {self._hosts[number].address} ended with {describe_exit(part.code)}"
             last = part.output.strip().rpartition("\n")[2]
             return _encode_line(LoadEnded(code=1, output=f"{text}: {last}\n" if last else f"{text}\n", result=None))
@@ -195,7 +195,7 @@ class _Load:
         return _encode_line(LoadEnded(code=code, output=printed, result=msgspec.json.encode(made).decode()))
 
 
-def _has_failed(ended: LoadEnded) -> bool:
+def _is_failure(ended: LoadEnded) -> bool:
     """Return whether a load program itself failed. A load without a right reply is a result, which the trial judges."""
     return ended.code not in (0, NOTHING_MEASURED, NOT_BELIEVED) or ended.result is None
 

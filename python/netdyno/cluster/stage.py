@@ -166,7 +166,7 @@ class Stage:
         return bench, recorded
 
     def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
-        """Make a trial; it has failed where a host is lost meanwhile. Raises GoneError where a host for it has left."""
+        """Make a trial, which fails where a host is lost meanwhile. Raises GoneError where a host for it has left."""
         self._look(_count_client_hosts(scenario, cell.levels))
         began = time.monotonic()
         limit_s = (
@@ -176,10 +176,12 @@ class Stage:
         try:
             done = self._perform(self._server, request, limit_s)
         except HostLostError as lost:
-            return _build_failed(cell, str(lost), time.monotonic() - began)
+            return _build_failed_trial(cell, str(lost), time.monotonic() - began)
         assert isinstance(done, TrialDone)
         if not _is_trial_of(done.trial, cell):
-            return _build_failed(cell, f"{self._server.address} answered for another trial", time.monotonic() - began)
+            return _build_failed_trial(
+                cell, f"{self._server.address} answered for another trial", time.monotonic() - began
+            )
         return msgspec.structs.replace(done.trial, levels=cell.levels, log=self._store_log(cell, done))
 
     def _store_log(self, cell: Cell, done: TrialDone) -> str:
@@ -331,7 +333,7 @@ def _describe_host(host: Host) -> str:
     return f"{host.description.host} at {host.address}, kernel {host.description.kernel}"
 
 
-def _build_failed(cell: Cell, reason: str, seconds: float) -> Trial:
+def _build_failed_trial(cell: Cell, reason: str, seconds: float) -> Trial:
     from netdyno.trial.trial import record_skip
 
     return msgspec.structs.replace(record_skip(cell, reason), status="failed", seconds=seconds)

@@ -77,7 +77,7 @@ SYSCTLS = (
 
 
 def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = ROOT) -> Environment:
-    """Read everything of DESIGN rule 10, as flat JSON."""
+    """Read the environment of a run, as flat JSON."""
     return describe_machine(build, root) | describe_run(experiment, pinning)
 
 

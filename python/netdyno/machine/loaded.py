@@ -89,7 +89,7 @@ def _find_named(contestant: Contestant) -> tuple[Path, ...]:
     first = shlex.split(own_server.command)[:1] if own_server is not None and own_server.command else []
     words = [*_find_program(behind_launcher(contestant.command)), *contestant.command, *first, *(_find_program(first))]
     named = [path for word in words if (path := _resolve_file(word)) is not None]
-    return tuple(dict.fromkeys(path for script in named for path in (script, *_read_script(script))))
+    return tuple(dict.fromkeys(path for file in named for path in (file, *_read_script(file))))
 
 
 def _find_program(command: Sequence[str]) -> Iterator[str]:

@@ -132,12 +132,12 @@ def count(seen: Iterable[Call], start_s: float, end_s: float) -> tuple[tuple[Sys
     counted = [
         SystemCall(
             name=name,
-            calls=len(same),
-            again=sum(call.error == "EAGAIN" for call in same),
-            failed=sum(call.error not in ("", "EAGAIN") for call in same),
-            time_s=sum(min(call.took_s, call.ended_at_s - start_s) for call in same),
+            calls=len(calls),
+            again=sum(call.error == "EAGAIN" for call in calls),
+            failed=sum(call.error not in ("", "EAGAIN") for call in calls),
+            time_s=sum(min(call.took_s, call.ended_at_s - start_s) for call in calls),
         )
-        for name, same in by_name.items()
+        for name, calls in by_name.items()
     ]
     counted.sort(key=lambda call: (-call.calls, call.name))
     return tuple(counted), len({call.thread for call in within})

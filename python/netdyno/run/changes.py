@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from netdyno.analysis.differences import Change
 
 MOST_NAMED = 3
-"""The entries of a changed list that are named."""
+"""The most entries of a changed list that are named."""
 
 
 def format_change(change: Change) -> str:

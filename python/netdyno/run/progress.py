@@ -35,7 +35,7 @@ class Progress:
         self.made_again += 1
 
     def revise(self, was: Trial, now: Trial) -> None:
-        """Count a trial that was judged after it had been added by its new verdict."""
+        """Count a trial by its new verdict, which it got after it had been added."""
         self.counts[by_itself(was)] -= 1
         self.counts[by_itself(now)] += 1
 

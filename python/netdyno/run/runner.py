@@ -480,7 +480,7 @@ def describe_questions(experiment: Experiment) -> str:
     what = "which server is best, by how much and at what cost" if several else "what the server does and what it costs"
     claims = len(experiment.claims)
     claims_text = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
-    along = [f"{flips_text.first} or {flips_text.second} by {flips_text.along}" for flips_text in experiment.flips]
+    along = [f"{flip.first} or {flip.second} by {flip.along}" for flip in experiment.flips]
     flips_text = f", and where the better one changes: {quantities.listed(along)}" if along else ""
     return f"{what}: {quantities.listed(questions)}{claims_text if claims else ''}{flips_text}"
 
@@ -541,9 +541,9 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
 
 @contextmanager
 def raise_on_signals() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C and SIGTERM raise Interrupted within it, and restore the handlers after it. The yielded function
-    raises it once more if it was lost: Python lets no exception out of a finaliser or of a function called around a
-    fork."""
+    """Let Ctrl-C and SIGTERM raise Interrupted within the block, and restore the handlers after it. The yielded
+    function raises it once more if it was lost: Python lets no exception out of a finaliser, nor out of a function
+    called around a fork."""
     received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -581,8 +581,8 @@ def apply_overrides(
 ) -> Experiment:
     """Return the experiment with the options of the command line; None leaves what the file says. `number` is that of
     the blocks."""
-    wishes = {"duration_s": duration_s, "precision": precision}
-    changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
+    overrides = {"duration_s": duration_s, "precision": precision}
+    changed = experiment.with_each(**{key: value for key, value in overrides.items() if value is not None})
     if number is not None:
         changed = blocks.set_number(changed, number)
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)

@@ -190,7 +190,7 @@ class Schedule:
         return ()
 
     def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
-        """Return the levels that flips pursue, each with both sides."""
+        """Return the cells of the levels that flips pursue, each with both sides."""
         from netdyno.analysis.flips.judge import follow_flip
         from netdyno.analysis.split import select_part
 
@@ -225,7 +225,7 @@ class Schedule:
         if not open_scenarios or self._is_past_limit():
             return []
         from netdyno.analysis import (
-            stopping,  # it needs the heavy libraries, and a fixed number of blocks does not
+            stopping,  # it needs the heavy libraries, which a run of a fixed number of blocks does without
         )
         from netdyno.analysis.split import select_part
 

@@ -22,7 +22,7 @@ SLOWER = 1.25
 """A reading is retried when some figure is slower than in the last one by this factor. A short disturbance is then
 gone; a slower machine is still slower."""
 MOST_TAKES = 10
-"""Half a second: a program that takes the core for longer invalidates the next trial."""
+"""Half a second in all: a program that takes the core for longer has the next trial retried."""
 TIMEOUT_S = 10.0
 
 Reading = tuple[CanaryReading | None, str]

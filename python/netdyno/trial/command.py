@@ -26,7 +26,7 @@ def build_server_command(
     """Return the command of the server on a free port of an address, over the contestant's transport, with the options
     of the cell and so many cores."""
     listen = build_listen_url(contestant, address)
-    return _build_server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
+    return _format_server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
 
 
 def build_listen_url(contestant: Contestant, address: str) -> str:
@@ -45,7 +45,7 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
         load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
     else:
         load = build_client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
-    return _build_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
+    return _format_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
 def build_load_command(
@@ -61,10 +61,10 @@ def build_load_command(
         *("--arrivals", settings.arrivals, *_format_pace(settings)),
         *_format_reconnects(settings),
         *_format_slow_readers(settings),
-        *_start_words(settings),
+        *_format_start(settings),
         *_format_sources(endpoint, settings),
         *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
-        *_share_words(settings),
+        *_format_share(settings),
         *_format_load(endpoint, settings, seed),
     ]
 
@@ -100,7 +100,7 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -
     ]
 
 
-def _build_server(
+def _format_server(
     program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]
 ) -> list[str]:
     options = all_options(settings.server, added)
@@ -159,7 +159,7 @@ def _format_rate(settings: Settings) -> tuple[str, str]:
     return "--rate", f"{_format_number(settings.rate_per_connection)}/conn"
 
 
-def _share_words(settings: Settings) -> tuple[str, ...]:
+def _format_share(settings: Settings) -> tuple[str, ...]:
     """Return the first share; cluster/loads.py counts on from it for the other hosts."""
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
@@ -182,7 +182,7 @@ def _format_slow_readers(settings: Settings) -> tuple[str, ...]:
     return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
 
 
-def _start_words(settings: Settings) -> tuple[str, ...]:
+def _format_start(settings: Settings) -> tuple[str, ...]:
     return ("--start", settings.start) if settings.start != "together" else ()
 
 

@@ -61,7 +61,7 @@ def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
     bench = bench.adapt_to_cell(task.settings)
-    on, off = (_describe_server(task, sort) for sort in ("on-cpu", "off-cpu"))
+    on, off = (_make_empty_profile(task, sort) for sort in ("on-cpu", "off-cpu"))
     reason = _find_obstacle(task, bench)
     tool = perf.find_program()
     if reason or tool is None:
@@ -87,7 +87,7 @@ def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
 NO_KERNEL = "what it waits for is seen in the kernel, which this user may not: sysctl -w kernel.perf_event_paranoid=1"
 
 
-def _describe_server(task: Task, sort: Sort) -> Profile:
+def _make_empty_profile(task: Task, sort: Sort) -> Profile:
     return Profile(server=task.contestant.name, sort=sort)
 
 
@@ -115,7 +115,7 @@ def _plan_off_cpu(interval: int) -> _Method:
 
 
 def choose_interval(switches: int) -> int:
-    """Return the number of switches for each sample. A prime number, because switches come in turns."""
+    """Return the number of switches per sample. A prime number, because switches come in turns."""
     return next((prime for prime in _PRIMES if prime >= switches / SAMPLES), _PRIMES[-1])
 
 

@@ -39,7 +39,7 @@ WARMUP_S = 0.1
 TIMEOUT_S = 2.0
 """The wait of the load for answers after the window; by then the server is as fast as before."""
 FEWEST_MESSAGES = 20
-"""The least messages to count by: those under way at either end of the window are counted on one side only."""
+"""The fewest messages to count by: those under way at either end of the window are counted on one side only."""
 OVERHEAD_S = 0.3
 """The time beside that: the overhead of any trial, connecting under strace, and parsing some ten thousand calls."""
 
@@ -63,14 +63,14 @@ def plan_tasks(
     left_s = SHARE * plan.estimate_seconds(experiment, servers, clients) if trace == "auto" else float("inf")
     planned: list[Task] = []
     for scenario in experiment.scenarios:
-        of_scenario = _list_tasks(scenario, servers, clients)
-        takes_s = estimate_seconds(of_scenario)
+        scenario_tasks = _list_tasks(scenario, servers, clients)
+        takes_s = estimate_seconds(scenario_tasks)
         if takes_s <= left_s:
             left_s -= takes_s
         else:
             reason = f"tracing may take {SHARE:.0%} of a run's time, and this would be more (--trace always)"
-            of_scenario = [task if task.reason else task._replace(reason=reason) for task in of_scenario]
-        planned += of_scenario
+            scenario_tasks = [task if task.reason else task._replace(reason=reason) for task in scenario_tasks]
+        planned += scenario_tasks
     return tuple(planned)
 
 
@@ -198,8 +198,8 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
 
 
 class Window:
-    """The bounds of the window, by the wall clock, which is strace's too. `ends` must detach the tracer, so that the
-    server answers the rest at its own speed."""
+    """The bounds of the window, by the wall clock, which is strace's too. `begins` and `ends` are called at them: with
+    the end the tracer has to go, so that the server answers the rest at its own speed."""
 
     def __init__(self, ends: Callable[[], None], begins: Callable[[], None] = lambda: None) -> None:
         self._begins = begins

@@ -381,7 +381,7 @@ def load_program(cell: Cell, cell_settings: Settings, ready: Ready, bench: Bench
 
 
 def derive_seed(cell: Cell, bench: Bench) -> int:
-    """Return the seed of a cell: within a block, all contestants get the same arrivals."""
+    """Return the seed of a cell: each block has its own, and within it all contestants get the same arrivals."""
     return (bench.seed * 1_000_003 + cell.block) % 2**63
 
 

@@ -55,7 +55,7 @@ from netdyno.trial.trial import (
 AHEAD_NS = 3_000_000
 """The time from the announcement of a slice to its beginning."""
 MOST_LOST = 2
-"""The dropped turns, in windows, after which the group is given up and retried."""
+"""The dropped turns, as a multiple of those needed, after which the group is given up and retried."""
 PAUSE = "pauses of a core"
 """The name in a slice where not a program, but the hypervisor or the kernel, took a core."""
 MOST_TRIES = 10
@@ -96,7 +96,7 @@ def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over
 
 
 def judge_together(trials: Sequence[Trial]) -> list[Trial]:
-    """Disturb all trials of a group where one was, so that all are retried: they are compared slice by slice. Pure."""
+    """Mark all trials of a group as disturbed where one is: all are retried, as they are compared by slices. Pure."""
     disturbed = [trial for trial in trials if outcomes.is_disturbed(trial)]
     if not disturbed:
         return list(trials)
@@ -367,7 +367,7 @@ class Stand:
 
     def _read_in_kept(self) -> list[SliceReading]:
         """Return the readings of the slices that were kept."""
-        return [reading for reading, made in zip(self._readings, self.slices, strict=True) if made.kept]
+        return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
 
     def _format_witnesses(self) -> list[str]:
         """Return the option for a witness on each core of both sides. It needs the real-time priority: a witness runs
@@ -386,11 +386,11 @@ class Stand:
         """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU in
         these slices, and of the rest in all slices."""
         whole = read_observation(self.watch, self._farewell)
-        kept = [made for made in self.slices if made.kept]
-        sent_kept, sent = sum(made.sent for made in kept), sum(made.sent for made in self.slices)
+        kept = [slice_ for slice_ in self.slices if slice_.kept]
+        sent_kept, sent = sum(slice_.sent for slice_ in kept), sum(slice_.sent for slice_ in self.slices)
         part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
         part = load.requests.sent / sent if sent else 0.0
-        cpu_s = part_of_kept * sum(made.cpu_s for made in kept)
+        cpu_s = part_of_kept * sum(slice_.cpu_s for slice_ in kept)
         user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
         return msgspec.structs.replace(
             whole,

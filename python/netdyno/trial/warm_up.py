@@ -34,10 +34,11 @@ LIMIT_S = 10.0
 SLICE_S = 0.5
 """The interval of a load's progress lines (protocol/load-result.md)."""
 REST_S = 2.0
-"""The time of the cores that must be the harness's own after the cost settled: where others take half of each core, a
-compiler needs twice as long, and its middle looks settled."""
+"""The time for which the cores must have been the harness's own since the cost settled: where others take half of each
+core, a compiler needs twice as long, and its middle looks settled."""
 MARGIN = 1.25
-"""The next process compiles the same at other moments, and later ones vary more; a slice is added to it."""
+"""The factor on a measured warm-up, beside a slice: the next process compiles the same at other moments, and late ones
+vary most."""
 AHEAD_OF_TIME = ("cmake", "cargo", "go")
 """Kinds of contestants compiled before they start. All others are observed as they run."""
 
@@ -161,7 +162,7 @@ def _observe_warmup(
         pids = server_proc.find_family(ready.pid) if contestant.own is not None else (ready.pid,)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
-        costs = Costs(lambda: _read_cpu_s(pids), _ForeignShare(pids))
+        costs = Costs(lambda: _read_cpu_s(pids), _ForeignSeconds(pids))
         program, command = load_program(cell, load_settings, ready, bench)
         with suppress(SettledError):
             generate.measure(
@@ -184,7 +185,7 @@ def _read_cpu_s(pids: Iterable[int]) -> float:
     return used_s
 
 
-class _ForeignShare:
+class _ForeignSeconds:
     """The time that the hypervisor and foreign programs took of a core, on average, since the first call."""
 
     def __init__(self, pids: Sequence[int]) -> None:
@@ -195,9 +196,8 @@ class _ForeignShare:
 
     def __call__(self) -> float:
         if self._first is None:
-            self._own = tuple(
-                {*cpu_share.find_own_processes(), *self._pids}
-            )  # a server at an address is no child of the harness
+            # A server at an address is no child of the harness.
+            self._own = tuple({*cpu_share.find_own_processes(), *self._pids})
             self._first = cpu_share.take(self._own)
             return 0.0
         observed = cpu_share.compute_observation(self._first, cpu_share.take(self._own), self._cores)

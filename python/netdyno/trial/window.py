@@ -173,9 +173,8 @@ class Watch:
 
     def _take_machine(self) -> cores.Snapshot:
         if self._own is None:
-            self._own = tuple(
-                {*cores.find_own_processes(), *self._pids}
-            )  # a server that was already running is no child of the harness
+            # A server that was already running is no child of the harness.
+            self._own = tuple({*cores.find_own_processes(), *self._pids})
         return cores.take(self._own)
 
     def take_kernel(self) -> server_proc.Kernel:

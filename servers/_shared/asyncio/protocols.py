@@ -107,8 +107,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def deliver(self, parts: tuple[bytes, ...]) -> None:
         """Queue a frame for the end of the turn, or send it at once (single, split); where the transport has no room,
-        it waits until that has. Closes a reader for which too much waits, if its socket takes nothing: the loop may
-        have had no turn yet in which to see that it takes more."""
+        it waits until that has. Close a reader for which too much waits, but only if its socket takes nothing: the loop
+        may have had no turn yet in which to see that it takes more."""
         if self._transport.is_closing():
             return
         if not (self._full or self._joins):

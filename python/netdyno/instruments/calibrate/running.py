@@ -22,7 +22,8 @@ from netdyno.trial.load import NOT_BELIEVED
 from netdyno.trial.trial import Ready
 
 ATTEMPTS = 3
-"""A fault of a machine that did something else meanwhile is none of the generator. Each attempt is shown."""
+"""The most attempts of a case: that a machine did something else meanwhile is no fault of the generator. Each attempt
+is shown."""
 ABOVE_OTHER_RUNS = 10
 """Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
 REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""

@@ -42,7 +42,8 @@ _BUFFER_BYTES = 4 << 20
 
 DELAY_TOLERANCE = 0.1
 DELAY_TOLERANCE_S = 0.001
-"""A round trip may take longer than requested by the larger of both. It may never be shorter than the delays."""
+"""A round trip may take longer than requested by the larger of both tolerances. It may never be shorter than the
+delays."""
 _LOSS_TOLERANCE = 0.001
 _DEVIATIONS = 4.0
 """The tolerance of the loss, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
@@ -82,10 +83,10 @@ ATTEMPTS = 3
 def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     """Make each different wan of an experiment, measure it and compare it with its terms."""
     requested = {
-        cell.link_words: derive_terms(cell, experiment.seed)
+        cell_settings.link_words: derive_terms(cell_settings, experiment.seed)
         for scenario in experiment.scenarios
-        for cell in (settings(scenario, levels) for levels in levels.combinations(scenario))
-        if cell.is_impaired
+        for cell_settings in (settings(scenario, levels) for levels in levels.combinations(scenario))
+        if cell_settings.is_impaired
     }
     lines: list[str] = []
     bad: dict[str, str] = {}

@@ -42,8 +42,8 @@ class Namespace:
         return subprocess.run([*self.enter, *command], input=given, check=True, capture_output=True, text=True).stdout
 
     def open_datagram_socket(self, address: str) -> socket.socket:
-        """A UDP socket of the namespace, bound to a free port of an address that it has, for this process to use.
-        Raises CalledProcessError when it cannot be made."""
+        """Open a UDP socket of the namespace for this process, bound to a free port of an address that the namespace
+        has. Raises CalledProcessError when it cannot be made."""
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with near, far:
             command = [*self.enter, *_build_child_command("hand-out", address)]
@@ -71,14 +71,14 @@ def wrap_in_namespace(command: Sequence[str]) -> list[str]:
     why_not = ""
     for users in _list_options():
         start = ["unshare", *users, "--net", "--"]
-        if not (why_not := _try_command([*start, "true"])):
+        if not (why_not := _find_failure([*start, "true"])):
             return [*start, *_build_child_command("become"), *command]
     raise NotAllowedError(f"{why_not} ({_suggest_remedy()})")
 
 
 def build_entry_words(pid: int) -> tuple[str, ...]:
-    """Return the words to put before a command to run it in the namespace in which `becoming` or `Namespace.enter`
-    started a process. Raises UserError when it is in none."""
+    """Return the words to put before a command to run it in the namespace in which `wrap_in_namespace` or
+    `Namespace.enter` started a process. Raises UserError when it is in none."""
     try:
         network = namespace_child.read_network(pid)
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -160,6 +160,7 @@ def _build_child_command(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(Path(namespace_child.__file__)), *arguments)
 
 
-def _try_command(command: Sequence[str]) -> str:
+def _find_failure(command: Sequence[str]) -> str:
+    """Run a command and return the reason of its failure; empty where it succeeds."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"

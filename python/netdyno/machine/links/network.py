@@ -23,9 +23,9 @@ class NoNetworkError(Exception):
 
 class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
-    is where the kernel counts what the server sends and receives. `relay` is the link itself, where it is one. `paced`:
-    the kernel is the link, and sends frames by timers of its own, in time that is no process's. `load_hosts`: the
-    number of hosts that can make a load together."""
+    is where the kernel counts what the server sends and receives. `relay` is the program that makes the link, if any.
+    `paced`: the kernel is the link, and sends frames by timers of its own, in time that is no process's. `load_hosts`:
+    the number of hosts that can make a load together."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
@@ -72,10 +72,10 @@ def find_obstacle(transport: Transport, settings: Settings, given: Network) -> s
     """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
     Pure."""
     if given is not MACHINE and (settings.is_apart or transport.private):
-        network = (
+        subject = (
             f"the link {settings.link}" if settings.is_apart else f"the private network that {transport.name} needs"
         )
-        return f"{network} lies within one machine, and this run has several"
+        return f"{subject} lies within one machine, and this run has several"
     if given is not MACHINE and settings.shares_cores:
         return "server and load share cores of one machine, and this run has several"
     if settings.client_hosts > given.load_hosts:
@@ -100,15 +100,15 @@ def _join_ends(settings: Settings, place: Place) -> Iterator[Network]:
     try:
         if not settings.is_impaired:
             with lan.make_link(find_rate_hz(settings)) as ends:
-                yield _connect(ends.server, ends.load)._replace(paced=find_rate_hz(settings) is not None)
+                yield _build_network(ends.server, ends.load)._replace(paced=find_rate_hz(settings) is not None)
         else:
             with wan.make_link(derive_terms(settings, place.seed), place.log, place.pinning) as ends:
-                yield _connect(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
+                yield _build_network(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {settings.link_words} is not available here: {error}") from error
 
 
-def _connect(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
+def _build_network(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
     return Network(server.enter, load.enter, _find_counters(server), SERVER_ADDRESS, relay)
 
 

@@ -26,7 +26,7 @@ def accept_queue(system: System) -> Opinion:
 
 @check("SYN backlog", "SYNs of a burst beyond it are dropped, or answered with cookies: tails in connect times.")
 def syn_backlog(system: System) -> Opinion:
-    """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies no SYN is turned away, so little is lost."""
+    """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies no client is turned away, so little is lost."""
     opinion = _judge_sysctl(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
     cookies = system.text("/proc/sys/net/ipv4/tcp_syncookies") in ("1", "2")
     return opinion._replace(verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
