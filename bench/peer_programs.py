@@ -375,11 +375,11 @@ def of_autocannon(text: str, _: Task) -> ReadFigures:
 OURS = Peer("netdyno-load", "./netdyno load builds it", ours, of_ours, speaks=("http", "redis", "memcached"))
 
 
-def _describe_go_install(module: str) -> tuple[str, tuple[str, ...]]:
+def _make_go_source(module: str) -> tuple[str, tuple[str, ...]]:
     return f"go install {module}", ("env", "GOBIN={folder}/bin", "go", "install", module)
 
 
-def _describe_debian(package: str) -> str:
+def _describe_package(package: str) -> str:
     return f"Debian: apt-get install {package}"
 
 
@@ -399,23 +399,21 @@ def _make_peer(
 
 PEERS = (
     OURS,
-    Peer("wrk", _describe_debian("wrk"), wrk, of_wrk, rates=False),
+    Peer("wrk", _describe_package("wrk"), wrk, of_wrk, rates=False),
     Peer("wrk2", "in no registry: build github.com/giltene/wrk2, and call its wrk wrk2", wrk, of_wrk, closed=False),
-    Peer("h2load", _describe_debian("nghttp2-client"), h2load, of_h2load),
-    Peer("ab", _describe_debian("apache2-utils"), ab, of_ab, rates=False),
-    _make_peer("hey", _describe_go_install("github.com/rakyll/hey@latest"), hey, of_hey),
+    Peer("h2load", _describe_package("nghttp2-client"), h2load, of_h2load),
+    Peer("ab", _describe_package("apache2-utils"), ab, of_ab, rates=False),
+    _make_peer("hey", _make_go_source("github.com/rakyll/hey@latest"), hey, of_hey),
     _make_peer("oha", _OHA, oha, of_oha),
     Peer("oha (corrected)", _OHA[0], oha_corrected, of_oha, _OHA[1], closed=False),
-    _make_peer("vegeta", _describe_go_install("github.com/tsenart/vegeta/v12@latest"), vegeta, of_vegeta),
-    _make_peer("fortio", _describe_go_install("fortio.org/fortio@v1.66.5"), fortio, of_fortio),
-    _make_peer("k6", _describe_go_install("go.k6.io/k6@latest"), k6, of_k6),
-    _make_peer(
-        "bombardier", _describe_go_install("github.com/codesenberg/bombardier@v1.2.6"), bombardier, of_bombardier
-    ),
+    _make_peer("vegeta", _make_go_source("github.com/tsenart/vegeta/v12@latest"), vegeta, of_vegeta),
+    _make_peer("fortio", _make_go_source("fortio.org/fortio@v1.66.5"), fortio, of_fortio),
+    _make_peer("k6", _make_go_source("go.k6.io/k6@latest"), k6, of_k6),
+    _make_peer("bombardier", _make_go_source("github.com/codesenberg/bombardier@v1.2.6"), bombardier, of_bombardier),
     _make_peer("autocannon", _AUTOCANNON, autocannon, of_autocannon),
     Peer(
         "redis-benchmark",
-        _describe_debian("redis-tools"),
+        _describe_package("redis-tools"),
         redis_benchmark,
         of_redis_benchmark,
         (),
@@ -424,7 +422,7 @@ PEERS = (
     ),
     Peer(
         "memcaslap",
-        _describe_debian("libmemcached-tools"),
+        _describe_package("libmemcached-tools"),
         memcaslap,
         of_memcaslap,
         speaks=("memcached",),

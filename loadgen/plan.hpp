@@ -100,8 +100,8 @@ struct LoadPlan {
 
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
-  /// Whether a message may be sent again whose connection ended before its reply: the server may have carried it out
-  /// (RFC 9110, 9.2.2). The effect of bytes from the command line is unknown.
+  /// Whether a message that was sent may be sent again where its connection ended before the reply: the server may have
+  /// carried it out (RFC 9110, 9.2.2). The effect of bytes from the command line is unknown.
   bool may_be_sent_again() const { return repeatable || (http && is_idempotent(http->method)); }
   /// Whether response times end with the kernel's stamps of the replies, where it gives any
   /// (docs/adr/kernel-clock.md).

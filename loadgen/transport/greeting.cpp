@@ -35,8 +35,8 @@ std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
   return std::nullopt;
 }
 
-/// Each client is checked twice in the longest silence: at one look it has just spoken, at the next it has not. The
-/// looks at ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
+/// Each known client is checked twice in the longest silence: at one look it has just spoken, at the next it has not.
+/// The looks at ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
 /// together would flood the server.
 void Greetings::look_again(std::uint32_t connection, Nanos now) {
   Peer& peer = peers_[connection];

@@ -75,11 +75,11 @@ class Process:
         traceable: bool = False,
         stdin: int = subprocess.DEVNULL,
     ) -> None:
-        """Start it with its output going to a file; one that `talks` has its stdout read line by line instead. Reasons
-        call it `name`; what the "server" does wrong is a ServerError. `realtime` puts it before everything else on its
-        cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it,
-        which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be
-        started."""
+        """Start it with its output going to a file; one that `talks` has its stdout read line by line instead. `name`
+        is its name in error texts; a fault of the "server" is a ServerError. `realtime` puts it before everything else
+        on its cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of the same user
+        trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it
+        cannot be started."""
         self.name = name
         self._error = ServerError if name == "server" else TrialError
         given = program_settings.choose()
@@ -196,7 +196,7 @@ class LineReader:
     """A reader of whole lines from a descriptor, which never blocks, however much is written there."""
 
     def __init__(self, fd: int, name: str = "program", error: type[TrialError] = TrialError) -> None:
-        """Reasons call the writer `name`; `error` is raised when it writes no line."""
+        """`name` is the writer's name in error texts; `error` is raised when it writes no line."""
         self.fd = fd
         self.at_end = False
         self._name = name

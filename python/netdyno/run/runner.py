@@ -147,8 +147,8 @@ def set_up(
     foreign_load: ForeignLoad,
     stage: Stage | None = None,
 ) -> tuple[Bench, run.Environment]:
-    """Return the context of a run's trials and the environment they run in. Measures the links of this machine, or
-    those of a `stage` on its hosts."""
+    """Return the context of a run's trials and the environment that they run in. Measures the links of this machine;
+    where there is a `stage`, its hosts describe themselves instead."""
     if stage is not None:
         return stage.set_up(
             experiment,

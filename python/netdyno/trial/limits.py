@@ -28,6 +28,6 @@ def find_limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = 
 
 
 def compute_service_s(settings: Settings) -> float:
-    """Return the least time of a request in the server: the server's own part and the part that the request orders
+    """Return the least time of a request in the server: the server's own part and the part that the request asks for
     (protocol/WIRE.md). The other workloads have none."""
     return settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0

@@ -303,8 +303,8 @@ def judge(
     paced: bool = False,
     overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
-    """Return the audits of a measured load and of its server, which left programs of these names. `overruns_s`: the
-    time by which each of its slices was too long."""
+    """Return the audits of a measured load and of its server. `left_programs`: the names of programs that the server
+    left behind. `overruns_s`: the time by which each of its slices was too long."""
     _, cell_settings, contestant, bench, _, _ = prepared
     left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [

@@ -201,7 +201,7 @@ def score_equal_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
     )
 
 
-def _make_open_load(connections: int, rate_hz: int, duration: str, *more: str) -> tuple[str, ...]:
+def _format_open_load(connections: int, rate_hz: int, duration: str, *more: str) -> tuple[str, ...]:
     return ("-c", str(connections), "--rate", str(rate_hz), "--duration", duration, *more)
 
 
@@ -209,7 +209,7 @@ def _make_delayed_case(name: str, about: str, delay: str) -> Case:
     """A case of 1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly
     any answer is held back by an earlier one."""
     server = ("--delay", delay, "--warm-up", "500")
-    return Case(name, about, server, _make_open_load(400, 1000, "4s"), score_response_times, warmup="500ms")
+    return Case(name, about, server, _format_open_load(400, 1000, "4s"), score_response_times, warmup="500ms")
 
 
 def _make_short_case(name: str, delay: str) -> Case:
@@ -217,7 +217,7 @@ def _make_short_case(name: str, delay: str) -> Case:
     is due."""
     server = ("--delay", f"constant:{delay}", "--warm-up", "350", "--arrival-times")
     about = f"every answer after {delay}, and what comes on top of it"
-    return Case(name, about, server, _make_open_load(20, 700, "2s"), score_delay, warmup="500ms")
+    return Case(name, about, server, _format_open_load(20, 700, "2s"), score_delay, warmup="500ms")
 
 
 # A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
@@ -240,12 +240,12 @@ CASES = (
     _make_short_case("constant 1 ms", "1ms"),
     _make_short_case("constant 200 µs", "200us"),
     _make_short_case("constant 50 µs", "50us"),
-    Case("stall", "the server stops for 1 s of 4 s", _STALL, _make_open_load(10, 1000, _WINDOW), score_stall),
+    Case("stall", "the server stops for 1 s of 4 s", _STALL, _format_open_load(10, 1000, _WINDOW), score_stall),
     Case(
         "stall, full sockets",
         "the same with messages of 256 KiB through socket buffers of 64 KiB",
         (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
-        _make_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
+        _format_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
         score_stall,
     ),
     Case(
@@ -259,38 +259,38 @@ CASES = (
         "stall, one connection",
         "one of 10 connections stops for 1 s",
         _STALL_OF_ONE,
-        _make_open_load(10, 1000, _WINDOW),
+        _format_open_load(10, 1000, _WINDOW),
         score_connection_stall,
     ),
     Case(
         "faults",
         "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
         _FAULTS,
-        _make_open_load(20, 2000, "2s", "--timeout", "1s"),
+        _format_open_load(20, 2000, "2s", "--timeout", "1s"),
         score_messages,
     ),
     Case(
         "faults, UDP",
         "the same with datagrams",
         _FAULTS,
-        _make_open_load(20, 2000, "2s", "--timeout", "1s"),
+        _format_open_load(20, 2000, "2s", "--timeout", "1s"),
         score_messages,
         program="calibration-udp",
         workload="echo",
     ),
-    Case("rate", "5000 messages a second", (), _make_open_load(20, 5000, "2s"), score_rate),
+    Case("rate", "5000 messages a second", (), _format_open_load(20, 5000, "2s"), score_rate),
     Case(
         "Poisson arrivals",
         "250 messages a second at random times",
         ("--record-arrivals", "1000"),
-        _make_open_load(100, 250, _WINDOW, "--arrivals", "poisson"),
+        _format_open_load(100, 250, _WINDOW, "--arrivals", "poisson"),
         score_poisson_gaps,
     ),
     Case(
         "constant arrivals",
         "100 messages a second at equal gaps",
         ("--record-arrivals", "1000"),
-        _make_open_load(100, 100, _WINDOW),
+        _format_open_load(100, 100, _WINDOW),
         score_equal_gaps,
     ),
 )

@@ -74,7 +74,7 @@ class System:
         return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_ROOTS_TOOLS}") is not None
 
     def why_no_namespace(self) -> str:
-        """Make a private network namespace; empty where that succeeds."""
+        """Try to make a private network namespace; return the reason where that fails, else an empty text."""
         try:
             with make_namespace():
                 return ""
@@ -82,7 +82,7 @@ class System:
             return str(error)
 
     def why_no_lan(self) -> str:
-        """Make the link `lan` with a rate; empty where that succeeds."""
+        """Try to make the link `lan` with a rate; return the reason where that fails, else an empty text."""
         try:
             with lan.make_link(rate_hz=10**9):
                 return ""
@@ -90,8 +90,8 @@ class System:
             return str(error)
 
     def why_no_netem(self) -> str:
-        """Delay and lose on the loopback of a private network; empty where that succeeds. Raises NotAllowedError where
-        no such network can be made."""
+        """Try a netem on the loopback of a private network; return the reason where that fails, else an empty text.
+        Raises NotAllowedError where no such network can be made."""
         return wan.choose_way().why
 
     def _read_moment(self, own: tuple[int, ...]) -> Moment:

@@ -206,10 +206,10 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> 
     terms."""
     try:
         measurement, problems = _measure_until_right(terms, take_measurement)
-        how = wan.choose_way()
+        way = wan.choose_way()
     except NotAllowedError as error:
         return f"{name}: not available here", f"the link {name} is not available here: {error}"
-    means = "netem" if how.by == "netem" else f"the project's relay, because there is no netem ({how.why})"
+    means = "netem" if way.by == "netem" else f"the project's relay, because there is no netem ({way.why})"
     line = f"{name}, by {means}: {describe_measurement(measurement)}"
     if not problems:
         return line, ""

@@ -127,8 +127,8 @@ def _start_keeper(
 
 
 def _await_end(keeper: subprocess.Popen[str]) -> None:
-    """Wait until it has ended by itself, after all processes in the namespace; raises TimeoutExpired if it hangs, which
-    would be a fault."""
+    """Wait until it has ended by itself, after all processes in the namespace. If it hangs, which is a fault, kill it
+    and raise TimeoutExpired."""
     try:
         keeper.wait(_END_TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -101,12 +101,12 @@ def make_link(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Itera
     """Make such a link. A relay runs where `pinning` says, and writes into `log`. All of it is gone when the block, or
     this process, ends. Raises NotAllowedError, which says what the system lacks."""
     with lan.make_ends() as ends:
-        how = choose_way()
-        if how.by == "netem":
+        way = choose_way()
+        if way.by == "netem":
             _join_by_netem(ends, terms)
             yield Wan(*ends, relay=None)
         else:
-            with _join_by_relay(ends, terms, how, log, pinning) as running:
+            with _join_by_relay(ends, terms, way, log, pinning) as running:
                 yield Wan(*ends, relay=running)
 
 
@@ -125,7 +125,7 @@ def _join_by_netem(ends: Lan, terms: Terms) -> None:
 
 
 @contextmanager
-def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
+def _join_by_relay(ends: Lan, terms: Terms, way: Way, log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
     program = relay_path(build_dir())
     try:
         if not program.is_file():
@@ -138,7 +138,7 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
             _introduce(ends)
             yield running
     except NotAllowedError as error:
-        raise NotAllowedError(f"{error} (netem is not available either: {how.why})") from error
+        raise NotAllowedError(f"{error} (netem is not available either: {way.why})") from error
 
 
 def _introduce(ends: Lan) -> None:
