@@ -27,7 +27,7 @@ enum class Fate {
 /// no clock, and has all its memory from the beginning: a frame is read into it and written from it in one place.
 class Line {
  public:
-  /// Of an Ethernet frame with an MTU of 1500 bytes, and room to see that one is longer.
+  /// The bytes of an Ethernet frame with an MTU of 1500 bytes, and room to see that one is longer.
   static constexpr std::size_t most_frame_bytes = 1518;
   static constexpr std::size_t slot_bytes = 2048;
 
@@ -43,7 +43,7 @@ class Line {
   Fate take(std::size_t size, Clock::time_point now);
 
   std::size_t held() const { return held_; }
-  /// Of the first frame. Only where one is held.
+  /// When the first frame is due. Only where one is held.
   Clock::time_point due() const { return ring_[first_].due; }
   std::string_view frame() const;
   /// Lets go of the first frame.

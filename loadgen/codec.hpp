@@ -44,7 +44,7 @@ class Decoder {
   virtual bool receive(std::string_view bytes, ReplySink& sink) = 0;
   /// The stream has ended in the middle of a reply, which may be what its end was to tell.
   virtual void end(ReplySink&) {}
-  /// Of a reply that has come in part: how it begins, on a line for people; empty where that tells them nothing.
+  /// The beginning of a reply that has come in part, on a line for people; empty where it says nothing to them.
   virtual std::string begun() const { return {}; }
   /// Whether the stream stands between two replies, so that a new decoder could go on in this one's place.
   virtual bool at_boundary() const = 0;
@@ -59,7 +59,7 @@ class Codec {
   virtual std::size_t encode(const Stamp& stamp, std::string& out) = 0;
   /// Bytes that the reply to a request has; nothing where the server has a say in that.
   virtual std::optional<std::size_t> reply_size(const Stamp& stamp) const = 0;
-  /// Of a foreign server: what is wrong with the answer to a request, in words for people; empty where nothing is.
+  /// The fault in a foreign server's answer to a request, in words for people; empty where there is none.
   virtual std::string fault_of(const PlainReply&, const Stamp&) { return {}; }
   /// The decoder must not outlive its codec.
   virtual std::unique_ptr<Decoder> make_decoder() const = 0;

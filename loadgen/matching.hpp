@@ -15,7 +15,7 @@
 
 namespace netdyno::load {
 
-/// Of a message of a foreign server that is given up, or whose answer comes later than that.
+/// The fault of a foreign server where a message is given up, or its answer comes later than that.
 inline constexpr std::string_view no_answer_in_time = "no answer in time";
 
 /// Holds every reply against what was sent: whether it may be, whether it had come before, and which message it
@@ -98,7 +98,7 @@ class Matching final : public ReplySink {
   Schedule* schedule_ = nullptr;
   Recorder& recorder_;
   Deliveries deliveries_;
-  std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
+  std::vector<std::uint32_t> witness_;  // chat to others: the client whose copy completes a sender's message
   Window window_;
   Nanos now_ = 0;
   bool by_kernel_ = false;

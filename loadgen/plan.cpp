@@ -714,8 +714,8 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 
 }  // namespace
 
-/// Of an open loop that leaves a thread time: it has nothing better to do than to ask the kernel at each read. Not of a
-/// chat, whose answers are many, nor with looks, whose interval is meant to be in the times, and says so.
+/// True for an open loop that leaves a thread time: it has nothing better to do than to ask the kernel at each read.
+/// Not for a chat, whose answers are many, nor with looks, whose interval is meant to be in the times.
 bool LoadPlan::ends_times_with_stamps() const {
   constexpr double most_hz =
       20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/kernel-clock.md)

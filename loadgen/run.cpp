@@ -33,7 +33,7 @@ using Milestone = Control::Milestone;
 constexpr Nanos start_ahead = 5'000'000;               // every thread is in its loop when the load begins
 constexpr std::chrono::milliseconds witness_every{1};  // 2.7% of a core where a virtual timer costs 27 us
 constexpr Nanos progress_interval = one_second / 2;
-constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // who names a later moment does not mean this clock
+constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // a later moment is not one of this clock
 
 /// A number that stands behind a word on a line.
 template <class Number>

@@ -18,7 +18,7 @@ struct Slice {
   std::uint32_t global(std::uint32_t local) const { return local * threads + thread; }
   bool owns(std::uint32_t number) const { return number % threads == thread && number < connections; }
   std::uint32_t local(std::uint32_t number) const { return number / threads; }
-  /// Of this thread, those that talk: slow readers are the last of all, so of the slice as well.
+  /// The connections of this thread that send: slow readers are the last of all, so of the slice as well.
   Slice speakers(const LoadPlan& plan) const { return {thread, threads, connections - plan.slow_readers}; }
 };
 

@@ -49,7 +49,7 @@ class CommandLine {
   Option add_text(const std::string& name, std::string& value, const std::string& help);
   /// Texts with commas between.
   Option add_texts(const std::string& name, std::vector<std::string>& values, const std::string& help);
-  /// Of int, unsigned and std::size_t.
+  /// A number of type int, unsigned or std::size_t.
   template <typename Number>
   Option add_number(const std::string& name, Number& value, Number low, Number high, const std::string& help);
   /// Numbers with commas between.

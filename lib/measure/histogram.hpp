@@ -33,7 +33,7 @@ class Histogram {
   void clear();
 
   std::uint64_t count() const { return count_; }
-  /// Of values that the histogram does not tell from `value`, and of those below.
+  /// The count of values that the histogram does not distinguish from `value`, and of those below.
   std::uint64_t count_up_to(std::int64_t value) const;
   /// The exact mean of what was recorded; 0 when empty.
   double mean() const;

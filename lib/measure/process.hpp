@@ -30,14 +30,14 @@ inline CpuTime& operator+=(CpuTime& sum, const CpuTime& more) {
   return sum;
 }
 
-/// Of the calling thread since it began. 0 for `waited_s` where the kernel keeps none.
+/// The use of the calling thread since it began. `waited_s` is 0 where the kernel does not count it.
 CpuTime thread_cpu();
 
 /// The same of the threads of this process that are called so (comm in proc(5)), one after the other. Moves in ticks of
 /// 10 ms.
 std::vector<CpuTime> cpu_of_threads_named(std::string_view name);
 
-/// Of all threads of the process, without `waited_s`.
+/// The use of all threads of the process, without `waited_s`.
 CpuTime process_cpu();
 
 /// Peak resident memory over the life of the process.

@@ -26,8 +26,8 @@ class Arrears {
   void sent_off(const Frame& frame) { on_way_ += held_for(frame); }
   void arrived(const Frame& frame) { on_way_ -= held_for(frame); }
 
-  /// The outbox's thread. False, and nothing is taken, where more than the limit would wait for a reader who does not
-  /// read: it is slow.
+  /// The outbox's thread. False, and nothing is taken, where more than the limit would wait for a reader that does
+  /// not read: it is slow.
   template <typename Buffer>
   bool push(Outbox<Buffer>& outbox, const SharedFrame& frame, int fd) {
     if (!outbox.push_unless_stuck(frame, fd)) return false;
@@ -35,7 +35,7 @@ class Arrears {
     return true;
   }
 
-  /// The outbox's thread. Looks whether that is still so; of a reader who is gone, with no descriptor (-1), it is not.
+  /// The outbox's thread. Checks whether that is still so; it is not for a reader that is gone, with descriptor -1.
   template <typename Buffer>
   void look(const Outbox<Buffer>& outbox, int fd) {
     behind_ = outbox.much() && takes_more(fd);

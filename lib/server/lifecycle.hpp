@@ -28,7 +28,7 @@ inline constexpr std::chrono::seconds shutdown_grace{2};
 
 /// Prints the one line of totals that ends a server's life.
 void print_totals(const Totals& totals);
-/// The same with one more entry, whose value `json` is the text of.
+/// The same with one more entry: its value is the text `json`.
 void print_totals(const Totals& totals, const std::string& name, const std::string& json);
 /// The same of a server whose transport has no connections.
 void print_totals_with_peers(const Totals& totals);

@@ -16,8 +16,8 @@ class CommandLine;
 /// How many threads a model can have; a value that the model cannot have is refused, never ignored.
 enum class ThreadModel { any, one, per_connection };
 
-/// The options that every server takes (the program contract). Defaults are what a person gets who gives none. Some
-/// exist for some transports only, and are refused elsewhere.
+/// The options that every server takes (the program contract), with their defaults. Some exist for some transports
+/// only, and are refused elsewhere.
 struct ServerOptions : SessionOptions {
   Url listen{"tcp", "127.0.0.1", 0, ""};  // multicast: a group, and `all` below
   int threads = 1;

@@ -32,7 +32,7 @@ class Roster {
   void remove(const Client& client) { removed_.push_back(&client); }
 
   /// After a turn of the loop: what several senders broadcast in it leaves for a recipient in one writev, and the
-  /// events of the turn may have named who was removed in it.
+  /// events of the turn may have named a client that was removed in it.
   void end_turn() {
     for (Client* client : unflushed_) client->flush();
     unflushed_.clear();

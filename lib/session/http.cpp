@@ -31,7 +31,7 @@ std::optional<std::string_view> take_until(std::string_view& text, std::string_v
   return taken;
 }
 
-/// Of a reply's header Connection: `none` where the connection stays, as it does by default.
+/// The Connection header of a reply: `none` where the connection stays, as it does by default.
 enum class Connection { none, close, keep_alive };
 
 /// A header's comma-separated list (RFC 9110, 5.6.1) holds `token`.

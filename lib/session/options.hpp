@@ -7,7 +7,7 @@
 
 namespace netdyno {
 
-/// What the work is.
+/// The options of the work of a session.
 struct SessionOptions {
   Workload workload = Workload::echo;
   std::size_t max_frame = 1 << 20;

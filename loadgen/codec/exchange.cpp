@@ -56,7 +56,7 @@ class ExchangeDecoder final : public Decoder {
   bool at_boundary() const override { return taken_ == 0; }
 
  private:
-  /// How long the reply is whose head has come. False where it cannot be.
+  /// Reads the length of the reply whose head has come. False where it is impossible.
   bool read_length(ReplySink& sink) {
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < length_->width; ++i) {

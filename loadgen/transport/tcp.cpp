@@ -36,8 +36,8 @@ ssize_t receive_now(int fd, std::span<char> into) {
 
 /// epoll, edge-triggered: level-triggered, the kernel asks every socket that it has reported a second time, in the next
 /// wait, whether there is more. A recv that does not fill the buffer has emptied the socket (epoll(7), question 9), and
-/// what comes after it is a new edge. One recv a turn keeps a chatty connection from holding up the others: what filled
-/// the buffer has its next turn after everybody else.
+/// what comes after it is a new edge. One recv a turn keeps a chatty connection from holding up the others: one that
+/// filled the buffer has its next turn after all others.
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const LoadPlan& plan, const Slice& slice)

@@ -39,7 +39,7 @@ long receive_many(int fd, std::span<mmsghdr> into) {
 
 /// Room for what a whole chat sends at once to a client that is not scheduled for a while: about 10,000 small datagrams
 /// (each takes 768 bytes of it on loopback, Linux 6). It is a limit; memory is taken by what comes. Only root may pass
-/// net.core.rmem_max (socket(7), SO_RCVBUFFORCE); who may not gets that much.
+/// net.core.rmem_max (socket(7), SO_RCVBUFFORCE); other users get that much.
 void widen_receive_buffer(int fd) {
   constexpr int bytes = 4 << 20;
   if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
@@ -109,7 +109,7 @@ class Batch {
 
 /// One connected socket for each connection, so that the kernel tells the clients' datagrams apart and reports a server
 /// that is not there (udp(7): ECONNREFUSED). epoll, edge-triggered, and one recvmmsg a turn: one that does not fill its
-/// batch has emptied the socket. What filled it has its next turn after everybody else.
+/// batch has emptied the socket. A socket that filled it has its next turn after all others.
 ///
 /// Sockets are numbered: first those of the connections, then, where there are any, the members of the connections in
 /// the same order.

@@ -131,7 +131,7 @@ class Server {
   tcp protocol_;
   tcp::acceptor acceptor_;  // this, and what follows, on the first context only
   asio::steady_timer timer_;
-  std::vector<asio::executor_work_guard<asio::io_context::executor_type>> serving_;  // also who has no connection
+  std::vector<asio::executor_work_guard<asio::io_context::executor_type>> serving_;  // also without a connection
   std::vector<std::future<void>> threads_;
 };
 

@@ -254,7 +254,7 @@ class Client final : public Connection<Callback> {
 
   static std::size_t cost(const Answer& answer) { return sizeof(Answer) + answer.bytes.size(); }
 
-  /// Back-pressure: who does not take its answers, or has too much waiting, is not read until deliver() got on.
+  /// Back-pressure: a client that takes no answers, or has too much waiting, is not read until deliver() got on.
   void go_on() {
     parked_ = delivering_ && (!all_sent() || waiting_bytes_ > shared_.options.outbox_limit);
     if (parked_) return;

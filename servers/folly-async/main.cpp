@@ -21,7 +21,7 @@ namespace netdyno {
 namespace {
 
 /// Folly links libunwind, which takes the place of GCC's unwinder and opens a pipe at the first exception of a process.
-/// That is now and not with the first client who resets, so that a descriptor which appears later is a connection.
+/// This makes it happen now and not with the first client that resets, so that a later descriptor is a connection.
 void have_unwinder_open_its_pipe() {
   try {
     throw std::exception{};

@@ -5,7 +5,7 @@
 namespace netdyno {
 namespace {
 
-/// Of the timer wheel, which is driven by a timerfd: EventBase's own timers count whole milliseconds.
+/// The tick of the timer wheel, which a timerfd drives: EventBase's own timers count whole milliseconds.
 constexpr std::chrono::microseconds tick{10};
 
 }  // namespace

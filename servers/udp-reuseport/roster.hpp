@@ -25,7 +25,7 @@ class alignas(64) Roster {  // a cache line of its own: other threads look at th
     version_.fetch_add(1, std::memory_order_release);
   }
 
-  /// What one other thread has of it. That thread only.
+  /// The view of one other thread. That thread only.
   class View {
    public:
     explicit View(Roster& roster) : roster_(&roster) {}
