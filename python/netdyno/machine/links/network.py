@@ -72,10 +72,10 @@ def find_obstacle(transport: Transport, settings: Settings, given: Network) -> s
     """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
     Pure."""
     if given is not MACHINE and (settings.is_apart or transport.private):
-        subject = (
+        network = (
             f"the link {settings.link}" if settings.is_apart else f"the private network that {transport.name} needs"
         )
-        return f"{subject} lies within one machine, and this run has several"
+        return f"{network} lies within one machine, and this run has several"
     if given is not MACHINE and settings.shares_cores:
         return "server and load share cores of one machine, and this run has several"
     if settings.client_hosts > given.load_hosts:
