@@ -169,7 +169,7 @@ def make_experiment(question: str, turns: OnOff, seconds: float, seed: int) -> E
 def make_servers(program: Path, question: str) -> tuple[Contestant, ...]:
     """Return the planted servers as a user's own."""
     lines = [shlex.join([str(program), "{port}", *map(str, arguments)]) for arguments in PLANTED[question].values()]
-    return own.name_servers([Own(command=line, workload="echo") for line in lines], list(PLANTED[question]), [])
+    return own.make_contestants([Own(command=line, workload="echo") for line in lines], list(PLANTED[question]), [])
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path
 
 def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return `quick` and its contestants. Raises SystemExit where one is not built."""
-    quick = experiments.load(experiments.find("quick", experiments.find_folder()))
+    quick = experiments.load(experiments.find("quick", experiments.find_experiments_folder()))
     all_contestants = contestants.discover(build=build_dir())
     names = sorted({name for scenario in quick.scenarios for name in scenario.contestants})
     servers = contestants.select(all_contestants, names)

@@ -9,7 +9,7 @@ import pytest
 
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
-from netdyno.experiment.experiment import find_folder
+from netdyno.experiment.experiment import find_experiments_folder
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.run.runner import apply_overrides, describe_questions, format_announcement
 
@@ -18,7 +18,7 @@ NIGHT = datetime(2026, 11, 22, 23, 58)
 
 
 def repository(name: str, budget: Budget = "normal") -> Experiment:
-    return experiment.load(find_folder() / f"{name}.toml", budget)
+    return experiment.load(find_experiments_folder() / f"{name}.toml", budget)
 
 
 def announce(requested: Experiment, begins: datetime) -> list[str]:

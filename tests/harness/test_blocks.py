@@ -430,17 +430,17 @@ def test_a_budget_needs_something_that_it_is_a_budget_of() -> None:
         experiment.parse(text, "until", "until.toml")
     fixed = asked("echo").with_each(precision=None)
     with pytest.raises(UserError, match="--time-budget: is for a run with --precision"):
-        blocks.set_budget(fixed, None, 5.0)
+        blocks.replace_budget(fixed, None, 5.0)
     with pytest.raises(UserError, match="scenario 'echo': key 'most-blocks': 5 is less than blocks = 6"):
-        blocks.set_budget(asked("echo"), 5, None)
+        blocks.replace_budget(asked("echo"), 5, None)
 
 
 def test_the_command_line_s_budgets_take_the_place_of_the_file_s() -> None:
-    (scenario,) = blocks.set_budget(asked("echo", most_blocks=30), 40, None).scenarios
+    (scenario,) = blocks.replace_budget(asked("echo", most_blocks=30), 40, None).scenarios
     assert blocks.find_most(scenario) == 40
-    timed = blocks.set_budget(asked("echo"), None, 60.0)
+    timed = blocks.replace_budget(asked("echo"), None, 60.0)
     assert (timed.time_budget_s, blocks.find_most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
-    assert blocks.find_most(blocks.set_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30
+    assert blocks.find_most(blocks.replace_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30
     limited = msgspec.structs.replace(asked("echo"), time_budget_s=50.0, time_limit_s=100.0)
-    limits_s = [blocks.set_budget(limited, None, budget_s).time_limit_s for budget_s in (60.0, 200.0)]
+    limits_s = [blocks.replace_budget(limited, None, budget_s).time_limit_s for budget_s in (60.0, 200.0)]
     assert limits_s == [100.0, 200.0], "the limit is never shorter than the budget"

@@ -28,7 +28,7 @@ STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300
 
 
 def of_run(run: Run) -> MadeAgain:
-    return made_again.count_retries(run.all_trials, run.experiment.seed)
+    return made_again.summarise_retries(run.all_trials, run.experiment.seed)
 
 
 def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0, by: Audit = STEAL) -> None:

@@ -175,7 +175,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
         assert len([part for part in trial.slices if part.kept]) == WANTED
         assert trial.load is not None
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
-    totals = made_again.count_retries(trials, 1)
+    totals = made_again.summarise_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
     assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
     assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.describe_retries(totals)
@@ -207,7 +207,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
         (0, True, PAUSE),
     ]
     assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
-    assert made_again.count_retries(trials, 1).slices_again == {PAUSE: 1}
+    assert made_again.summarise_retries(trials, 1).slices_again == {PAUSE: 1}
     assert first.server is not None
     assert first.load is not None
     kept = [part for part in first.slices if part.kept]

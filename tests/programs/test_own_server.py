@@ -45,7 +45,7 @@ HTTP = FAKES / "own_http.py"
 def run(results: Path, *how: str) -> Run:
     """Run one trial of each, named for how it behaves."""
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}}"
-    servers = own.name_servers([Own(command=f"{line} {word}", workload="http") for word in how], how, [])
+    servers = own.make_contestants([Own(command=f"{line} {word}", workload="http") for word in how], how, [])
     return run_of(servers, results)
 
 
@@ -127,7 +127,7 @@ def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
 @pytest.mark.usefixtures("strace_program")
 def test_one_of_several_processes_is_not_traced_as_if_it_were_the_first(tmp_path: Path) -> None:
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}} forks"
-    forks = own.name_servers([Own(command=line, workload="http")], ["forks"], [])
+    forks = own.make_contestants([Own(command=line, workload="http")], ["forks"], [])
     (traced,) = run_of(forks, tmp_path, trace="always").traced
     assert traced.reason == "it has several processes, of which strace would follow the first only"
     assert running() == []
@@ -198,7 +198,7 @@ def standing(*how: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 def test_one_that_stands_already_is_loaded_observed_and_left_as_it_was(tmp_path: Path) -> None:
     with standing("serves") as (process, url):
-        there = own.name_servers([own.resolve_server(url, "http", may_be_loaded=False)], ["there"], [])
+        there = own.make_contestants([own.resolve_server(url, "http", may_be_loaded=False)], ["there"], [])
         trial = undisturbed(there, tmp_path)
         assert process.poll() is None
         assert stand_in.try_connect(*stand_in.place(url))
@@ -223,7 +223,7 @@ def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkey
         program = folder / "stand_in.py"
         program.write_text(Path(own.STAND_IN).read_text().replace("return first[0] if", "return None if"))
         monkeypatch.setattr(own, "STAND_IN", program)
-        there = own.name_servers([own.resolve_server(url, "http", may_be_loaded=False)], ["there"], [])
+        there = own.make_contestants([own.resolve_server(url, "http", may_be_loaded=False)], ["there"], [])
         trial = undisturbed(there, tmp_path)
     assert trial.status == "valid", trial.reason
     assert trial.load is not None
@@ -236,7 +236,7 @@ def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkey
 def test_an_address_where_nobody_listens_is_a_stated_skip(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    there = own.name_servers(
+    there = own.make_contestants(
         [own.resolve_server(f"tcp://127.0.0.1:{port}", "http", may_be_loaded=False)], ["there"], []
     )
     trial = only(run_of(there, tmp_path), "there")

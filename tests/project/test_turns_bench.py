@@ -103,7 +103,7 @@ def test_slices_that_were_dropped_have_no_effect_but_stand_before_others() -> No
 
 
 def test_every_scenario_of_quick_is_measured_a_second_time_without_turns() -> None:
-    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.find_folder()))
+    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.find_experiments_folder()))
     both = {scenario.name: scenario for scenario in turns.with_alone(quick).scenarios}
     assert len(both) == 2 * len(quick.scenarios)
     for scenario in quick.scenarios:
@@ -111,7 +111,7 @@ def test_every_scenario_of_quick_is_measured_a_second_time_without_turns() -> No
 
 
 def test_the_loads_of_the_curve_are_those_of_quick() -> None:
-    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.find_folder()))
+    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.find_experiments_folder()))
     for scenario in quick.scenarios:
         if scenario.name in turns.CURVE_LOADS:
             _, load = turns.CURVE_LOADS[scenario.name]

@@ -70,7 +70,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
             if trial.status not in (*outcomes.RANKED, "made_again")
         ),
         audits=_count_audits(trials),
-        made_again=made_again.count_retries(trials, experiment.seed),
+        made_again=made_again.summarise_retries(trials, experiment.seed),
         machine=_summarise_machine_use(trials),
         canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),

@@ -18,7 +18,7 @@ SHUFFLES = 2_000
 """The number of shuffles of the test; the smallest p is 1 / (SHUFFLES + 1)."""
 
 
-def count_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
+def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
     """Count the retries over all scenarios, the twins of the A/A control included."""
     places: dict[tuple[int, str, str, str, bool], list[Trial]] = {}
     for trial in trials:

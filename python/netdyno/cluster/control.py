@@ -23,7 +23,7 @@ from netdyno.cluster import authority, clocks, engine
 from netdyno.cluster.described import Description, Host
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.links import Link
-from netdyno.cluster.requests import MOST_REPLY, ReplyPiece
+from netdyno.cluster.requests import MOST_REPLY, HostMessage
 
 T = TypeVar("T")
 MOST_TEXT = 300
@@ -215,7 +215,7 @@ async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes
     while True:
         try:
             async with asyncio.timeout(patience_s):
-                message = _convert_answer(await comm.read(), ReplyPiece)
+                message = _convert_answer(await comm.read(), HostMessage)
         except TimeoutError as error:
             raise OSError("it said nothing for a second") from error
         patience_s = engine.CONNECT_S if pieces else engine.LOST_S

@@ -276,7 +276,7 @@ async def _write(comm: Any, writing: asyncio.Lock, words: dict[str, Any]) -> Non
 
 
 async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
-    """Send a reply piece by piece (requests.ReplyPiece)."""
+    """Send a reply piece by piece (requests.HostMessage)."""
     for offset in range(0, len(reply), PIECE):
         await _write(comm, writing, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
 

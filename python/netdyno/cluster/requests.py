@@ -93,7 +93,7 @@ MOST_REPLY = 64 << 20
 """The most bytes of a Reply."""
 
 
-class ReplyPiece(Frozen):
+class HostMessage(Frozen):
     """A message of a host to its controller: a sign of life (`beat`), the progress of the window, or a piece of the
     Reply, after the last of which nothing comes."""
 

@@ -112,7 +112,7 @@ def build_experiment(values: Asked, server: Contestant) -> Experiment:
         "workload": workload,
         "contestants": (server.name,),
         "metric": CAPACITY,
-        "factors": {RATE: (capacity_search.round_level(limits.start_hz),)},
+        "factors": {RATE: (capacity_search.to_level(limits.start_hz),)},
         "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
     return Experiment(

@@ -87,7 +87,7 @@ def list_workloads() -> list[Row]:
 
 def list_experiments() -> list[Row]:
     """List every experiment of the repository; one that cannot be read has the reason."""
-    folder = experiment.find_folder()
+    folder = experiment.find_experiments_folder()
     rows: list[Row] = []
     for name in experiment.list_names(folder):
         try:
@@ -105,7 +105,7 @@ def list_experiments() -> list[Row]:
 
 def list_claims() -> list[Row]:
     """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
-    folder = experiment.find_folder()
+    folder = experiment.find_experiments_folder()
     rows: list[Row] = []
     for name in experiment.list_names(folder):
         try:

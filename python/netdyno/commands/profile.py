@@ -95,7 +95,7 @@ def _find_servers(wishes: Wishes, build: Path) -> list[Contestant]:
     servers = [contestants.find_by_name(everyone, name) for name in wishes.servers]
     workload = wishes.asked.get("workload") or own.DEFAULT_WORKLOAD
     own_servers = [Own(command=line, workload=workload) for line in wishes.commands]
-    servers += own.name_servers(own_servers, wishes.names, [server.name for server in everyone])
+    servers += own.make_contestants(own_servers, wishes.names, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
         raise UserError("a profile is of one server, or of two different ones (see: list servers; --server COMMAND)")
     return servers

@@ -156,7 +156,7 @@ def _find_own_servers(description: OwnServers, taken: Sequence[str]) -> tuple[Co
     ]
     if description.workload is not None and not own_servers:
         raise UserError("--workload says what your own servers speak, and there is no --server and no --address")
-    return own.name_servers(own_servers, description.names, taken)
+    return own.make_contestants(own_servers, description.names, taken)
 
 
 def continue_run(
@@ -217,7 +217,7 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
 
 def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
     """Load the experiment, apply the command line's options, and resolve its contestants to names."""
-    path = experiment.find(wishes.experiment, experiment.find_folder())
+    path = experiment.find(wishes.experiment, experiment.find_experiments_folder())
     names = [client.name for client in clients]
     instruments = [client.name for client in clients if client.manifest.instrument]
     requested = experiment.choose_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
@@ -232,7 +232,7 @@ def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Seq
     requested = runner.apply_overrides(
         requested, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
     )
-    return blocks.set_budget(requested, given.get("most-blocks"), given.get("time-budget"))
+    return blocks.replace_budget(requested, given.get("most-blocks"), given.get("time-budget"))
 
 
 def _write_results(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:

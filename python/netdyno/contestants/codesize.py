@@ -167,7 +167,7 @@ def _list_reached_files(path: Path, root: Path) -> list[Path]:
     return [*_list_direct_includes(path, root), *neighbours]
 
 
-def find_included_files(files: Sequence[Path], home: Path) -> list[Path]:
+def find_borrowed_files(files: Sequence[Path], home: Path) -> list[Path]:
     """The files of other contestants in `home` that C++ files include: some have hardly any code but that."""
     taken: list[Path] = []
     waiting = [path for path in files if path.suffix in CPP_SUFFIXES]
@@ -274,7 +274,7 @@ def _describe_contestant(contestant: Contestant, kind: Kind, home: Path, family:
         return msgspec.structs.replace(about, why_no_code="it is your own")
     files = list_sources(home / contestant.name)
     about = msgspec.structs.replace(about, language=find_language(files))
-    return _add_code(about, [*files, *find_included_files(files, home)])
+    return _add_code(about, [*files, *find_borrowed_files(files, home)])
 
 
 def _describe_shared(name: str, files: Sequence[Path]) -> About:

@@ -23,7 +23,7 @@ GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def name_servers(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
+def make_contestants(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
     """Make contestants of the user's servers, with the given names in their order; one without is called as its
     program, or as its address. Raises UserError for an impossible command or address, or a name that cannot be used."""
     if len(names) > len(servers):

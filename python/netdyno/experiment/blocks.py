@@ -37,7 +37,7 @@ def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
         raise UserError(f"{where}: key 'most-blocks': {scenario.most_blocks} is less than blocks = {scenario.blocks}")
 
 
-def set_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
+def replace_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
     """Replace the budgets of an experiment by the command line's; None leaves those of the file. Raises UserError where
     neither a precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
@@ -60,7 +60,7 @@ def set_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: f
     return msgspec.structs.replace(experiment, scenarios=scenarios, time_budget_s=time_budget_s, time_limit_s=limit_s)
 
 
-def set_number(experiment: Experiment, blocks: int) -> Experiment:
+def replace_number(experiment: Experiment, blocks: int) -> Experiment:
     """Fix the number of blocks of an experiment: no more without a precision, whatever the budget of time; and with
     flips, no more at a level."""
     at_level = blocks if experiment.flips else None
@@ -101,12 +101,12 @@ def find_fewest(scenario: Scenario) -> int:
     return max(scenario.blocks, min(EARLIEST_END, find_most(scenario)))
 
 
-def set_fewest(experiment: Experiment) -> Experiment:
+def replace_fewest(experiment: Experiment) -> Experiment:
     """The experiment with a fixed number of blocks: as few as it may have."""
     return _fix_blocks(experiment, find_fewest)
 
 
-def set_most(experiment: Experiment) -> Experiment:
+def replace_most(experiment: Experiment) -> Experiment:
     """The experiment with as many blocks as it may have."""
     return _fix_blocks(experiment, find_most)
 

@@ -43,7 +43,7 @@ AA_SHARE = 0.05
 T = TypeVar("T")
 
 
-def find_folder(root: Path = ROOT) -> Path:
+def find_experiments_folder(root: Path = ROOT) -> Path:
     """The folder of the repository's experiments."""
     return root / "experiments"
 

@@ -20,7 +20,7 @@ from netdyno.model.base import Frozen, type_level
 from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
-from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings, whose
+from netdyno.model.options import MOST_THREADS, Settings, count_check_connections, settings, whose
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -153,7 +153,7 @@ def _explain_waiting_clients(name: str, settings: Settings, threads: int) -> str
     """Say why a contestant that serves no more clients at a time than it has threads cannot have a cell: some clients
     would wait for others to leave, so for the end of the trial, or the cell would need too many threads."""
     model = f"{name} serves no more clients at a time than it has threads"
-    most = max(settings.connections, check_connections(settings.workload))
+    most = max(settings.connections, count_check_connections(settings.workload))
     if threads > MOST_THREADS:
         return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"
     if threads < most and not settings.clients_leave:
@@ -300,7 +300,7 @@ def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[
     return chosen
 
 
-def count_descriptors(experiment: Experiment, servers: Named) -> int:
+def find_most_descriptors(experiment: Experiment, servers: Named) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
     return max(
         settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client

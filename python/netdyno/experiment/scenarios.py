@@ -25,7 +25,7 @@ from netdyno.model.options import (
     SHARED,
     SIDES,
     Settings,
-    check_connections,
+    count_check_connections,
     is_witnessed,
     most_generator_threads,
     read_level,
@@ -239,7 +239,9 @@ def _check_load(where: str, settings: Settings) -> None:
         _check_start(f"{where}: key 'start'", settings)
     if settings.slow_readers > 0 and settings.workload != "chat":
         raise UserError(f"{where}: key 'slow-readers': only in 'chat' do clients receive what others send")
-    if settings.slow_readers and settings.connections - settings.slow_readers < check_connections(settings.workload):
+    if settings.slow_readers and settings.connections - settings.slow_readers < count_check_connections(
+        settings.workload
+    ):
         raise UserError(
             f"{where}: key 'slow-readers': {settings.slow_readers} of {settings.connections} leave no client to send "
             f"and receive"

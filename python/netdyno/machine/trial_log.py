@@ -45,7 +45,7 @@ class TrialLog:
             try:
                 file.write(content if content.endswith(b"\n") or not content else content + b"\n")
             except OSError as error:
-                raise self._explain_unwritable(error) from error
+                raise self._make_error(error) from error
 
     def _open(self, path: Path, mode: str) -> IO[bytes]:
         """Open a file unbuffered; make its folder again where that was removed."""
@@ -53,9 +53,9 @@ class TrialLog:
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open(mode, buffering=0)
         except OSError as error:
-            raise self._explain_unwritable(error) from error
+            raise self._make_error(error) from error
 
-    def _explain_unwritable(self, error: OSError) -> UserError:
+    def _make_error(self, error: OSError) -> UserError:
         return UserError(f"the log {self.path} cannot be written: {error.strerror}")
 
 

@@ -215,7 +215,7 @@ MOST_THREADS = 1024
 """The most that a server takes as `--threads` (lib/server/options.cpp)."""
 
 
-def check_connections(workload: str) -> int:
+def count_check_connections(workload: str) -> int:
     """Return the number of connections of the closing check: as few as the workload allows. Two in `chat`, where a
     sender alone in the room gets no reply."""
     return 2 if workload == "chat" else 1

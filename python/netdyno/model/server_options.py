@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
-from netdyno.model.options import MOST_THREADS, Settings, check_connections
+from netdyno.model.options import MOST_THREADS, Settings, count_check_connections
 from netdyno.model.values import CORES
 
 
@@ -26,7 +26,7 @@ def added_options(contestant: Contestant, settings: Settings, *, cores: int) -> 
     threads = settings.server.get("threads", added.get("threads"))
     limited = contestant.manifest.clients == "limited-by-threads" and settings.server.get("threads", CORES) == CORES
     if limited and not (threads == CORES and settings.clients_leave):
-        added["threads"] = max(settings.connections, check_connections(settings.workload))
+        added["threads"] = max(settings.connections, count_check_connections(settings.workload))
     elif threads in (None, CORES) and _has_option(contestant, "threads"):
         added["threads"] = min(cores, MOST_THREADS)
     return added

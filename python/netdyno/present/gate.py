@@ -16,7 +16,7 @@ def format_text(result: Found, notes: Sequence[str] = ()) -> str:
     """Write the lines, what holds for all of them (`notes`), and the decision."""
     lines = [
         *map(prose.describe_line, result.lines),
-        *map(prose.count_faults, result.faults),
+        *map(prose.describe_faults, result.faults),
         *notes,
         prose.describe_decision(result),
     ]
@@ -28,7 +28,7 @@ def format_markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> st
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
     table = "\n".join(f"| {' | '.join(map(_escape_cell, row))} |" for row in rows)
     together = "All intervals hold together with 95%, however often the gate looks at them."
-    faults = "".join(f"* {_escape_cell(fault)}\n" for fault in [*map(prose.count_faults, result.faults), *notes])
+    faults = "".join(f"* {_escape_cell(fault)}\n" for fault in [*map(prose.describe_faults, result.faults), *notes])
     return (
         f"**{prose.describe_decision(result)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}"
         f"{together} Run `{run_id}`.\n"

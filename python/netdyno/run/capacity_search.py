@@ -64,7 +64,7 @@ def execute(
     """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
     trial where something cannot work."""
     (scenario,) = experiment.scenarios
-    if reason := plan.explain_skip(server, scenario, {RATE: round_level(scenario.factors[RATE][0])}):
+    if reason := plan.explain_skip(server, scenario, {RATE: to_level(scenario.factors[RATE][0])}):
         raise UserError(reason)
     check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
@@ -106,7 +106,7 @@ def _search(
             warmup = _measure_warmup(experiment.scenarios[0], server, bench)
             while (rate_hz := search.choose_rate()) is not None:
                 raise_again()
-                cell = _plan_cell(experiment.scenarios[0], server, round_level(rate_hz), trials)
+                cell = _plan_cell(experiment.scenarios[0], server, to_level(rate_hz), trials)
                 experiment = _add_cell(experiment, cell)
                 stored.extend((cell,), experiment)
                 bench = bench._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
@@ -128,7 +128,7 @@ def _search(
 
 def _measure_warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
     """Measure the warm-up of a server with a JIT at the first rate: the next rates are not known yet."""
-    first = _plan_cell(scenario, server, round_level(scenario.factors[RATE][0]), ())
+    first = _plan_cell(scenario, server, to_level(scenario.factors[RATE][0]), ())
     scenarios, servers = {scenario.name: scenario}, {server.name: server}
     kinds = warm_up.select_kinds((first,), scenarios, servers, {}, ())
     return next((warmup for _, warmup in warm_up.measure(kinds, scenarios, servers, bench)), None)
@@ -141,7 +141,7 @@ def begin(experiment: Experiment) -> Search:
     return Search(experiment.capacity)
 
 
-def round_level(rate_hz: float | str) -> int | float:
+def to_level(rate_hz: float | str) -> int | float:
     """Return a rate as a level: whole numbers read better, and most rates are whole."""
     rate = float(rate_hz)
     return int(rate) if rate.is_integer() else rate
@@ -159,6 +159,6 @@ def _plan_cell(scenario: Scenario, server: Contestant, rate: int | float, before
 def _add_cell(experiment: Experiment, cell: plan.Cell) -> Experiment:
     """Return the experiment as if the cell had been planned: with its rate, in order, and its block."""
     (scenario,) = experiment.scenarios
-    rates = tuple(sorted({*map(round_level, scenario.factors[RATE]), round_level(cell.levels[RATE])}))
+    rates = tuple(sorted({*map(to_level, scenario.factors[RATE]), to_level(cell.levels[RATE])}))
     extended = replace(scenario, factors=scenario.factors | {RATE: rates}, blocks=max(scenario.blocks, cell.block))
     return replace(experiment, scenarios=(extended,))

@@ -42,7 +42,7 @@ class NeighbourWatch:
         self._trials.append(trial)
         if self.present is not None and neighbour.has_gone(self._trials):
             gone, self.present = self.present, None
-            self._begin_anew()
+            self._restart()
             return explain_free_cores(gone, self._policy)
         streak = neighbour.latest_streak(self._trials)
         if not streak:
@@ -57,10 +57,10 @@ class NeighbourWatch:
         if neighbour_now is None:
             return ""
         self.present = neighbour_now
-        self._begin_anew()
+        self._restart()
         return explain_busy_cores(neighbour_now, len(streak), self._policy)
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._trials = []
         self._next_look = neighbour.DOZEN
 

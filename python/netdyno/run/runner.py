@@ -133,7 +133,7 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
     check_workloads(experiment, servers)
     flips.check(experiment)
     named = {server.name: server for server in servers}
-    ensure_descriptors(plan.count_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
+    ensure_descriptors(plan.find_most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
 
 
 def set_up(
@@ -429,8 +429,8 @@ def format_announcement(
     expected time of its end."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
-    shortest = blocks.set_fewest(experiment) if budget_s is None else experiment
-    longest = blocks.set_most(experiment)
+    shortest = blocks.replace_fewest(experiment) if budget_s is None else experiment
+    longest = blocks.replace_most(experiment)
     seconds, most_seconds = (
         plan.estimate_seconds(planned, servers, clients) + beside_s for planned in (shortest, longest)
     )
@@ -584,5 +584,5 @@ def apply_overrides(
     overrides = {"duration_s": duration_s, "precision": precision}
     changed = experiment.with_each(**{key: value for key, value in overrides.items() if value is not None})
     if number is not None:
-        changed = blocks.set_number(changed, number)
+        changed = blocks.replace_number(changed, number)
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)

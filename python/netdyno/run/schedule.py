@@ -96,7 +96,7 @@ class Schedule:
             if self._is_past_limit():
                 return
             yield group
-        while again := [cell for cell in cells if self._is_to_be_made_again(cell)]:
+        while again := [cell for cell in cells if self._must_retry(cell)]:
             room = MADE_AGAIN_PER_CELL * len(cells) - self._made_again[block]
             if self._is_past_limit() or room <= 0:
                 return
@@ -106,7 +106,7 @@ class Schedule:
             tries = (msgspec.structs.replace(cell, attempt=self._last[_locate(cell)].attempt + 1) for cell in again)
             yield from list(divide_into_groups(tries))
 
-    def _is_to_be_made_again(self, cell: Cell) -> bool:
+    def _must_retry(self, cell: Cell) -> bool:
         last = self._last[_locate(cell)]
         if not outcomes.is_disturbed(last) or last.attempt >= MOST_TRIES:
             return False

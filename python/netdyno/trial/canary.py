@@ -47,14 +47,14 @@ class Canary:
 
     def begin(self) -> Reading:
         """Take the reading before the programs of a trial."""
-        return self._ensure_fresh()
+        return self._read_fresh()
 
     def end(self, begun: Reading) -> CanaryReadings:
         """Take the reading after they have ended, and return both."""
         (before, why_before), (after, why_after) = begun, self._take()
         return CanaryReadings(before=before, after=after, unread=why_before or why_after)
 
-    def _ensure_fresh(self) -> Reading:
+    def _read_fresh(self) -> Reading:
         """Return the last reading while it is fresh, else a new one."""
         if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
             return self._last, ""

@@ -10,7 +10,7 @@ from netdyno.base.units import format_duration
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
-from netdyno.model.options import Settings, check_connections, most_generator_threads
+from netdyno.model.options import Settings, count_check_connections, most_generator_threads
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
@@ -95,7 +95,7 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -
     return [
         *_format_common_options(generator, endpoint, settings),
         *_format_audience(settings),
-        *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
+        *("-c", str(count_check_connections(settings.workload)), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 

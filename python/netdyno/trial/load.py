@@ -101,15 +101,15 @@ def measure(
             except TrialError:
                 # The watch or the generator may notice the end first; the server's exit says more.
                 if server.wait(time.monotonic() + NEWS_S):
-                    raise describe_server_end(server) from None
+                    raise make_end_error(server) from None
                 raise
             if load is None:
-                raise describe_server_end(server)
+                raise make_end_error(server)
         watch.generator_ended()
         return load
 
 
-def describe_server_end(server: Process) -> ServerError:
+def make_end_error(server: Process) -> ServerError:
     """Return the error of a server that has ended. Reaps it."""
     return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.read_last_line()}")
 

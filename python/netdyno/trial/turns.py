@@ -177,7 +177,7 @@ class SlicedLoad:
                 raise TrialError(f"the generator reported nothing within {limit_s:g} s")
             ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
             if server.pidfd in ready:
-                raise generate.describe_server_end(server)
+                raise generate.make_end_error(server)
             if self.process.pidfd in ready:
                 raise LoadOverError(f"the generator ended before its last slice{self.process.read_last_line()}")
 
@@ -429,7 +429,7 @@ class _MayFail:
         server = getattr(stand, "server", None)
         news_by = time.monotonic() + generate.NEWS_S
         if server is not None and not isinstance(error, ServerError) and server.wait(news_by):
-            error = generate.describe_server_end(server)
+            error = generate.make_end_error(server)
         if isinstance(error, LoadOverError):
             stand.is_over = True
             return True
@@ -507,13 +507,13 @@ class Turns:
             if not stand.take_slice(turn, place, beside):
                 return False
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
-            if not tries_left or not self._is_made_again(stand.slices[-1].foreign_s, stand.division.length_s):
+            if not tries_left or not self._must_retry(stand.slices[-1].foreign_s, stand.division.length_s):
                 break
             self._slices_again -= 1
             stand.keep(turn, keep=False)
         return True
 
-    def _is_made_again(self, foreign_s: float, slice_s: float) -> bool:
+    def _must_retry(self, foreign_s: float, slice_s: float) -> bool:
         """Whether a slice is retried: never where foreign load is only counted, nor beside a neighbour that stays."""
         if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
             return False

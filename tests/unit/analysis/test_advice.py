@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.advice import judge
 from netdyno.analysis.advice.found import LeftOut
-from netdyno.analysis.advice.judge import choose_margin, divide_level, select_remaining
+from netdyno.analysis.advice.judge import divide_level, read_margin, select_remaining
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.answers import compute_deficit_bound
 from netdyno.analysis.findings import Censored, ScenarioFindings
@@ -69,7 +69,7 @@ def test_a_close_tie_is_settled_and_the_bound_is_small() -> None:
     assert set(recommendation.take) == {"a", "b"}
     assert recommendation.settled
     assert recommendation.behind is not None
-    assert 1 < recommendation.behind <= choose_margin(SCENARIO)
+    assert 1 < recommendation.behind <= read_margin(SCENARIO)
 
 
 def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_other_axes_say() -> None:

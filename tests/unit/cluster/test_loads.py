@@ -174,4 +174,4 @@ def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) ->
     [(0, "{}", False), (1, "{}", False), (3, "{}", False), (0, None, True), (1, None, True), (2, "{}", True)],
 )
 def test_a_load_to_which_no_reply_was_right_is_a_result(code: int, result: str | None, is_failed: bool) -> None:
-    assert loads._has_failed(LoadEnded(code=code, output="", result=result)) == is_failed
+    assert loads._is_failure(LoadEnded(code=code, output="", result=result)) == is_failed

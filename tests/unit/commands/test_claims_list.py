@@ -15,7 +15,7 @@ from tests.support.builders.made_claims import RATIO, text
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "one.toml").write_text(text(f"[claim.test]{RATIO}above = 2", 'published = { "ms" = 3.9 }'))
-    monkeypatch.setattr(experiment, "find_folder", lambda: tmp_path)
+    monkeypatch.setattr(experiment, "find_experiments_folder", lambda: tmp_path)
     return tmp_path
 
 

@@ -29,7 +29,7 @@ def mine(command: str = SERVER) -> Contestant:
 
 
 def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Contestant, ...]:
-    return own.name_servers([Own(command=line, workload="http") for line in commands], names, taken)
+    return own.make_contestants([Own(command=line, workload="http") for line in commands], names, taken)
 
 
 def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
@@ -97,7 +97,7 @@ def test_a_stored_run_knows_how_to_start_it_again() -> None:
     ],
 )
 def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: str) -> None:
-    (contestant,) = own.name_servers([own.resolve_server(address, "echo", may_be_loaded=False)], [], [])
+    (contestant,) = own.make_contestants([own.resolve_server(address, "echo", may_be_loaded=False)], [], [])
     assert contestant.own == Own(command="", workload="echo", address=numeric)
     assert contestant.name == name
     assert not any("not on the loopback" in caveat for caveat in contestant.manifest.caveats)

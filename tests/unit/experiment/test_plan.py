@@ -20,9 +20,9 @@ from netdyno.experiment.plan import (
     TRIAL_OVERHEAD_S,
     Cell,
     Kind,
-    count_descriptors,
     estimate_seconds,
     explain_skip,
+    find_most_descriptors,
     plan,
 )
 from netdyno.model import transports
@@ -305,8 +305,8 @@ def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experimen
     mixed = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))
     mixed = msgspec.structs.replace(mixed, scenarios=(*mixed.scenarios, many))
     servers = {"a": contestant("a"), "b": contestant("b", descriptors_per_client=3)}
-    assert count_descriptors(mixed, servers) == 12
-    assert count_descriptors(mixed, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
+    assert find_most_descriptors(mixed, servers) == 12
+    assert find_most_descriptors(mixed, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
 
 
 def test_quick_fits_its_time_and_its_test() -> None:

@@ -58,7 +58,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
         hidden=hidden,
         blocks=part.blocks,
         left_out=tuple(_list_left_out(part, able, findings.comparisons, findings.better)),
-        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, choose_margin(findings.scenario))),
+        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, read_margin(findings.scenario))),
     )
 
 
@@ -83,7 +83,7 @@ def select_remaining(advise: Advise, part: Part, level: float = stats.LEVEL) -> 
     best = next(iter(first), None)
     if best is not None:
         worst = _compute_deficit_bound(best, rivals, family, direction, share)
-        if _is_settled(kept, best, worst, choose_margin(part.scenario)):
+        if _is_settled(kept, best, worst, read_margin(part.scenario)):
             return ()
     return tuple(left)
 
@@ -199,7 +199,7 @@ def _select_among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[Outcome, 
 # --- the ranking ---------------------------------------------------------------------------------------------------
 
 
-def choose_margin(scenario: Scenario) -> float:
+def read_margin(scenario: Scenario) -> float:
     """Return the factor up to which the distance of the recommended contestant from the best does not matter."""
     return 1 + scenario.margin
 
@@ -231,7 +231,7 @@ def _choose(
 ) -> tuple[ScenarioFindings, tuple[str, ...]]:
     """Choose the contestants to take: those of the ranking that are shown to be close to the best of all rivals; where
     none is, the first: the scenario's own metric comes before the other axes."""
-    decision, margin = findings.decision, choose_margin(findings.scenario)
+    decision, margin = findings.decision, read_margin(findings.scenario)
     first = (decision.front or decision.among)[:1]
     if decision.verdict not in ("equal", "undecided"):
         return findings, decision.taken or first

@@ -87,7 +87,7 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
         return Verdict("disturbed" if held_up else "generator", FailedAudits((failed[ACHIEVED_RATE],)))
     if outcomes.has_lost_all_connections(trial.load):
         return Verdict("failed", FailedAudits(outcomes.faults(trial)))
-    if behind := measure_overload(trial.load):
+    if behind := find_overload(trial.load):
         return Verdict("failed", behind)
     if trial.load.requests.completed == 0:
         return Verdict("failed", NoAnswer())
@@ -99,7 +99,7 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     return Verdict("failed", Missed(missed, lost, scenario.loss_bound))
 
 
-def measure_overload(load: LoadResult) -> Overload | None:
+def find_overload(load: LoadResult) -> Overload | None:
     """Return how far the answers stayed behind the requested rate, None where they did not. The audit `achieved_rate`
     passes such a trial, for it shows how fast the server is; but no client is served by waiting ever longer. Messages
     that a transport lost are no overload."""

@@ -26,7 +26,7 @@ from netdyno.analysis.claims.bounds import (
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
 from netdyno.analysis.claims.needs import find_missing_levels, find_missing_need, find_missing_trials, select_offered
-from netdyno.analysis.claims.steps import choose_neutral, find_differing_coordinates, find_unpaired, list_steps
+from netdyno.analysis.claims.steps import find_differing_coordinates, find_neutral, find_unpaired, list_steps
 from netdyno.analysis.split import split
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
@@ -307,7 +307,7 @@ def _test_published(
 
 
 def _choose_no_difference(step: Step) -> float:
-    return 0.0 if step.subtracts else choose_neutral(step.metric)
+    return 0.0 if step.subtracts else find_neutral(step.metric)
 
 
 def _compute_mean(scale: Scale, figures: Sequence[float]) -> float:

@@ -69,7 +69,7 @@ def find_differing_coordinates(first: Cells, second: Cells | None, evidence: Evi
     return unshared | {name for name in first.at.keys() | second.at.keys() if first.at.get(name) != second.at.get(name)}
 
 
-def choose_neutral(metric: str) -> float:
+def find_neutral(metric: str) -> float:
     """Return the threshold of "no difference"."""
     return 1.0 if METRICS[metric].scale == "ratio" else 0.0
 
@@ -77,7 +77,7 @@ def choose_neutral(metric: str) -> float:
 def _plan_order(test: Order) -> Iterator[Step]:
     side: Side = "above" if test.direction == "rising" else "below"
     base, subtracts = test.over or test.minus, test.minus is not None
-    threshold = 0.0 if subtracts else choose_neutral(test.metric)
+    threshold = 0.0 if subtracts else find_neutral(test.metric)
     for first, second in itertools.pairwise(test.groups):
         for low, high in itertools.product(first, second):
             upper, lower = narrow_cells(test.cells, test.along, high), narrow_cells(test.cells, test.along, low)
@@ -91,7 +91,7 @@ def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
     levels = list_levels(test.cells, test.along, evidence)
     if len(levels) < 2:
         return
-    whole = Step(test.metric, test.cells, test.cells, side, choose_neutral(test.metric))
+    whole = Step(test.metric, test.cells, test.cells, side, find_neutral(test.metric))
     ends = [(levels[0], levels[-1])]
     for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
         later, earlier = narrow_cells(test.cells, test.along, last), narrow_cells(test.cells, test.along, first)

@@ -69,7 +69,7 @@ def list_faults(line: Line) -> str:
     return harmless(quantities.listed([fault_words.describe_fault(fault) for fault in line.faults]))
 
 
-def count_faults(counts: Faults) -> str:
+def describe_faults(counts: Faults) -> str:
     """Count the faults of both servers; a busy machine causes faults in both."""
     return (
         f"{counts.scenario}: of {plural(counts.of, 'block')}, the server before had a fault in {counts.before} and the "

@@ -1,7 +1,7 @@
 """The progress of a run: a live block on a terminal, one clean line per trial on a pipe.
 
 Drawing happens only when the runner calls, at most twice a second inside a window, so no thread of its own runs and the
-machine stays quiet (DESIGN, rule 9)."""
+machine stays quiet."""
 
 from __future__ import annotations
 
