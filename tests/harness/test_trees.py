@@ -13,7 +13,7 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands.cli import main
-from netdyno.commands.run import OwnServers, Wishes
+from netdyno.commands.run import OwnServers, RunRequest
 from netdyno.contestants import trees
 from netdyno.contestants.contestants import discover, find_by_name
 from tests.support.patience import PATIENCE_S, eventually
@@ -132,7 +132,7 @@ def test_a_gate_starts_the_server_of_each_commit(
 ) -> None:
     requested: list[OwnServers] = []
 
-    def decide(run: Wishes, *_: object) -> int:
+    def decide(run: RunRequest, *_: object) -> int:
         requested.append(run.own)
         return 0
 

@@ -68,9 +68,9 @@ def test_a_command_of_the_page_can_be_meant(
 
 
 def check(call: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    requests: list[gate.GateWishes] = []
+    requests: list[gate.GateRequest] = []
 
-    def run(wishes: gate.GateWishes, _argv: object) -> int:
+    def run(wishes: gate.GateRequest, _argv: object) -> int:
         requests.append(wishes)
         return 0
 

@@ -11,7 +11,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.commands import run as run_command
-from netdyno.commands.run import Wishes
+from netdyno.commands.run import RunRequest
 from netdyno.experiment.plan import Named, explain_skip
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
     from netdyno.analysis.aa.found import Control
 
 
-def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
+def run(wishes: RunRequest, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
     """Run the comparisons. Return 0; 1 where a ranking would have found more than 5% of them different, or the alarm is
     raised, or no comparison had enough blocks to be judged; 128 + signal when interrupted."""
 

@@ -42,7 +42,7 @@ MOST_BESIDE = 4
 """Contestants that are measured at those values, the recommended one included."""
 
 
-class AdviseWishes(NamedTuple):
+class AdviseRequest(NamedTuple):
     """The request. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is an
     answer. `along`: half and double of its values are measured too."""
 
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
     beside: Beside = Beside()
 
 
-def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
+def run(wishes: AdviseRequest, argv: Sequence[str]) -> int:
     """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
     requested = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
     if not requested:
@@ -146,7 +146,7 @@ def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[
 def answer_from_stored(
     requested: Workload,
     servers: Sequence[Contestant],
-    wishes: AdviseWishes,
+    wishes: AdviseRequest,
     argv: Sequence[str],
     build: Path,
     notes: list[str],
@@ -184,7 +184,7 @@ def read_budget_s(requested: Workload) -> float:
     return float(requested.get("time-budget", workload.TIME_BUDGET_S))
 
 
-def main_s(requested: Workload, wishes: AdviseWishes) -> float:
+def main_s(requested: Workload, wishes: AdviseRequest) -> float:
     """The part of the budget for the workload itself."""
     return read_budget_s(requested) * (1 - SHARE_ALONG if wishes.along else 1.0)
 
@@ -192,7 +192,7 @@ def main_s(requested: Workload, wishes: AdviseWishes) -> float:
 def answer_from_run(
     requested: Workload,
     servers: Sequence[Contestant],
-    wishes: AdviseWishes,
+    wishes: AdviseRequest,
     argv: Sequence[str],
 ) -> Answer | int:
     """Answer from a new run; return its exit code where there is no answer."""
@@ -218,13 +218,13 @@ def answer_from_run(
 
 
 def _run_experiment(
-    text: str, name: str, wishes: AdviseWishes, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
+    text: str, name: str, wishes: AdviseRequest, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
 ) -> tuple[run_command.Done, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
     with temporary_folder("advise") as temporary:
         path = temporary / name
         path.write_text(text, encoding="utf-8")
-        run_wishes = run_command.Wishes(
+        run_wishes = run_command.RunRequest(
             str(path), "normal", {}, (), wishes.results, wishes.as_json, wishes.foreign_load, "never"
         )
         done = run_command.carry_out(run_wishes, argv, lambda parsed, _servers, _clients: adapt(parsed))
@@ -238,7 +238,7 @@ def _measure_beside(
     advice: Advice,
     servers: Sequence[Contestant],
     left_s: float,
-    wishes: AdviseWishes,
+    wishes: AdviseRequest,
     argv: Sequence[str],
 ) -> Beside:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""

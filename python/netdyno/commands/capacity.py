@@ -42,7 +42,7 @@ ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that are an answer, and so give exit code 0."""
 
 
-class Wishes(NamedTuple):
+class CapacityRequest(NamedTuple):
     """The request of `netdyno capacity`; `asked` has a value for each option of SEARCH that has one."""
 
     server: str
@@ -52,7 +52,7 @@ class Wishes(NamedTuple):
     foreign_load: ForeignLoad
 
 
-def run(wishes: Wishes, argv: Sequence[str]) -> int:
+def run(wishes: CapacityRequest, argv: Sequence[str]) -> int:
     """Search. Return 0 with an answer, 1 where too many trials did not count, 128 + signal when interrupted. Raises
     UserError."""
     build = build_dir()
@@ -210,7 +210,11 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
 
 
 def _encode_search(
-    wishes: Wishes, outcome: capacity_search.Found, conclusion: str, report: Path | None, steps: list[dict[str, object]]
+    wishes: CapacityRequest,
+    outcome: capacity_search.Found,
+    conclusion: str,
+    report: Path | None,
+    steps: list[dict[str, object]],
 ) -> dict[str, object]:
     answer = outcome.answer
     return {

@@ -135,7 +135,9 @@ def run(
     own_servers = run_command.OwnServers(
         tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load
     )
-    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own_servers)
+    wishes = run_command.RunRequest(
+        experiment, budget, asked, names, results, as_json, foreign_load, trace, own_servers
+    )
     return run_command.run(wishes._replace(profile=draw_profile, cluster=cluster), sys.argv)
 
 
@@ -191,7 +193,7 @@ def gate(
     """Decide whether a server is worse than before by more than a margin (exit code 1: it is; 3: not decided)."""
     from netdyno.commands import gate as command
 
-    wishes = command.GateWishes(
+    wishes = command.GateRequest(
         experiment,
         before,
         after,
@@ -236,7 +238,7 @@ def advise(
     if waits and computes:
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
-    wishes = command.AdviseWishes({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
+    wishes = command.AdviseRequest({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
     return command.run(wishes, sys.argv)
 
 
@@ -254,11 +256,11 @@ def aa(
 ) -> int:
     """Compare contestants with themselves: how often is a false difference found? (Exit code 1: too often.)"""
     from netdyno.commands import aa as command
-    from netdyno.commands.run import Wishes
+    from netdyno.commands.run import RunRequest
 
     names = tuple(contestant or ())
     asked = {"aa-share": MOST_AA_SHARE, **asked}
-    wishes = Wishes("aa", "normal", asked, names, results, as_json, foreign_load)
+    wishes = RunRequest("aa", "normal", asked, names, results, as_json, foreign_load)
     return command.run(wishes, sys.argv, comparisons, workload)
 
 
@@ -282,7 +284,7 @@ def profile(
     from netdyno.commands import profile as command
 
     named, own_commands = tuple(servers or ()), tuple(server or ())
-    return command.run(command.Wishes(named, own_commands, tuple(name or ()), asked, results, as_json))
+    return command.run(command.ProfileRequest(named, own_commands, tuple(name or ()), asked, results, as_json))
 
 
 @app.command()
@@ -447,7 +449,7 @@ def capacity(
     """Find the highest rate at which a server meets an objective."""
     from netdyno.commands import capacity as command
 
-    wishes = command.Wishes(server, asked, results, as_json, foreign_load)
+    wishes = command.CapacityRequest(server, asked, results, as_json, foreign_load)
     return command.run(wishes, sys.argv)
 
 

@@ -19,7 +19,7 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT
 from netdyno.commands import run as run_command
 from netdyno.commands.flags import Asked
-from netdyno.commands.run import OwnServers, Wishes
+from netdyno.commands.run import OwnServers, RunRequest
 from netdyno.contestants import trees
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
@@ -41,7 +41,7 @@ EXIT_CODES = {"passes": 0, "fails": 1, "open": 3}
 BROKEN = 2
 
 
-class GateWishes(NamedTuple):
+class GateRequest(NamedTuple):
     """The request of a gate: either two commands, or a commit `base` that HEAD is compared with. The commit is of a
     repository, with the commands that start and build its server, or of netdyno's own, with a contestant. `repository`
     None means the current folder. `workload` is that of a command's server; margins are as they are written."""
@@ -64,7 +64,7 @@ class GateWishes(NamedTuple):
     junit: Path | None = None
 
 
-def run(wishes: GateWishes, argv: Sequence[str]) -> int:
+def run(wishes: GateRequest, argv: Sequence[str]) -> int:
     """Decide the gate. Return 0 where every metric is within its margin or better, 1 where one is worse, 3 where it is
     not decided, 2 where it broke, 128 + signal when interrupted. Nothing else may end with 1: it would blame the
     server."""
@@ -82,7 +82,7 @@ def run(wishes: GateWishes, argv: Sequence[str]) -> int:
         return BROKEN
 
 
-def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
+def _run(wishes: GateRequest, argv: Sequence[str]) -> int:
     parse_margins(wishes.margins)  # before anything is built
     for path in (wishes.markdown, wishes.junit):
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
@@ -116,13 +116,13 @@ def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
         return decide(_build_wishes(wishes, own=_build_own_servers(wishes, *lines)), wishes, argv)
 
 
-def _build_own_servers(wishes: GateWishes, before: str, after: str) -> OwnServers:
+def _build_own_servers(wishes: GateRequest, before: str, after: str) -> OwnServers:
     return OwnServers((before, after), (), (BEFORE, AFTER), wishes.workload)
 
 
-def _build_wishes(wishes: GateWishes, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()) -> Wishes:
+def _build_wishes(wishes: GateRequest, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()) -> RunRequest:
     run_options = {name: value for name, value in wishes.asked.items() if name != "time-budget"}
-    return Wishes(
+    return RunRequest(
         wishes.experiment,
         "normal",
         run_options,
@@ -136,7 +136,7 @@ def _build_wishes(wishes: GateWishes, own: OwnServers = NO_SERVERS, others: tupl
     )
 
 
-def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
+def decide(run_wishes: RunRequest, wishes: GateRequest, argv: Sequence[str]) -> int:
     margins = parse_margins(wishes.margins)
 
     def adapt(experiment: Experiment, servers: Sequence[Contestant], _clients: Sequence[Contestant]) -> Experiment:
@@ -162,7 +162,7 @@ def decide(run_wishes: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
     return EXIT_CODES[findings.decision if findings else "open"]
 
 
-def _write(findings: Found, run_id: str, wishes: GateWishes, notes: Sequence[str]) -> None:
+def _write(findings: Found, run_id: str, wishes: GateRequest, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
     print(gate.format_text(findings, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)

@@ -38,7 +38,7 @@ LEAST_WINDOW_S = 1.0
 """The least window of a profile beside a run, because the run's own windows may be too short to show much."""
 
 
-class Wishes(NamedTuple):
+class ProfileRequest(NamedTuple):
     """The request of `netdyno profile`: servers by name, the command lines of the user's own and their names; `asked`
     has a value for each option of LOAD that has one."""
 
@@ -50,7 +50,7 @@ class Wishes(NamedTuple):
     as_json: bool
 
 
-def run(wishes: Wishes) -> int:
+def run(wishes: ProfileRequest) -> int:
     """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
     build = build_dir()
     servers = _find_servers(wishes, build)
@@ -90,7 +90,7 @@ def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
     return scenarios.build("profile", fields | load_fields, has_depth="depth" in values)
 
 
-def _find_servers(wishes: Wishes, build: Path) -> list[Contestant]:
+def _find_servers(wishes: ProfileRequest, build: Path) -> list[Contestant]:
     everyone = contestants.discover(build=build)
     servers = [contestants.find_by_name(everyone, name) for name in wishes.servers]
     workload = wishes.asked.get("workload") or own.DEFAULT_WORKLOAD

@@ -55,7 +55,7 @@ class OwnServers(NamedTuple):
     may_be_loaded: bool = False
 
 
-class Wishes(NamedTuple):
+class RunRequest(NamedTuple):
     """The request of a run; the options in `asked` replace those of the experiment."""
 
     experiment: str
@@ -83,7 +83,7 @@ class Done(NamedTuple):
     analysis: Analysis | None
 
 
-def run(wishes: Wishes, argv: Sequence[str]) -> int:
+def run(wishes: RunRequest, argv: Sequence[str]) -> int:
     """Run an experiment. Return 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
     return _end(carry_out(wishes, argv), wishes.as_json)
 
@@ -92,7 +92,7 @@ Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Exper
 
 
 def carry_out(
-    wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
+    wishes: RunRequest, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
 ) -> Done:
     """Run the requested experiment, print its table and write its report. `adapt` changes the experiment before that;
     it gets all servers and all clients, too."""
@@ -215,7 +215,7 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
     )
 
 
-def _load_experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
+def _load_experiment(wishes: RunRequest, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
     """Load the experiment, apply the command line's options, and resolve its contestants to names."""
     path = experiment.find(wishes.experiment, experiment.find_experiments_folder())
     names = [client.name for client in clients]

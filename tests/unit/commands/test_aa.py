@@ -76,9 +76,9 @@ def test_the_exit_code_says_whether_it_is_too_often(
 
 
 def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    wished: list[run.Wishes] = []
+    wished: list[run.RunRequest] = []
 
-    def carry_out(wishes: run.Wishes, *_: object) -> run.Done:
+    def carry_out(wishes: run.RunRequest, *_: object) -> run.Done:
         wished.append(wishes)
         return run.Done(exit_code=1, line={}, analysis=None)
 
