@@ -70,8 +70,8 @@ def test_a_command_of_the_page_can_be_meant(
 def check(call: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     requests: list[gate.GateRequest] = []
 
-    def run(wishes: gate.GateRequest, _argv: object) -> int:
-        requests.append(wishes)
+    def run(request: gate.GateRequest, _argv: object) -> int:
+        requests.append(request)
         return 0
 
     monkeypatch.setattr(gate, "run", run)

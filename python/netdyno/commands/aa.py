@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
     from netdyno.analysis.aa.found import Control
 
 
-def run(wishes: RunRequest, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
+def run(request: RunRequest, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
     """Run the comparisons. Return 0; 1 where a ranking would have found more than 5% of them different, or the alarm is
     raised, or no comparison had enough blocks to be judged; 128 + signal when interrupted."""
 
@@ -31,10 +31,10 @@ def run(wishes: RunRequest, argv: Sequence[str], comparisons: int, workload: str
         )
         return spread(select_workload(experiment, workload), comparisons, servers_by_name, clients_by_name)
 
-    untraced = wishes._replace(trace="never")  # the cost of a message in the kernel is not the question here
+    untraced = request._replace(trace="never")  # the cost of a message in the kernel is not the question here
     done = run_command.carry_out(untraced, argv, adapt)
     control = done.analysis.control if done.analysis else None
-    if wishes.as_json:
+    if request.as_json:
         print(json.dumps(done.line | {"aa": count_comparisons(control) if control else None}), flush=True)
     if done.exit_code or control is None:
         return done.exit_code

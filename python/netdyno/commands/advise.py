@@ -78,20 +78,20 @@ class Answer(NamedTuple):
     beside: Beside = Beside()
 
 
-def run(wishes: AdviseRequest, argv: Sequence[str]) -> int:
+def run(request: AdviseRequest, argv: Sequence[str]) -> int:
     """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
-    requested = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
+    requested = {**(workload.read(request.file) if request.file else {}), **request.given}
     if not requested:
         requested = ask_questions()
     workload.check(requested)
     build = build_dir()
     servers = select_allowed(contestants.discover(build=build), requested)
-    console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
+    console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    stored_answer = None if wishes.again else answer_from_stored(requested, servers, wishes, argv, build, notes)
-    answer = stored_answer or answer_from_run(requested, servers, wishes, argv)
+    stored_answer = None if request.again else answer_from_stored(requested, servers, request, argv, build, notes)
+    answer = stored_answer or answer_from_run(requested, servers, request, argv)
     if isinstance(answer, int):
-        if wishes.as_json:
+        if request.as_json:
             print(json.dumps(describe_no_answer(requested)), flush=True)
         return answer
     lines = format_answer(answer, requested, notes)
@@ -100,7 +100,7 @@ def run(wishes: AdviseRequest, argv: Sequence[str]) -> int:
     document = as_json(answer, lines)
     if (folder := answer.rests.folder).is_dir():
         (folder / ANSWER_NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    if wishes.as_json:
+    if request.as_json:
         print(json.dumps(document, allow_nan=False), flush=True)
     return 0 if answer.advice.take else 1
 
@@ -146,34 +146,34 @@ def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[
 def answer_from_stored(
     requested: Workload,
     servers: Sequence[Contestant],
-    wishes: AdviseRequest,
+    request: AdviseRequest,
     argv: Sequence[str],
     build: Path,
     notes: list[str],
 ) -> Answer | None:
     """Answer from a stored run; None where none covers it. `notes` gets why those that would were not used."""
-    if not read.run_ids(wishes.results):
+    if not read.run_ids(request.results):
         return None
     from netdyno.commands import advised
 
     names = tuple(server.name for server in servers)
-    parsed = experiment.parse(workload.write_toml(requested, names, main_s(requested, wishes)), "advise", "advise")
+    parsed = experiment.parse(workload.write_toml(requested, names, main_s(requested, request)), "advise", "advise")
     ready = needed.make(parsed, servers, (), build).servers
     cores = pinning.choose()
     machine = environment.collect(parsed, cores, build) | {
         "programs": digests.digest_programs(generator_path(build), ready)
     }
     question = advised.Asked(parsed, workload.advise_of(requested), names, machine, pinning.count_server_cores(cores))
-    stored = advised.find(question, wishes.results, notes)
+    stored = advised.find(question, request.results, notes)
     if stored is None:
         return None
     answer = Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
-    if not wishes.along or stored.near or stored.between:
+    if not request.along or stored.near or stored.between:
         return answer
-    if along_there := advised.find_half_and_double(question, stored.advice.take[0], wishes.results):
+    if along_there := advised.find_half_and_double(question, stored.advice.take[0], request.results):
         return answer._replace(beside=Beside(*along_there))
     return answer._replace(
-        beside=_measure_beside(requested, stored.advice, servers, read_budget_s(requested), wishes, argv)
+        beside=_measure_beside(requested, stored.advice, servers, read_budget_s(requested), request, argv)
     )
 
 
@@ -184,51 +184,51 @@ def read_budget_s(requested: Workload) -> float:
     return float(requested.get("time-budget", workload.TIME_BUDGET_S))
 
 
-def main_s(requested: Workload, wishes: AdviseRequest) -> float:
+def main_s(requested: Workload, request: AdviseRequest) -> float:
     """The part of the budget for the workload itself."""
-    return read_budget_s(requested) * (1 - SHARE_ALONG if wishes.along else 1.0)
+    return read_budget_s(requested) * (1 - SHARE_ALONG if request.along else 1.0)
 
 
 def answer_from_run(
     requested: Workload,
     servers: Sequence[Contestant],
-    wishes: AdviseRequest,
+    request: AdviseRequest,
     argv: Sequence[str],
 ) -> Answer | int:
     """Answer from a new run; return its exit code where there is no answer."""
     from netdyno.analysis.advice.of_run import derive_advice
 
-    text = workload.write_toml(requested, [server.name for server in servers], main_s(requested, wishes))
+    text = workload.write_toml(requested, [server.name for server in servers], main_s(requested, request))
 
     def adapt(parsed: Experiment) -> Experiment:
         return workload.set_advise(parsed, requested)
 
-    done, folder = _run_experiment(text, FILE_NAME, wishes, argv, adapt)
+    done, folder = _run_experiment(text, FILE_NAME, request, argv, adapt)
     if done.exit_code > 128 or done.analysis is None:
         return done.exit_code
-    stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    stored_run = read.load(read.find(request.results, str(done.line["run_id"])))
     advice = derive_advice(stored_run)
     if advice is None or not advice.take:
         return 1
     answer = Answer(advice, Rests(stored_run.run_id, folder))
-    if not wishes.along:
+    if not request.along:
         return answer
     left_s = read_budget_s(requested) - plan.sum_seconds(stored_run.all_trials)
-    return answer._replace(beside=_measure_beside(requested, advice, servers, left_s, wishes, argv))
+    return answer._replace(beside=_measure_beside(requested, advice, servers, left_s, request, argv))
 
 
 def _run_experiment(
-    text: str, name: str, wishes: AdviseRequest, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
+    text: str, name: str, request: AdviseRequest, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
 ) -> tuple[run_command.Done, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
     with temporary_folder("advise") as temporary:
         path = temporary / name
         path.write_text(text, encoding="utf-8")
-        run_wishes = run_command.RunRequest(
-            str(path), "normal", {}, (), wishes.results, wishes.as_json, wishes.foreign_load, "never"
+        run_request = run_command.RunRequest(
+            str(path), "normal", {}, (), request.results, request.as_json, request.foreign_load, "never"
         )
-        done = run_command.carry_out(run_wishes, argv, lambda parsed, _servers, _clients: adapt(parsed))
-    folder = wishes.results / str(done.line["run_id"])
+        done = run_command.carry_out(run_request, argv, lambda parsed, _servers, _clients: adapt(parsed))
+    folder = request.results / str(done.line["run_id"])
     (folder / name).write_text(text, encoding="utf-8")
     return done, folder
 
@@ -238,7 +238,7 @@ def _measure_beside(
     advice: Advice,
     servers: Sequence[Contestant],
     left_s: float,
-    wishes: AdviseRequest,
+    request: AdviseRequest,
     argv: Sequence[str],
 ) -> Beside:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
@@ -259,13 +259,13 @@ def _measure_beside(
             return no_time
         factors, (first, *rivals) = chosen
         text = workload.write_neighbours_toml(requested, factors, (first, *rivals), left_s)
-        done, folder = _run_experiment(text, BESIDE_NAME, wishes, argv, lambda parsed: parsed)
+        done, folder = _run_experiment(text, BESIDE_NAME, request, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return Beside()
     if done.exit_code > 128 or done.analysis is None:
         return Beside()
-    stored_run = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    stored_run = read.load(read.find(request.results, str(done.line["run_id"])))
     to_keep = workload.advise_of(requested)
     return Beside(
         [compare_across_factor(part, to_keep, first, rivals) for part in split(outcomes.judged(stored_run))], folder

@@ -52,18 +52,18 @@ class CapacityRequest(NamedTuple):
     foreign_load: ForeignLoad
 
 
-def run(wishes: CapacityRequest, argv: Sequence[str]) -> int:
+def run(request: CapacityRequest, argv: Sequence[str]) -> int:
     """Search. Return 0 with an answer, 1 where too many trials did not count, 128 + signal when interrupted. Raises
     UserError."""
     build = build_dir()
-    server = contestants.find_by_name(contestants.discover(build=build), wishes.server)
+    server = contestants.find_by_name(contestants.discover(build=build), request.server)
     if server.manifest.apart:
         exclusion = "unsafe" if server.manifest.unsafe else "not ranked"
         raise UserError(f"{server.name} is {exclusion}, so its capacity is not measured")
-    search_experiment = build_experiment(wishes.asked, server)
-    objective = slo.parse(wishes.asked["slo"], "--slo")
+    search_experiment = build_experiment(request.asked, server)
+    objective = slo.parse(request.asked["slo"], "--slo")
     (server,) = needed.make(search_experiment, [server], [], build).servers
-    console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
+    console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
     console.print(search_experiment.question, markup=False)
     console.print(load_words(search_experiment.scenarios[0]), markup=False)
     console.print(estimate_time(search_experiment.scenarios[0], datetime.now().astimezone()), markup=False)
@@ -76,15 +76,15 @@ def run(wishes: CapacityRequest, argv: Sequence[str]) -> int:
     outcome = capacity_search.execute(
         search_experiment,
         server,
-        results=wishes.results,
+        results=request.results,
         build=build,
         argv=argv,
-        foreign_load=wishes.foreign_load,
+        foreign_load=request.foreign_load,
         show=show,
         note=lambda text: console.print(text, markup=False),
     )
     conclusion = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
-    report = run_command.write_report([str(outcome.folder)], wishes.results) if steps else None
+    report = run_command.write_report([str(outcome.folder)], request.results) if steps else None
     if outcome.answer is None:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
     else:
@@ -93,8 +93,8 @@ def run(wishes: CapacityRequest, argv: Sequence[str]) -> int:
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
-    if wishes.as_json:
-        print(json.dumps(_encode_search(wishes, outcome, conclusion, report, steps)), flush=True)
+    if request.as_json:
+        print(json.dumps(_encode_search(request, outcome, conclusion, report, steps)), flush=True)
     if outcome.answer is None:
         return outcome.interrupted
     return 0 if outcome.answer.ending in ANSWERS else 1
@@ -210,7 +210,7 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
 
 
 def _encode_search(
-    wishes: CapacityRequest,
+    request: CapacityRequest,
     outcome: capacity_search.Found,
     conclusion: str,
     report: Path | None,
@@ -220,8 +220,8 @@ def _encode_search(
     return {
         "run_id": outcome.run_id,
         "report": str(report) if report else None,
-        "server": wishes.server,
-        "slo": wishes.asked["slo"],
+        "server": request.server,
+        "slo": request.asked["slo"],
         "ending": answer.ending if answer else "interrupted",
         "holds": asdict(answer.holds) if answer and answer.holds else None,
         "fails": asdict(answer.fails) if answer and answer.fails else None,

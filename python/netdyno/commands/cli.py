@@ -135,10 +135,10 @@ def run(
     own_servers = run_command.OwnServers(
         tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load
     )
-    wishes = run_command.RunRequest(
+    request = run_command.RunRequest(
         experiment, budget, asked, names, results, as_json, foreign_load, trace, own_servers
     )
-    return run_command.run(wishes._replace(profile=draw_profile, cluster=cluster), sys.argv)
+    return run_command.run(request._replace(profile=draw_profile, cluster=cluster), sys.argv)
 
 
 @app.command()
@@ -193,7 +193,7 @@ def gate(
     """Decide whether a server is worse than before by more than a margin (exit code 1: it is; 3: not decided)."""
     from netdyno.commands import gate as command
 
-    wishes = command.GateRequest(
+    request = command.GateRequest(
         experiment,
         before,
         after,
@@ -211,7 +211,7 @@ def gate(
         markdown,
         junit,
     )
-    return command.run(wishes, sys.argv)
+    return command.run(request, sys.argv)
 
 
 @app.command()
@@ -238,8 +238,8 @@ def advise(
     if waits and computes:
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
-    wishes = command.AdviseRequest({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
-    return command.run(wishes, sys.argv)
+    request = command.AdviseRequest({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
+    return command.run(request, sys.argv)
 
 
 @app.command()
@@ -260,8 +260,8 @@ def aa(
 
     names = tuple(contestant or ())
     asked = {"aa-share": MOST_AA_SHARE, **asked}
-    wishes = RunRequest("aa", "normal", asked, names, results, as_json, foreign_load)
-    return command.run(wishes, sys.argv, comparisons, workload)
+    request = RunRequest("aa", "normal", asked, names, results, as_json, foreign_load)
+    return command.run(request, sys.argv, comparisons, workload)
 
 
 @app.command()
@@ -449,8 +449,8 @@ def capacity(
     """Find the highest rate at which a server meets an objective."""
     from netdyno.commands import capacity as command
 
-    wishes = command.CapacityRequest(server, asked, results, as_json, foreign_load)
-    return command.run(wishes, sys.argv)
+    request = command.CapacityRequest(server, asked, results, as_json, foreign_load)
+    return command.run(request, sys.argv)
 
 
 @app.command()

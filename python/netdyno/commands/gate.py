@@ -64,12 +64,12 @@ class GateRequest(NamedTuple):
     junit: Path | None = None
 
 
-def run(wishes: GateRequest, argv: Sequence[str]) -> int:
+def run(request: GateRequest, argv: Sequence[str]) -> int:
     """Decide the gate. Return 0 where every metric is within its margin or better, 1 where one is worse, 3 where it is
     not decided, 2 where it broke, 128 + signal when interrupted. Nothing else may end with 1: it would blame the
     server."""
     try:
-        return _run(wishes, argv)
+        return _run(request, argv)
     except BrokenPipeError as error:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -82,79 +82,83 @@ def run(wishes: GateRequest, argv: Sequence[str]) -> int:
         return BROKEN
 
 
-def _run(wishes: GateRequest, argv: Sequence[str]) -> int:
-    parse_margins(wishes.margins)  # before anything is built
-    for path in (wishes.markdown, wishes.junit):
+def _run(request: GateRequest, argv: Sequence[str]) -> int:
+    parse_margins(request.margins)  # before anything is built
+    for path in (request.markdown, request.junit):
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise UserError(f"{path} cannot be written")
-    if wishes.base is None:
-        base_options = (wishes.server, wishes.contestant, wishes.build, wishes.repository)
-        if wishes.before is None or wishes.after is None or any(base_options):
+    if request.base is None:
+        base_options = (request.server, request.contestant, request.build, request.repository)
+        if request.before is None or request.after is None or any(base_options):
             raise UserError(f"a gate has two servers: {WAYS}")
-        return decide(_build_wishes(wishes, own=_build_own_servers(wishes, wishes.before, wishes.after)), wishes, argv)
-    if wishes.before or wishes.after or bool(wishes.server) == bool(wishes.contestant):
+        return decide(
+            _build_run_request(request, own=_build_own_servers(request, request.before, request.after)), request, argv
+        )
+    if request.before or request.after or bool(request.server) == bool(request.contestant):
         raise UserError(f"--base: {WAYS}")
-    if wishes.contestant and wishes.repository:
+    if request.contestant and request.repository:
         raise UserError(
             "--contestant is a server of the repository that netdyno is in: leave out --repository, or give --server"
         )
-    if wishes.contestant and (wishes.build or wishes.workload):
+    if request.contestant and (request.build or request.workload):
         raise UserError("--contestant is built, and speaks, as its folder says: leave out --build and --workload")
-    repository = ROOT if wishes.contestant else wishes.repository or Path()
-    with trees.check_out(repository, [wishes.base, "HEAD"]) as folders:
-        if wishes.contestant:
-            print(f"netdyno: building {wishes.contestant} twice", file=sys.stderr, flush=True)
-            contestants_of_trees = (trees.build_server(folder, wishes.contestant) for folder in folders)
+    repository = ROOT if request.contestant else request.repository or Path()
+    with trees.check_out(repository, [request.base, "HEAD"]) as folders:
+        if request.contestant:
+            print(f"netdyno: building {request.contestant} twice", file=sys.stderr, flush=True)
+            contestants_of_trees = (trees.build_server(folder, request.contestant) for folder in folders)
             renamed = tuple(
                 trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
-            return decide(_build_wishes(wishes, others=renamed), wishes, argv)
-        for folder in folders if wishes.build else ():
-            trees.build(folder, wishes.build or "")
-        lines = [(wishes.server or "").replace(trees.TREE, str(folder)) for folder in folders]
-        return decide(_build_wishes(wishes, own=_build_own_servers(wishes, *lines)), wishes, argv)
+            return decide(_build_run_request(request, others=renamed), request, argv)
+        for folder in folders if request.build else ():
+            trees.build(folder, request.build or "")
+        lines = [(request.server or "").replace(trees.TREE, str(folder)) for folder in folders]
+        return decide(_build_run_request(request, own=_build_own_servers(request, *lines)), request, argv)
 
 
-def _build_own_servers(wishes: GateRequest, before: str, after: str) -> OwnServers:
-    return OwnServers((before, after), (), (BEFORE, AFTER), wishes.workload)
+def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServers:
+    return OwnServers((before, after), (), (BEFORE, AFTER), request.workload)
 
 
-def _build_wishes(wishes: GateRequest, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()) -> RunRequest:
-    run_options = {name: value for name, value in wishes.asked.items() if name != "time-budget"}
+def _build_run_request(
+    request: GateRequest, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()
+) -> RunRequest:
+    run_options = {name: value for name, value in request.asked.items() if name != "time-budget"}
     return RunRequest(
-        wishes.experiment,
+        request.experiment,
         "normal",
         run_options,
         (),
-        wishes.results,
-        wishes.as_json,
-        wishes.foreign_load,
+        request.results,
+        request.as_json,
+        request.foreign_load,
         "never",
         own,
         others,
     )
 
 
-def decide(run_wishes: RunRequest, wishes: GateRequest, argv: Sequence[str]) -> int:
-    margins = parse_margins(wishes.margins)
+def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -> int:
+    margins = parse_margins(request.margins)
 
     def adapt(experiment: Experiment, servers: Sequence[Contestant], _clients: Sequence[Contestant]) -> Experiment:
         for server in servers:
             if server.name in (BEFORE, AFTER) and not server.available:
                 raise UserError(f"the server {server.name} cannot be started: {server.why_not}")
-        return convert_to_gate(experiment, margins, wishes.asked["time-budget"])
+        return convert_to_gate(experiment, margins, request.asked["time-budget"])
 
-    done = run_command.carry_out(run_wishes, argv, adapt)
+    done = run_command.carry_out(run_request, argv, adapt)
     findings = done.analysis.gate if done.analysis else None
-    if wishes.as_json:
+    if request.as_json:
         print(json.dumps(done.line | {"gate": as_json(findings) if findings else None}), flush=True)
     if findings is not None:
         scenarios = done.analysis.scenarios if done.analysis else ()
         from netdyno.present.prose import company
 
         notes = list(dict.fromkeys(text for scenario in scenarios for text in company.list_caveats(scenario.company)))
-        _write(findings, str(done.line["run_id"]), wishes, notes)
+        _write(findings, str(done.line["run_id"]), request, notes)
     else:
         print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)
     if done.exit_code > 128:
@@ -162,11 +166,11 @@ def decide(run_wishes: RunRequest, wishes: GateRequest, argv: Sequence[str]) -> 
     return EXIT_CODES[findings.decision if findings else "open"]
 
 
-def _write(findings: Found, run_id: str, wishes: GateRequest, notes: Sequence[str]) -> None:
+def _write(findings: Found, run_id: str, request: GateRequest, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
-    print(gate.format_text(findings, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
-    for path, render in ((wishes.markdown, gate.format_markdown), (wishes.junit, gate.format_junit)):
+    print(gate.format_text(findings, notes), file=sys.stderr if request.as_json else sys.stdout, flush=True)
+    for path, render in ((request.markdown, gate.format_markdown), (request.junit, gate.format_junit)):
         if path is not None:
             try:
                 write_whole(path, render(findings, run_id, notes))

@@ -50,19 +50,19 @@ class ProfileRequest(NamedTuple):
     as_json: bool
 
 
-def run(wishes: ProfileRequest) -> int:
+def run(request: ProfileRequest) -> int:
     """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
     build = build_dir()
-    servers = _find_servers(wishes, build)
-    scenario = build_scenario(wishes.asked, servers)
+    servers = _find_servers(request, build)
+    scenario = build_scenario(request.asked, servers)
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
     ready = needed.make(experiment, servers, [], build).servers
     runner.check(experiment, ready, build)
-    _, folder = runner.create_folder(wishes.results, "profile-" + "-".join(server.name for server in ready)[:100])
+    _, folder = runner.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
     bench, _ = runner.set_up(
         experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
     )
-    output = sys.stderr if wishes.as_json else sys.stdout
+    output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:
         with runner.raise_on_signals():
@@ -71,7 +71,7 @@ def run(wishes: ProfileRequest) -> int:
                 measured += profiled.profile(_build_task(number, scenario, server), bench)
     except runner.Interrupted as signalled:
         return signalled.exit_code
-    return _present_profiles(measured, scenario, folder, wishes.as_json)
+    return _present_profiles(measured, scenario, folder, request.as_json)
 
 
 def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
@@ -90,12 +90,12 @@ def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
     return scenarios.build("profile", fields | load_fields, has_depth="depth" in values)
 
 
-def _find_servers(wishes: ProfileRequest, build: Path) -> list[Contestant]:
+def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
     everyone = contestants.discover(build=build)
-    servers = [contestants.find_by_name(everyone, name) for name in wishes.servers]
-    workload = wishes.asked.get("workload") or own.DEFAULT_WORKLOAD
-    own_servers = [Own(command=line, workload=workload) for line in wishes.commands]
-    servers += own.make_contestants(own_servers, wishes.names, [server.name for server in everyone])
+    servers = [contestants.find_by_name(everyone, name) for name in request.servers]
+    workload = request.asked.get("workload") or own.DEFAULT_WORKLOAD
+    own_servers = [Own(command=line, workload=workload) for line in request.commands]
+    servers += own.make_contestants(own_servers, request.names, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
         raise UserError("a profile is of one server, or of two different ones (see: list servers; --server COMMAND)")
     return servers

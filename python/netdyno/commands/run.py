@@ -83,50 +83,50 @@ class Done(NamedTuple):
     analysis: Analysis | None
 
 
-def run(wishes: RunRequest, argv: Sequence[str]) -> int:
+def run(request: RunRequest, argv: Sequence[str]) -> int:
     """Run an experiment. Return 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
-    return _end(carry_out(wishes, argv), wishes.as_json)
+    return _end(carry_out(request, argv), request.as_json)
 
 
 Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Experiment]
 
 
 def carry_out(
-    wishes: RunRequest, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
+    request: RunRequest, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
 ) -> Done:
     """Run the requested experiment, print its table and write its report. `adapt` changes the experiment before that;
     it gets all servers and all clients, too."""
     build = build_dir()
     all_clients = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    servers = (*servers, *_find_own_servers(wishes.own, [server.name for server in servers]), *wishes.others)
-    adapted = adapt(_load_experiment(wishes, all_clients, servers), servers, all_clients)
+    servers = (*servers, *_find_own_servers(request.own, [server.name for server in servers]), *request.others)
+    adapted = adapt(_load_experiment(request, all_clients, servers), servers, all_clients)
     clients = [contestants.find_by_name(all_clients, name, "client") for name in experiment.list_clients(adapted)]
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
     ready = needed.make(adapted, chosen, clients, build)
-    console, display = _open_screen(wishes.as_json)
-    if wishes.cluster and wishes.profile:
+    console, display = _open_screen(request.as_json)
+    if request.cluster and request.profile:
         raise UserError("--profile looks at servers of this machine, and with --cluster they run on another")
-    if wishes.cluster and any(server.own is not None or server in wishes.others for server in ready.servers):
+    if request.cluster and any(server.own is not None or server in request.others for server in ready.servers):
         raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
-    with _open_stage(wishes.cluster) as stage:
+    with _open_stage(request.cluster) as stage:
         outcome = runner.execute(
             adapted,
             ready.servers,
             clients=ready.clients,
-            results=wishes.results,
+            results=request.results,
             build=build,
             argv=argv,
             display=display,
-            foreign_load=wishes.foreign_load,
-            trace=wishes.trace,
+            foreign_load=request.foreign_load,
+            trace=request.trace,
             stage=stage,
         )
     done = _conclude_run(outcome, console)
-    if wishes.profile and not outcome.interrupted:
-        profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+    if request.profile and not outcome.interrupted:
+        profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if request.as_json else sys.stdout)
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done
@@ -215,18 +215,18 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
     )
 
 
-def _load_experiment(wishes: RunRequest, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
+def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
     """Load the experiment, apply the command line's options, and resolve its contestants to names."""
-    path = experiment.find(wishes.experiment, experiment.find_experiments_folder())
+    path = experiment.find(request.experiment, experiment.find_experiments_folder())
     names = [client.name for client in clients]
     instruments = [client.name for client in clients if client.manifest.instrument]
-    requested = experiment.choose_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
-    extra_names = [server.name for server in servers if server.own is not None or server in wishes.others]
-    chosen = (*wishes.contestants, *extra_names)
+    requested = experiment.choose_clients(experiment.load(path, request.budget), names, str(path), instruments)
+    extra_names = [server.name for server in servers if server.own is not None or server in request.others]
+    chosen = (*request.contestants, *extra_names)
     requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
-    given = wishes.asked
+    given = request.asked
     if "aa-share" in given:
         requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])
     requested = runner.apply_overrides(

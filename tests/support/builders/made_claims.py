@@ -139,7 +139,7 @@ def lossy_coroutines(trial: Trial) -> Trial:
 def claims_run() -> Run:
     """One claim of each verdict: coroutines answer three times as many requests as the lock."""
     run = made(f"[claim.test]{RATIO}above = 2", "throughput", lambda name, _: 300 if name == COROUTINES else 100)
-    wishes = {
+    claim_tests = {
         "K1": ("above = 2", 'why = "delayed-acks"\npublished = { "coroutines, requests in 10 s" = 91_281.5 }'),
         "K2": ("above = 4\nevery = true", ""),
         "K3": ("above = 3", 'why = "switches"'),
@@ -147,7 +147,7 @@ def claims_run() -> Run:
     }
     claims = "".join(
         f'[[claim]]\nid = "{name}"\ntext = "Coroutines <b>win</b> ({name})"\n{keys}\n[claim.test]{RATIO}{test}\n'
-        for name, (test, keys) in wishes.items()
+        for name, (test, keys) in claim_tests.items()
     )
     parsed = experiment.parse(HEAD + claims, "made", "made.toml")
     return replace(run, experiment=parsed)

@@ -76,16 +76,16 @@ def test_the_exit_code_says_whether_it_is_too_often(
 
 
 def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    wished: list[run.RunRequest] = []
+    requests: list[run.RunRequest] = []
 
-    def carry_out(wishes: run.RunRequest, *_: object) -> run.Done:
-        wished.append(wishes)
+    def carry_out(request: run.RunRequest, *_: object) -> run.Done:
+        requests.append(request)
         return run.Done(exit_code=1, line={}, analysis=None)
 
     monkeypatch.setattr(run, "carry_out", carry_out)
     main(["aa"])
-    (wishes,) = wished
-    assert (wishes.experiment, wishes.trace) == ("aa", "never")
+    (request,) = requests
+    assert (request.experiment, request.trace) == ("aa", "never")
 
 
 def test_too_few_blocks_for_any_verdict_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
