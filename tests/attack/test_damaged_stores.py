@@ -19,12 +19,12 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.run_comparison import compare_runs
 from netdyno.base.errors import UserError
 from netdyno.commands import compare, listing
-from netdyno.experiment.plan import Cell
 from netdyno.present import report
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import render
 from netdyno.store import read, schema, write
 from tests.support.builders.made_run import paired_run
+from tests.support.builders.stored import stored
 
 FILES = 100
 PAGE = 4096
@@ -32,22 +32,7 @@ PAGE = 4096
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    folder = tmp_path_factory.mktemp("whole")
-    run = paired_run()
-    trials = [replace(trial, position=number) for number, trial in enumerate(run.trials)]
-    cells = [
-        Cell(
-            block=trial.block,
-            position=trial.position,
-            scenario=trial.scenario,
-            contestant=trial.contestant,
-            levels=trial.levels,
-        )
-        for trial in trials
-    ]
-    with write.Store.create(folder, run, ["netdyno"], cells) as made:
-        for trial in trials:
-            made.add(trial)
+    folder = stored(replace(paired_run(), finished_at=None), tmp_path_factory.mktemp("whole"))
     return (folder / schema.FILE_NAME).read_bytes()
 
 
