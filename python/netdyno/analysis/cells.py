@@ -103,7 +103,7 @@ def _estimate_connection_spread(trials: Sequence[Counted], seed: int) -> Estimat
 def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
     """Return percentiles of the merged histogram; a resample merges the histograms of its trials. Cached, because a
     closed loop has its response times as service times too, and a run is often analysed more than once."""
-    highest, rows = hdr.align(_decode(histograms))
+    highest, rows = hdr.align([hdr.decode(text) for text in histograms])
 
     def merged(drawn: Floats) -> Floats:
         return hdr.percentiles(highest, rows, PERCENTS, drawn)
@@ -120,13 +120,7 @@ def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
 
 @lru_cache(maxsize=1024)
 def _sample_merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    return sample_curve(hdr.merge(_decode(histograms)))
-
-
-@lru_cache(maxsize=16)
-def _decode(histograms: tuple[str, ...]) -> tuple[hdr.Histogram, ...]:
-    """Decode histograms. Cached briefly: a cell's percentiles and its curve are of the same histograms."""
-    return tuple(hdr.decode(text) for text in histograms)
+    return sample_curve(hdr.merge_encoded(histograms))
 
 
 def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
@@ -140,11 +134,11 @@ def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
 
 
 def _merge_tick_lag_p99(lags: Sequence[Distribution]) -> float | None:
-    return hdr.percentile(hdr.merge([hdr.decode(lag.histogram) for lag in lags]), 99) if lags else None
+    return hdr.percentile(hdr.merge_encoded([lag.histogram for lag in lags]), 99) if lags else None
 
 
 def _merge_lag(distributions: Sequence[Distribution]) -> Lag:
-    merged = hdr.merge([hdr.decode(distribution.histogram) for distribution in distributions])
+    merged = hdr.merge_encoded([distribution.histogram for distribution in distributions])
     return Lag(
         p50_ns=hdr.percentile(merged, 50),
         p99_ns=hdr.percentile(merged, 99),

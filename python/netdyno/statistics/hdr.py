@@ -127,6 +127,11 @@ def merge(histograms: Sequence[Histogram]) -> Histogram:
     return Histogram(highest, np.asarray(rows.sum(axis=0)))
 
 
+def merge_encoded(texts: Sequence[str]) -> Histogram:
+    """Decode histograms and merge the counts of all into one. Raises HistogramError."""
+    return merge([decode(text) for text in texts])
+
+
 def percentiles(
     highest: NDArray[np.int64],
     rows: NDArray[np.float64],

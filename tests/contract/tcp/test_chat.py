@@ -80,7 +80,7 @@ def everybody_talks(
                 if events & selectors.EVENT_WRITE:
                     _send(key.data, selector)
         if not to_self:
-            assert not [member for member in crowd if member.client.identity in member.heard], "somebody heard itself"
+            assert not [member for member in crowd if member.client.identity in member.heard], "a member heard itself"
 
 
 def _send(member: Member, selector: selectors.BaseSelector) -> None:
