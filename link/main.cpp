@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   using namespace netdyno::link;
   const Plan plan = parse_plan(argc, argv);
-  const UniqueFd told_to_end = termination_signals();
+  const UniqueFd stop_signal = termination_signals();
   // Both are opened before one is entered: the name of the second may mean something else in there.
   const UniqueFd at_a = open_namespace(plan.namespaces[0]);
   const UniqueFd at_b = open_namespace(plan.namespaces[1]);
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   enter(at_b, plan.namespaces[1]);
   const Tap b{plan.interface};
 
-  Relay relay{plan.terms, a, b, told_to_end.get()};
+  Relay relay{plan.terms, a, b, stop_signal.get()};
   keep_memory();
   print_line({{"ready", true}, {"interface", plan.interface}, {"pid", getpid()}});
   relay.run();

@@ -100,11 +100,11 @@ nlohmann::ordered_json Direction::totals() const {
           {"unread", from_.unread()}};
 }
 
-Relay::Relay(const Terms& terms, const Tap& a, const Tap& b, int told_to_end)
+Relay::Relay(const Terms& terms, const Tap& a, const Tap& b, int stop_signal)
     : there_(terms, 0, a, b), back_(terms, 1, b, a) {
   // Edge-triggered: a device is read until it has no more, whatever epoll says meanwhile.
   const bool watched = poller_.watch(a.fd(), EPOLLIN | EPOLLET, there_) &&
-                       poller_.watch(b.fd(), EPOLLIN | EPOLLET, back_) && poller_.watch(told_to_end, EPOLLIN, *this);
+                       poller_.watch(b.fd(), EPOLLIN | EPOLLET, back_) && poller_.watch(stop_signal, EPOLLIN, *this);
   if (!watched) die(fmt::format("epoll_ctl: {}", std::strerror(errno)));
 }
 

@@ -53,8 +53,8 @@ class Direction final : public Watched {
 /// Carries frames both ways until shutdown. One thread, which delays a frame only where it is late itself.
 class Relay final : public Watched {
  public:
-  /// `told_to_end` becomes readable on shutdown.
-  Relay(const Terms& terms, const Tap& a, const Tap& b, int told_to_end);
+  /// `stop_signal` becomes readable on shutdown.
+  Relay(const Terms& terms, const Tap& a, const Tap& b, int stop_signal);
 
   void run();
   /// The line that ends the program's life (README.md says what is in it).

@@ -80,8 +80,8 @@ std::string other_error(const Figures& figures) {
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
-  const bool anew = plan.requests_per_connection > 0 || plan.is_foreign();
-  const std::uint64_t asked = anew ? c.attempted() : plan.connections;
+  const bool remakes_connections = plan.requests_per_connection > 0 || plan.is_foreign();
+  const std::uint64_t asked = remakes_connections ? c.attempted() : plan.connections;
   return {"connections", c.established == asked && ended == 0 && measurement.all_joined,
           fmt::format(
               "established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}", c.established,

@@ -193,12 +193,12 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += steps_text(plan, f);
   text += messages_text(plan, f);
 
-  const bool anew =
+  const bool remakes_connections =
       plan.requests_per_connection > 0 || (plan.is_foreign() && f.connections.attempted() > plan.connections);
   text += fmt::format("\nconnections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
-                      f.connections.established, anew ? f.connections.attempted() : plan.connections,
+                      f.connections.established, remakes_connections ? f.connections.attempted() : plan.connections,
                       f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
-  if (anew)
+  if (remakes_connections)
     text += fmt::format("              {} at a time, {} made a second\n", plan.connections,
                         rate_text(f.connected_in_window, window));
   if (f.connect.max() >= unanswered_syn && !carries_messages(plan.url))

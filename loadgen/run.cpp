@@ -98,7 +98,7 @@ class Lines {
 };
 
 /// A number behind a word on the next line of stdin.
-std::uint64_t told(std::string_view word, const char* otherwise) {
+std::uint64_t read_number_after(std::string_view word, const char* otherwise) {
   std::string line;
   std::getline(std::cin, line);
   const auto number = number_behind<std::uint64_t>(word, line);
@@ -297,7 +297,7 @@ class Run {
   void hear_the_others() {
     control_.wait_for(Milestone::sent, never);
     observer_.sent(control_.intended);
-    const auto of_all = told("sent ", "the count of the other parts did not come on stdin");
+    const auto of_all = read_number_after("sent ", "the count of the other parts did not come on stdin");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
       apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();

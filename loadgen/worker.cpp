@@ -140,7 +140,7 @@ void Worker::measure(Nanos start) {
     heed_early_end();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
-    if (spent_ && !told_ && ends_with_the_count()) continue;
+    if (spent_ && !reported_ && ends_with_the_count()) continue;
     // What a schedule still asks for by then, the generator could not send; that is not the rate that was asked for.
     if (now_ >= give_up_ || (now_ >= window_.end && !is_due() && drained())) break;
     if (now_ >= expire_at_) expire_some();
@@ -290,7 +290,7 @@ Nanos Worker::next_wakeup(Nanos give_up) const {
     next = std::min(next, schedule_->next().intended - lookout_.early());
   if (queued_at_ < queued_.size()) next = std::min(next, now_);
   // What other threads received ends the drain of a chat too.
-  if ((matching_.draining() && is_chat()) || told_) next = std::min(next, now_ + drain_check);
+  if ((matching_.draining() && is_chat()) || reported_) next = std::min(next, now_ + drain_check);
   return next;
 }
 
@@ -321,13 +321,13 @@ bool Worker::is_cut_off() const {
 /// All messages of this thread are answered, or given up.
 bool Worker::ends_with_the_count() {
   if (clients_.waiting != clients_.overdue) return false;  // what was given up is waited for after the window, as ever
-  tell_answered();
+  report_answered();
   return true;
 }
 
-/// The last thread to tell it ends the window for all, after the last answer of each.
-void Worker::tell_answered() {
-  told_ = true;
+/// The last thread to report ends the window for all, after the last answer of each.
+void Worker::report_answered() {
+  reported_ = true;
   if (++control_.answered == control_.threads()) end_for_all(now_ns() + 1);
 }
 
@@ -431,7 +431,7 @@ void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
 }
 
 void Worker::finish() {
-  if (plan_.count > 0 && !told_) tell_answered();  // without a connection it sends no more
+  if (plan_.count > 0 && !reported_) report_answered();  // without a connection it sends no more
   now_ = clock_.turn();
   if (clients_.open == 0 && now_ < window_.end && ++control_.without_connections == control_.threads())
     control_.load_ended = now_;
@@ -484,7 +484,7 @@ void Worker::expire_some() {
     note_silence(expire_next_, expired);
     if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
         connection.flight.oldest_sent() + plan_.timeout <= now_)
-      make_anew(expire_next_, "", Matching::End::given_up);
+      remake(expire_next_, "", Matching::End::given_up);
     if (expired == 0) continue;
     if (limited_ && connection.open()) fill_places(expire_next_);
     recorder_.figures.errors.timeout += expired;
@@ -545,9 +545,9 @@ void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
   late_reads_.note(!connection.decoder);
   if (!good) {
     ++recorder_.figures.errors.protocol;
-    make_anew(number, matching_.why_broken(), Matching::End::given_up);
+    remake(number, matching_.why_broken(), Matching::End::given_up);
   } else if (connection.closing || connection.served()) {
-    make_anew(number, "", Matching::End::announced);
+    remake(number, "", Matching::End::announced);
   } else if (!connection.blocked && connection.sendable() > 0) {
     sender_.writable(number, connection);  // it waited for an answer, and not for this program
   }
@@ -556,7 +556,7 @@ void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
 
 /// A connection of a foreign server is at its end, and why that is a fault, if it is. Returns how many messages it
 /// cost.
-std::uint64_t Worker::make_anew(std::uint32_t number, std::string_view why, Matching::End end) {
+std::uint64_t Worker::remake(std::uint32_t number, std::string_view why, Matching::End end) {
   const std::uint64_t given_up = matching_.take_back(number, why, end, now_);
   connecting_.leave(number, *this);
   note_held(number);
@@ -615,7 +615,7 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   now_ = clock_.now();
   late_reads_.note(false);  // the kernel does not say when, and it may be the end of a reply
   std::uint64_t& errors = ends_by(reason);
-  const std::string told{transport_->why()};
+  const std::string cause{transport_->why()};
   if (foreign_) {
     Connection& connection = clients_[number];
     matching_.arrived(number, now_);
@@ -624,7 +624,7 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     // others were answered, are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection
     // that it has served (RFC 9112, 9.3.1). Where a reset answers requests that were on their way then, Linux reports
     // the close. A reset without a close is an error, even if the request is sent again: its outcome is unknown.
-    std::string why = told;
+    std::string why = cause;
     bool is_error = false;
     if (!why.empty()) {
       // The oldest that waits is given up for it.
@@ -647,12 +647,12 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     const auto end = connection.closing             ? Matching::End::announced
                      : reason == CloseReason::reset ? Matching::End::reset
                                                     : Matching::End::closed;
-    const bool cost_messages = make_anew(number, why, end) > 0;
+    const bool cost_messages = remake(number, why, end) > 0;
     if (is_error || !why.empty() || cost_messages) ++errors;
     return send_between_events();
   }
   ++errors;
-  if (!told.empty()) recorder_.figures.faults.note(told, Population::connections, now_);
+  if (!cause.empty()) recorder_.figures.faults.note(cause, Population::connections, now_);
   matching_.let_go(number, now_);
 }
 

@@ -66,7 +66,7 @@ class Worker final : private TransportEvents {
   bool all_taken() const;
   bool is_cut_off() const;
   bool ends_with_the_count();
-  void tell_answered();
+  void report_answered();
   void end_for_all(Nanos at);
   void tell_progress();
   void send_due(int most);
@@ -86,7 +86,7 @@ class Worker final : private TransportEvents {
   void set_slow_readers_apart();
   void received_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
-  std::uint64_t make_anew(std::uint32_t number, std::string_view why, Matching::End end);
+  std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end);
   void heed_early_end();  // Control::interrupt, or the end of a count
   void end_window(Nanos at);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
@@ -136,7 +136,7 @@ class Worker final : private TransportEvents {
   std::vector<std::uint32_t> queued_;  // connections that were given messages, to be sent from `queued_at_` on
   std::size_t queued_at_ = 0;
   bool spent_ = false;      // no message is left: of --count, or between slices
-  bool told_ = false;       // and all of this thread are answered, which Control knows
+  bool reported_ = false;   // and all of this thread are answered, which Control knows
   Nanos boundary_ = never;  // the next of window start, window end
   Nanos expire_at_ = never;
   Nanos give_up_ = never;   // when the last answers are not waited for any more

@@ -256,13 +256,13 @@ int main(int argc, char** argv) {
   using namespace netdyno::client;
   const ClientPlan plan = parse_client_plan(argc, argv);
   netdyno::load::ensure_descriptors(plan.load);
-  const netdyno::UniqueFd told_to_end = netdyno::termination_signals();
+  const netdyno::UniqueFd stop_signal = netdyno::termination_signals();
   const QCoreApplication loop{argc, argv};
   Journal journal{plan};
   Application application{plan, journal};
   Driver driver{application};
   Network network{plan, journal, driver};
-  QSocketNotifier signalled{told_to_end.get(), QSocketNotifier::Read};
+  QSocketNotifier signalled{stop_signal.get(), QSocketNotifier::Read};
   QObject::connect(&signalled, &QSocketNotifier::activated, &signalled, [&] {
     signalled.setEnabled(false);
     network.stop();

@@ -39,12 +39,12 @@ void sleep_until(Clock::time_point due) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
 }
 
-void look(const std::stop_token& told_to_end, const WatchedCore& at, std::chrono::nanoseconds every,
+void look(const std::stop_token& stop, const WatchedCore& at, std::chrono::nanoseconds every,
           std::vector<Witness::Pause>& pauses) {
   run_on(at.core);
   run_first();
   prctl(PR_SET_TIMERSLACK, 1UL);  // prctl(2): else timers of this thread may fire 50 us late
-  for (auto due = Clock::now(); !told_to_end.stop_requested();) {
+  for (auto due = Clock::now(); !stop.stop_requested();) {
     due = std::max(due + every, Clock::now());
     sleep_until(due);
     const auto now = Clock::now();
@@ -58,8 +58,7 @@ Witness::Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds
   for (std::size_t i = 0; i < cores.size(); ++i) {
     Look& one = looks_[i];
     one.at = cores[i];
-    one.thread = std::jthread{
-        [&one, every](const std::stop_token& told_to_end) { look(told_to_end, one.at, every, one.pauses); }};
+    one.thread = std::jthread{[&one, every](const std::stop_token& stop) { look(stop, one.at, every, one.pauses); }};
   }
 }
 

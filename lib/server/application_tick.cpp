@@ -32,11 +32,11 @@ void ApplicationTick::record() {
 
 void ApplicationTick::run_until(int stop) {
   start();
-  for (pollfd told{stop, POLLIN, 0}; told.revents == 0; record()) {
+  for (pollfd stop_signal{stop, POLLIN, 0}; stop_signal.revents == 0; record()) {
     timespec timeout{};  // less than a second: an interval at most
     const auto left = time_left();
     if (left) timeout.tv_nsec = left->count();
-    ppoll(&told, 1, left ? &timeout : nullptr, nullptr);
+    ppoll(&stop_signal, 1, left ? &timeout : nullptr, nullptr);
   }
 }
 

@@ -43,10 +43,10 @@ bool burn_cpu_unless(CutShort&& cut_short, std::chrono::nanoseconds duration) {
 
 /// burn_cpu for a server with one thread: it holds up every client, and checks only for a shutdown signal (`signals` is
 /// readable then), which starts the grace. False when the grace cut it short.
-inline bool burn_cpu_unless_told(int signals, Grace& grace, std::chrono::nanoseconds duration) {
+inline bool burn_cpu_unless_stopped(int signals, Grace& grace, std::chrono::nanoseconds duration) {
   const auto overdue = [&] {
-    pollfd told{signals, POLLIN, 0};
-    if (poll(&told, 1, 0) > 0) grace.start();
+    pollfd stop_signal{signals, POLLIN, 0};
+    if (poll(&stop_signal, 1, 0) > 0) grace.start();
     return grace.over();
   };
   return burn_cpu_unless(overdue, duration);

@@ -123,11 +123,11 @@ std::string alert_name(int alert) {
 /// "the server refuses …: certificate required", and what to do.
 std::string alert_words(int alert, OwnCertificate own) {
   const std::string name = alert_name(alert);
-  const std::string told = fmt::format("the server refuses the connection, TLS alert {}: {}", alert, name);
+  const std::string refusal = fmt::format("the server refuses the connection, TLS alert {}: {}", alert, name);
   const bool missing = own == OwnCertificate::missing || alert == SSL_AD_CERTIFICATE_REQUIRED;
-  if (missing) return told + "; it asks for a certificate (--cert FILE, --key FILE)";
-  if (own == OwnCertificate::sent) return told + "; it had asked for the certificate of --cert";
-  return told;
+  if (missing) return refusal + "; it asks for a certificate (--cert FILE, --key FILE)";
+  if (own == OwnCertificate::sent) return refusal + "; it had asked for the certificate of --cert";
+  return refusal;
 }
 
 std::string handshake_words(SSL* ssl, const std::string& host, OwnCertificate own) {

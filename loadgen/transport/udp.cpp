@@ -333,7 +333,7 @@ class UdpTransport final : public Transport {
   }
 
   void let_go(std::uint32_t connection) {
-    std::erase_if(broken_, [connection](const auto& told) { return told.first == connection; });
+    std::erase_if(broken_, [connection](const auto& broken) { return broken.first == connection; });
     for (std::size_t socket = connection; socket < fds_.size(); socket += slice_.size()) {
       if (!fds_[socket]) continue;
       dropped_ += drops(fds_[socket].get());

@@ -51,8 +51,8 @@ class Server {
 
   /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.
   bool finish_when_told(int stop) {
-    pollfd told_to_end{stop, POLLIN, 0};
-    while (poll(&told_to_end, 1, -1) < 0) {
+    pollfd stop_signal{stop, POLLIN, 0};
+    while (poll(&stop_signal, 1, -1) < 0) {
     }
     asio::post(acceptor_.get_executor(), [this] { end(); });
     const auto grace_ends = std::chrono::steady_clock::now() + shutdown_grace;

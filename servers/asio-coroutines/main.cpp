@@ -104,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           }
           case Effect::Kind::broadcast:
             if (broadcast(effect.frame))
-              while (somebody_behind() && socket_.is_open()) co_await wait(Arrears::a_while);
+              while (others_wait() && socket_.is_open()) co_await wait(Arrears::a_while);
             break;
           case Effect::Kind::wait:
             co_await wait_unless_reset(effect.duration);
@@ -197,7 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Whether a reader is still behind. Each checks for itself until the next call.
-  bool somebody_behind() {
+  bool others_wait() {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;
     for (const auto& member : *everybody) {

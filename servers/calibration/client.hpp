@@ -161,7 +161,7 @@ class Client final : public Connection<Callback> {
   }
 
   void on_turn_for_long_work() {
-    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
+    if (!burn_cpu_unless_stopped(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
     after_service();
   }
 

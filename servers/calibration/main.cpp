@@ -23,14 +23,14 @@ class Server {
       : shared_{settings, std::move(signals)},
         listener_(std::move(listener)),
         acceptable_(shared_.loop, listener_.get()),
-        told_(shared_.loop, shared_.signals.get()) {
+        stop_signal_(shared_.loop, shared_.signals.get()) {
     shared_.on_first_request = callback<&Server::set_stalls>(*this);
   }
 
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     accept_all();
-    told_.when_readable(callback<&Server::end>(*this));
+    stop_signal_.when_readable(callback<&Server::end>(*this));
     while (!shared_.grace.over() && (listener_ || !shared_.clients.empty())) {
       shared_.loop.turn();
       shared_.clients.end_turn();
@@ -96,7 +96,7 @@ class Server {
   Shared shared_;
   UniqueFd listener_;
   Gate<Callback> acceptable_;
-  Gate<Callback> told_;
+  Gate<Callback> stop_signal_;
   std::uint64_t accepted_ = 0;
 };
 

@@ -85,7 +85,7 @@ class Server {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (!burn_cpu_unless_told(signals_.get(), grace_, effect.duration)) client.give_up();
+            if (!burn_cpu_unless_stopped(signals_.get(), grace_, effect.duration)) client.give_up();
             break;
           case Effect::Kind::close:
             client.member = false;

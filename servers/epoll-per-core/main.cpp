@@ -188,8 +188,8 @@ class Server {
 
   /// Returns when all workers are done, each at the end of the grace at the latest.
   void end_when_told(const UniqueFd& signals) {
-    pollfd told{signals.get(), POLLIN, 0};
-    while (poll(&told, 1, -1) <= 0) {
+    pollfd stop_signal{signals.get(), POLLIN, 0};
+    while (poll(&stop_signal, 1, -1) <= 0) {
     }
     shared_.grace.start();
     for (Inbox& inbox : shared_.inboxes) inbox.tell_to_end();

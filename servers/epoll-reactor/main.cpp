@@ -75,7 +75,7 @@ class Client final : public Connection<Callback> {
   }
 
   void on_turn_for_long_work() {
-    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
+    if (!burn_cpu_unless_stopped(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
     carry_out();
   }
 
@@ -97,12 +97,12 @@ class Server {
       : shared_{options, std::move(signals)},
         listener_(std::move(listener)),
         acceptable_(shared_.loop, listener_.get()),
-        told_(shared_.loop, shared_.signals.get()) {}
+        stop_signal_(shared_.loop, shared_.signals.get()) {}
 
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     accept_all();
-    told_.when_readable(callback<&Server::end>(*this));
+    stop_signal_.when_readable(callback<&Server::end>(*this));
     while (!shared_.grace.over() && (listener_ || !shared_.clients.empty())) {
       shared_.loop.turn();
       shared_.clients.end_turn();
@@ -145,7 +145,7 @@ class Server {
   Shared shared_;
   UniqueFd listener_;
   Gate<Callback> acceptable_;
-  Gate<Callback> told_;
+  Gate<Callback> stop_signal_;
 };
 
 }  // namespace

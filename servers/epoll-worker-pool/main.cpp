@@ -249,7 +249,7 @@ class Server {
         listener_(std::move(listener)),
         signals_(std::move(signals)),
         acceptable_(shared_.loop, listener_.get()),
-        told_(shared_.loop, signals_.get()) {}
+        stop_signal_(shared_.loop, signals_.get()) {}
 
   void start_threads() { shared_.workers.start_threads(); }
 
@@ -257,7 +257,7 @@ class Server {
   /// are still blocked in a service time then.
   bool run() {
     accept_all();
-    told_.when_readable(callback<&Server::end>(*this));
+    stop_signal_.when_readable(callback<&Server::end>(*this));
     while (!shared_.grace.over() && (listener_ || !shared_.clients.empty())) {
       shared_.loop.turn();
       shared_.clients.end_turn();
@@ -304,7 +304,7 @@ class Server {
   UniqueFd listener_;
   UniqueFd signals_;
   Gate<Callback> acceptable_;
-  Gate<Callback> told_;
+  Gate<Callback> stop_signal_;
 };
 
 }  // namespace

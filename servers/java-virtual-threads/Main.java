@@ -15,7 +15,7 @@ public final class Main {
 
   private final Options options;
   private final Members members;
-  private final AtomicBoolean told = new AtomicBoolean();
+  private final AtomicBoolean stopping = new AtomicBoolean();
   private final CountDownLatch accepted = new CountDownLatch(1);
   private ServerSocket listener;
 
@@ -63,13 +63,13 @@ public final class Main {
   }
 
   private void acceptAll() {
-    while (!told.get()) {
+    while (!stopping.get()) {
       try {
         Socket socket = listener.accept();
         socket.setTcpNoDelay(options.nodelay);
         members.serve(socket);
       } catch (IOException error) {
-        if (told.get()) break;
+        if (stopping.get()) break;
         pause(); // it concerns the peer alone, or what is scarce now
       }
     }
@@ -86,7 +86,7 @@ public final class Main {
 
   /** Stops accepting, ends every stream at what has arrived, and ends the program. On a thread of the signal's own. */
   private void stop() {
-    if (told.getAndSet(true)) return;
+    if (stopping.getAndSet(true)) return;
     long end = System.nanoTime() + Lifecycle.GRACE_MS * 1_000_000;
     try {
       listener.close();

@@ -122,7 +122,7 @@ class Client {
 
   /// A service that burns CPU has its turn.
   void burn() {
-    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) close();
+    if (!burn_cpu_unless_stopped(shared_.signals.get(), shared_.grace, to_burn_)) close();
     carry_out();
   }
 
@@ -287,13 +287,13 @@ class Server {
         listener_(std::move(listener)),
         acceptable_(new_event<&Server::accept_all>(shared_.base, listener_.get(), EV_READ, *this)),
         room_again_(new_event<&Server::accept_all>(shared_.base, -1, 0, *this)),
-        told_(new_event<&Server::end>(shared_.base, shared_.signals.get(), EV_READ, *this)),
+        stop_signal_(new_event<&Server::end>(shared_.base, shared_.signals.get(), EV_READ, *this)),
         grace_over_(new_event<&Server::look_at_the_time>(shared_.base, -1, 0, *this)) {}
 
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     watch(acceptable_);
-    watch(told_);
+    watch(stop_signal_);
     while (!shared_.grace.over() && (listener_ || !shared_.clients.empty())) {
       event_base_loop(shared_.base.get(), EVLOOP_ONCE | (shared_.long_work.empty() ? 0 : EVLOOP_NONBLOCK));
       if (!shared_.long_work.empty()) do_long_work();
@@ -350,7 +350,7 @@ class Server {
   UniqueFd listener_;
   const Event acceptable_;
   const Event room_again_;
-  const Event told_;
+  const Event stop_signal_;
   const Event grace_over_;
 };
 

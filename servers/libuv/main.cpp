@@ -122,7 +122,7 @@ class Client {
 
   /// A service that burns CPU has its turn.
   void burn() {
-    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) close();
+    if (!burn_cpu_unless_stopped(shared_.signals.get(), shared_.grace, to_burn_)) close();
     carry_out();
   }
 
@@ -312,10 +312,10 @@ class Server {
     uv_loop_t* const loop = &shared_.loop;
     must(uv_tcp_init(loop, &listener_), "uv_tcp_init");
     must(uv_tcp_open(&listener_, listener.release()), "uv_tcp_open");
-    must(uv_poll_init(loop, &told_, shared_.signals.get()), "uv_poll_init");
+    must(uv_poll_init(loop, &stop_signal_, shared_.signals.get()), "uv_poll_init");
     must(uv_check_init(loop, &turn_), "uv_check_init");
     must(uv_timer_init(loop, &grace_), "uv_timer_init");
-    listener_.data = told_.data = turn_.data = this;
+    listener_.data = stop_signal_.data = turn_.data = this;
     uv_unref(handle(turn_));  // these two are no reason to go on
     uv_unref(handle(grace_));
   }
@@ -324,7 +324,7 @@ class Server {
   void run() {
     const auto accept = [](uv_stream_t* of, int status) { self(of).accept(status); };
     must(uv_listen(reinterpret_cast<uv_stream_t*>(&listener_), shared_.options.backlog, accept), "uv_listen");
-    must(uv_poll_start(&told_, UV_READABLE, [](uv_poll_t* of, int, int) { self(of).end(); }), "uv_poll_start");
+    must(uv_poll_start(&stop_signal_, UV_READABLE, [](uv_poll_t* of, int, int) { self(of).end(); }), "uv_poll_start");
     must(uv_check_start(&turn_, [](uv_check_t* of) { self(of).shared_.clients.end_turn(); }), "uv_check_start");
     uv_run(&shared_.loop, UV_RUN_DEFAULT);
     close_all();
@@ -352,7 +352,7 @@ class Server {
   void end() {
     shared_.grace.start();
     uv_close(handle(listener_), nullptr);
-    uv_close(handle(told_), nullptr);
+    uv_close(handle(stop_signal_), nullptr);
     shared_.clients.stop_receiving();
     start_timer(grace_, shared_.grace.end(), [](uv_timer_t* of) { uv_stop(of->loop); });
   }
@@ -370,7 +370,7 @@ class Server {
 
   Shared shared_;
   uv_tcp_t listener_;
-  uv_poll_t told_;
+  uv_poll_t stop_signal_;
   uv_check_t turn_;
   uv_timer_t grace_;
 };

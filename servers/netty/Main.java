@@ -30,7 +30,7 @@ public final class Main {
   private final Options options;
   private final Totals totals = new Totals();
   private final Map<EventExecutor, Shard> shards = new HashMap<>();
-  private final AtomicBoolean told = new AtomicBoolean();
+  private final AtomicBoolean stopping = new AtomicBoolean();
   private Channel listener;
 
   public static void main(String[] arguments) throws InterruptedException {
@@ -92,7 +92,7 @@ public final class Main {
 
   /** Stops accepting, ends every stream at what has arrived, and ends the program. On a thread of the signal's own. */
   private void stop() {
-    if (told.getAndSet(true)) return;
+    if (stopping.getAndSet(true)) return;
     long end = System.nanoTime() + Lifecycle.GRACE_MS * 1_000_000;
     acceptWhoWaits(end);
     listener.close().awaitUninterruptibly(Lifecycle.GRACE_MS);

@@ -281,8 +281,8 @@ int main(int argc, char** argv) {
   server.start_threads();
   announce_ready(local_endpoint(listener.get()));
 
-  pollfd told{stop.get(), POLLIN, 0};
-  while (poll(&told, 1, -1) <= 0) {
+  pollfd stop_signal{stop.get(), POLLIN, 0};
+  while (poll(&stop_signal, 1, -1) <= 0) {
   }
   const bool all_gone = server.finish();
   print_totals(server.counters().totals(), LockWaits::name, server.lock_waits().json());

@@ -13,7 +13,7 @@ use netdyno_server::lifecycle::{
 };
 use netdyno_server::options::Options;
 use netdyno_server::totals::Totals;
-use netdyno_tokio::{connection, told_to_end, watch, Member, Members, Room, Server};
+use netdyno_tokio::{connection, wait_for_stop, watch, Member, Members, Room, Server};
 use tokio::io::unix::AsyncFd;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
@@ -80,7 +80,7 @@ async fn accept_until_told(listener: net::TcpListener, signals: OwnedFd, cores: 
             let _ = core.send(accept_next(&listener).await);
         }
     });
-    told_to_end(signals).await;
+    wait_for_stop(signals).await;
     accepting.abort();
     let _ = accepting.await; // the cores have no sender now
 }

@@ -99,7 +99,7 @@ class Server final : private Watched {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (!burn_cpu_unless_told(signals_.get(), grace_, effect.duration)) co_return;  // the program ends
+            if (!burn_cpu_unless_stopped(signals_.get(), grace_, effect.duration)) co_return;  // the program ends
             break;
           case Effect::Kind::close:
             client.renew_session();

@@ -35,10 +35,10 @@ struct Shared {
         connections_per_thread(options.threads),
         room(options.peers),
         rosters(static_cast<std::size_t>(options.threads)),
-        told_to_end(eventfd(0, EFD_CLOEXEC)),
+        stop_event(eventfd(0, EFD_CLOEXEC)),
         serving(options.threads),
         answered(options.threads) {
-    if (!told_to_end) die("eventfd: no descriptor left; ask for fewer --threads, or raise ulimit -n");
+    if (!stop_event) die("eventfd: no descriptor left; ask for fewer --threads, or raise ulimit -n");
   }
 
   const ServerOptions& options;
@@ -47,7 +47,7 @@ struct Shared {
   Grace grace;
   PeerRoom room;
   std::deque<Roster> rosters;  // one for each worker; none comes or goes once the threads run
-  const UniqueFd told_to_end;  // readable from then on
+  const UniqueFd stop_event;   // readable from then on
   std::latch serving;          // all threads serve
   std::latch answered;         // no thread has anything more to say to clients of others
 };
@@ -191,7 +191,7 @@ class Worker final : private Watched {
   }
 
   Task end_when_told() {
-    Gate gate{loop_, shared_.told_to_end.get()};
+    Gate gate{loop_, shared_.stop_event.get()};
     co_await readable(gate);
     stop_arrivals(socket_.get());
     ending_ = true;
@@ -248,11 +248,11 @@ class Server {
 
   /// Returns when all of them are done, at the end of the grace at the latest.
   void end_when_told(const UniqueFd& signals) {
-    pollfd told{signals.get(), POLLIN, 0};
-    while (poll(&told, 1, -1) <= 0) {
+    pollfd stop_signal{signals.get(), POLLIN, 0};
+    while (poll(&stop_signal, 1, -1) <= 0) {
     }
     shared_.grace.start();
-    eventfd_write(shared_.told_to_end.get(), 1);
+    eventfd_write(shared_.stop_event.get(), 1);
     threads_.clear();
   }
 

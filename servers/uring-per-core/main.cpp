@@ -66,7 +66,7 @@ struct Shard {
   std::vector<SharedFrame> said;  // here, in this turn
   int full_inboxes = 0;           // of other threads, which will tell when there is room
   std::vector<Client*> waiting_for_room;
-  bool told_to_end = false;
+  bool stop_requested = false;
 };
 
 /// One connection as a chain of callbacks: serve, then carry_out until every effect is done, then serve again. Where it
@@ -185,7 +185,7 @@ void Shard::take_mail() {
   inbox.take(mail);
   for (const SharedFrame& frame : mail.frames) clients.broadcast(frame, nullptr);
   full_inboxes -= mail.room;
-  if (mail.end) told_to_end = true;
+  if (mail.end) stop_requested = true;
   mail.clear();
 }
 
@@ -230,7 +230,7 @@ class Worker {
     // One by one, so that the reply of one is on its way before the next
     // begins.
     if (!shard_.long_work.empty()) shard_.long_work.pop()->burn();
-    if (std::exchange(shard_.told_to_end, false)) end();
+    if (std::exchange(shard_.stop_requested, false)) end();
     shard_.pass_on();
     shard_.clients.end_turn();
   }
@@ -290,8 +290,8 @@ class Server {
 
   /// Returns when all workers are done, each at the end of the grace at the latest.
   void end_when_told(const UniqueFd& signals) {
-    pollfd told{signals.get(), POLLIN, 0};
-    while (poll(&told, 1, -1) <= 0) {
+    pollfd stop_signal{signals.get(), POLLIN, 0};
+    while (poll(&stop_signal, 1, -1) <= 0) {
     }
     shared_.grace.start();
     for (Inbox& inbox : shared_.inboxes) inbox.tell_to_end();

@@ -51,7 +51,7 @@ class Client final : public UringConnection {
   }
 
   void burn() {
-    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
+    if (!burn_cpu_unless_stopped(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
     go_on();
   }
 
@@ -130,7 +130,8 @@ class Server {
     Ring& ring = shared_.io.ring;
     ring.enable();
     acceptor_.start();
-    ring.ask(told_, [this](io_uring_sqe* entry) { io_uring_prep_poll_add(entry, shared_.signals.get(), POLLIN); });
+    ring.ask(stop_signal_,
+             [this](io_uring_sqe* entry) { io_uring_prep_poll_add(entry, shared_.signals.get(), POLLIN); });
     while (!shared_.grace.over() && (acceptor_.active() || !shared_.clients.empty())) turn();
     shared_.clients.clear();
   }
@@ -174,7 +175,7 @@ class Server {
 
   Shared shared_;
   Acceptor acceptor_;
-  Operation told_ = operation<&Server::end>(*this);
+  Operation stop_signal_ = operation<&Server::end>(*this);
   Timeout grace_over_{.operation = operation<&Server::look_at_the_time>(*this)};
 };
 

@@ -139,7 +139,7 @@ class Server {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (client.known) burn_cpu_unless_told(signals_.get(), grace_, effect.duration);
+            if (client.known) burn_cpu_unless_stopped(signals_.get(), grace_, effect.duration);
             break;
           case Effect::Kind::close:  // a peer that sent nonsense stays, with a new session
             client.session = make_session(options_, counters_);

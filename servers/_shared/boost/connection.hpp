@@ -191,7 +191,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Whether a reader is still behind. Each checks for itself until the next call.
-  bool somebody_behind() {
+  bool others_wait() {
     const auto everybody = shared_.registry.snapshot();
     bool behind = false;
     for (const auto& member : *everybody) {
@@ -206,7 +206,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_for_others() {
     timer_.expires_after(Arrears::a_while);
     timer_.async_wait([self = shared_from_this()](error_code) {
-      self->somebody_behind() && !self->closed_ ? self->wait_for_others() : self->carry_out();
+      self->others_wait() && !self->closed_ ? self->wait_for_others() : self->carry_out();
     });
   }
 

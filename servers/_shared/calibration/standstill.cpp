@@ -13,12 +13,12 @@ using Clock = Record::Clock;
 
 /// The last stretch is spent asking the clock, as a timer ends a sleep some 50 us late.
 void sleep_until(Clock::time_point end, std::chrono::nanoseconds look_out, int signals) {
-  pollfd told{signals, POLLIN, 0};
+  pollfd stop_signal{signals, POLLIN, 0};
   for (auto left = end - Clock::now(); left.count() > 0; left = end - Clock::now()) {
     const auto sleep = std::max(left - look_out, Clock::duration{0});
     const auto s = std::chrono::duration_cast<std::chrono::seconds>(sleep);
     const timespec timeout{s.count(), (sleep - s).count()};
-    if (ppoll(&told, 1, &timeout, nullptr) > 0) return;
+    if (ppoll(&stop_signal, 1, &timeout, nullptr) > 0) return;
   }
 }
 

@@ -63,7 +63,7 @@ public final class Lifecycle {
 
   /** Calls `end`, on a thread of the JVM's, at each SIGTERM or SIGINT. */
   public static void onTermination(Runnable end) {
-    for (String name : new String[] {"TERM", "INT"}) Signal.handle(new Signal(name), told -> end.run());
+    for (String name : new String[] {"TERM", "INT"}) Signal.handle(new Signal(name), signal -> end.run());
   }
 
   /** Prints the one line of totals that ends a server's life, and ends it. */

@@ -18,8 +18,8 @@ int& with_utf8_locale(int& count) {
 Application::Application() : application_(with_utf8_locale(count_), arguments_) {}
 
 void Application::run_until(int stop, ApplicationTick& tick) {
-  QSocketNotifier told{stop, QSocketNotifier::Read};
-  QObject::connect(&told, &QSocketNotifier::activated, &application_, &QCoreApplication::quit);
+  QSocketNotifier stop_signal{stop, QSocketNotifier::Read};
+  QObject::connect(&stop_signal, &QSocketNotifier::activated, &application_, &QCoreApplication::quit);
   QTimer timer;
   timer.setSingleShot(true);
   timer.setTimerType(Qt::PreciseTimer);  // the default may be 5% off

@@ -15,7 +15,7 @@ use netdyno_server::totals::Totals;
 pub use connection::connection;
 pub use member::Member;
 pub use members::Members;
-pub use run::{run, told_to_end, watch};
+pub use run::{run, wait_for_stop, watch};
 
 /// Where connections meet: all of a server's, or those of one thread.
 pub trait Room: Send + Sync + 'static {

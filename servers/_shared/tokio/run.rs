@@ -15,7 +15,7 @@ use crate::{connection, Members, Server};
 pub async fn run(listener: net::TcpListener, signals: OwnedFd, server: Arc<Server<Members>>) {
     announce_ready(&listener);
     let accepting = tokio::spawn(accept_all(listener, Arc::clone(&server)));
-    told_to_end(signals).await;
+    wait_for_stop(signals).await;
     accepting.abort();
     let _ = accepting.await; // no connection is accepted from here on
     let _ = timeout(SHUTDOWN_GRACE, server.room.end()).await;
@@ -33,7 +33,7 @@ async fn accept_all(listener: net::TcpListener, server: Arc<Server<Members>>) {
 }
 
 /// Returns when `signals` (lifecycle::termination_signals) has one.
-pub async fn told_to_end(signals: OwnedFd) {
+pub async fn wait_for_stop(signals: OwnedFd) {
     let _ = watch(signals).readable().await;
 }
 

@@ -69,7 +69,7 @@ std::vector<std::string> seeds_of_frames() {
   return streams;
 }
 
-struct Told final : load::ReplySink {
+struct Decoded final : load::ReplySink {
   std::vector<std::pair<std::size_t, std::string>> replies;
   std::string why;
   bool at_boundary = true;
@@ -77,7 +77,7 @@ struct Told final : load::ReplySink {
   void corrupt() override {}
   void plain(const load::PlainReply& reply) override { replies.emplace_back(reply.size, reply.body); }
   void broken(std::string_view words) override { why = words; }
-  bool operator==(const Told& other) const {
+  bool operator==(const Decoded& other) const {
     return replies == other.replies && why == other.why && (!why.empty() || at_boundary == other.at_boundary);
   }
 };
@@ -85,12 +85,12 @@ struct Told final : load::ReplySink {
 constexpr std::array<std::string_view, 4> fields{"u8", "u32be@1-4", "u16le@2+3", "u64be"};
 
 template <typename Feed>
-Told told_of(const load::Codec& codec, Feed&& feed) {
-  Told told;
+Decoded decode(const load::Codec& codec, Feed&& feed) {
+  Decoded decoded;
   const auto decoder = codec.make_decoder();
-  feed([&](std::string_view piece) { return decoder->receive(piece, told); });
-  told.at_boundary = decoder->at_boundary();
-  return told;
+  feed([&](std::string_view piece) { return decoder->receive(piece, decoded); });
+  decoded.at_boundary = decoder->at_boundary();
+  return decoded;
 }
 
 void run_lengths(const Input& input) {
@@ -105,11 +105,11 @@ void run_lengths(const Input& input) {
     return made;
   }();
   const auto& codec = *codecs[input.choice() & 3];
-  const Told whole = told_of(codec, [&](auto take) { take(input.rest()); });
+  const Decoded whole = decode(codec, [&](auto take) { take(input.rest()); });
   std::size_t bytes = 0;
   for (const auto& [size, body] : whole.replies) bytes += size;
   must(bytes <= input.rest().size(), "no more came than was sent");
-  must(whole == told_of(codec, [&](auto take) { input.each_piece(take); }), "the same however the stream is cut");
+  must(whole == decode(codec, [&](auto take) { input.each_piece(take); }), "the same however the stream is cut");
 }
 
 std::vector<std::string> seeds_of_lengths() {

@@ -74,13 +74,13 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
 TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
   struct Slow : Quiet {
     void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
-    void progress(const Progress& progress, const Timeline::Slot&) override { told.push_back(progress.elapsed); }
-    void window_end() override { told.push_back(never); }
-    std::vector<Nanos> told;
+    void progress(const Progress& progress, const Timeline::Slot&) override { reported.push_back(progress.elapsed); }
+    void window_end() override { reported.push_back(never); }
+    std::vector<Nanos> reported;
   } slow;
   const FakeServer server{FakeServer::echo};
   run_load(one_by_one(server.url(), 600), slow);
-  EXPECT_EQ(slow.told, (std::vector<Nanos>{500 * ms, never}));
+  EXPECT_EQ(slow.reported, (std::vector<Nanos>{500 * ms, never}));
 }
 
 TEST(Load, CountsEveryCorruptMessage) {

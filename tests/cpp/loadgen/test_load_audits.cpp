@@ -145,7 +145,7 @@ struct Fault {
   const char* name;
   const char* audit;
   std::function<void(Trial&)> cause;
-  const char* told;  // stands in the detail
+  const char* words;  // stands in the detail
 };
 
 class AuditFaults : public testing::TestWithParam<Fault> {};
@@ -155,7 +155,7 @@ TEST_P(AuditFaults, AreStruckOutWithTheirFigures) {
   GetParam().cause(trial);
   const Audit& check = trial.of(GetParam().audit);
   EXPECT_FALSE(check.passed);
-  EXPECT_NE(check.detail.find(GetParam().told), std::string::npos) << check.detail;
+  EXPECT_NE(check.detail.find(GetParam().words), std::string::npos) << check.detail;
 }
 
 const std::vector<Fault> faults{

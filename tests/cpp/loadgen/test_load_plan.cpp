@@ -164,14 +164,14 @@ TEST(LoadPlan, TakesEveryOption) {
 
 struct Mistake {
   std::vector<const char*> arguments;
-  const char* told;
+  const char* words;
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(Mistakes, EndWithExit2AndOneLine) {
   // One line: nothing but the newline follows the hint at --help.
-  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().told + ".*help lists the options.\n$";
+  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().words + ".*help lists the options.\n$";
   EXPECT_EXIT(parse(GetParam().arguments), testing::ExitedWithCode(2), line);
 }
 
@@ -267,7 +267,7 @@ TEST(LoadPlan, TakesTransportsThatCarryMessages) {
 class MessageMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(MessageMistakes, EndWithExit2AndOneLine) {
-  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().told + ".*help lists the options.\n$";
+  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().words + ".*help lists the options.\n$";
   EXPECT_EXIT(parse_all(GetParam().arguments), testing::ExitedWithCode(2), line);
 }
 
