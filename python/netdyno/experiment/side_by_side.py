@@ -109,20 +109,25 @@ def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
 
 
 def find_busy(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
-    """Return scenario and contestant of each that was busy in the slice of another. It is measured alone from then
+    """Return scenario and contestant of each that was busy in the slices of others. It is measured alone from then
     on."""
-    return frozenset((trial.scenario, trial.contestant) for trial in trials if _has_failed(trial, SIDE_BY_SIDE))
+    busy = _find_failing(trials, SIDE_BY_SIDE)
+    return frozenset((scenario, contestant) for scenario, contestant, _ in busy)
 
 
 def find_lagging(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     """Return scenario and levels (`level_key`) at which a contestant did not keep up with the rate, where no other
     program can be the cause. All are measured alone there from then on, to be compared over windows of one length."""
-    return frozenset(
-        (trial.scenario, level_key(trial.levels))
-        for trial in trials
-        if _has_failed(trial, BACKLOG) and not outcomes.had_company(trial)
-    )
+    lagging = _find_failing((trial for trial in trials if not outcomes.had_company(trial)), BACKLOG)
+    return frozenset((scenario, levels) for scenario, _, levels in lagging)
 
 
-def _has_failed(trial: Trial, name: str) -> bool:
-    return any(audit.name == name and not audit.passed for audit in trial.audits)
+def _find_failing(trials: Iterable[Trial], name: str) -> frozenset[tuple[str, str, str]]:
+    """Return scenario, contestant and levels of those that failed an audit in more than half of the trials in which it
+    was made: one trial alone may have failed by chance."""
+    passed: dict[tuple[str, str, str], list[bool]] = {}
+    for trial in trials:
+        key = (trial.scenario, trial.contestant, level_key(trial.levels))
+        if own := [audit.passed for audit in trial.audits if audit.name == name]:
+            passed.setdefault(key, []).append(all(own))
+    return frozenset(key for key, verdicts in passed.items() if 2 * verdicts.count(False) > len(verdicts))

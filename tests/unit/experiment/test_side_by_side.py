@@ -143,3 +143,14 @@ def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
     trials = [judged("s", 1, kept_up), judged("s", 2, late), judged("t", 1, kept_up)]
     trials.append(judged("t", 2, late, turns(1, 8, 17)))  # what others took may be why
     assert find_lagging(trials) == {("s", level_key({"connections": 2}))}
+
+
+@pytest.mark.parametrize(("failures", "passes", "is_known"), [(1, 0, True), (1, 1, False), (1, 2, False), (2, 1, True)])
+def test_a_failure_in_half_of_the_trials_may_be_chance(failures: int, passes: int, is_known: bool) -> None:
+    def judged(*audits: Audit) -> Any:
+        return msgspec.structs.replace(record_skip(cell(0, "a", "s", connections=1), ""), audits=audits)
+
+    kept_up, late = backlog([0.001], 0.05, 0.0), backlog([0.011], 0.05, 0.0)
+    calm, busy = side_by_side("a", 0.001, 0.1), side_by_side("a", 0.009, 0.1)
+    trials = [judged(calm, kept_up)] * passes + [judged(busy, late)] * failures
+    assert bool(find_lagging(trials)) == bool(find_busy(trials)) == is_known
