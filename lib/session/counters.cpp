@@ -2,9 +2,9 @@
 
 namespace netdyno {
 
-std::size_t Counters::shard_of_this_thread() {
+std::size_t& Counters::shard_of_this_thread() {
   static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % shard_count;
+  thread_local std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % shard_count;
   return mine;
 }
 

@@ -50,6 +50,9 @@ class Counters {
   /// Exact once the counting threads are done; a lower bound before.
   Totals totals() const;
 
+  /// Chooses the shard of the calling thread, modulo their number. For a forked child, which has its parent's.
+  static void use_shard(std::size_t shard) { shard_of_this_thread() = shard % shard_count; }
+
  private:
   using Count = std::atomic<std::uint64_t>;
   struct alignas(64) Shard {
@@ -60,7 +63,7 @@ class Counters {
   void add(Count Shard::*field, std::uint64_t n) {
     (shards_[shard_of_this_thread()].*field).fetch_add(n, std::memory_order_relaxed);
   }
-  static std::size_t shard_of_this_thread();
+  static std::size_t& shard_of_this_thread();
 
   static constexpr std::size_t shard_count = 64;
   std::array<Shard, shard_count> shards_;
