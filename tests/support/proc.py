@@ -7,7 +7,8 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,9 +26,40 @@ NLM_F_REQUEST, NLM_F_DUMP, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 2, 3
 """linux/netlink.h, linux/sock_diag.h."""
 
 
+def family(pid: int) -> list[int]:
+    """The process and all that its first thread and theirs have started, as far as they are still there."""
+    pids = [pid]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for child in children(pid):
+            pids += family(child)
+    return pids
+
+
+def of_started(figure: Callable[[int], int], pid: int) -> Iterator[int]:
+    """Yield a figure of each process that a process has started (docs/adr/processes.md)."""
+    for member in family(pid)[1:]:
+        with suppress(OSError, KeyError):  # it has ended: its descriptors are root's, and it has no memory
+            yield figure(member)
+
+
 def descriptors(pid: int) -> int:
-    """How many file descriptors the process has open."""
-    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    """How many file descriptors the process has open, and those that it has started beside what they inherited."""
+    own = _descriptors(pid)
+    return len(own) + sum(of_started(lambda member: len(_descriptors(member) - own), pid))
+
+
+def _descriptors(pid: int) -> set[tuple[str, str]]:
+    """Return the number of each descriptor with its file."""
+    links = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since the listing
+            links.add((fd.name, str(fd.readlink())))
+    return links
+
+
+def threads(pid: int) -> int:
+    """How many threads the process has, and those that it has started."""
+    return status(pid, "Threads") + sum(of_started(lambda member: status(member, "Threads"), pid))
 
 
 def status(pid: int, key: str) -> int:
@@ -40,14 +72,27 @@ def status(pid: int, key: str) -> int:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory now."""
-    return status(pid, "VmRSS") * 1024
+    """Resident memory now. Of several processes what each has of it in proportion (Pss, proc(5)), since they share."""
+    if len(family(pid)) == 1:
+        return status(pid, "VmRSS") * 1024
+    return _proportional_bytes(pid) + sum(of_started(_proportional_bytes, pid))
+
+
+def _proportional_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads, also those that have ended; it moves in ticks of 10 ms."""
+    """User and system time of all threads, also those that have ended, and of the processes that it has started, also
+    those that it has waited for; it moves in ticks of 10 ms."""
+    return (_ticks(pid) + sum(of_started(_ticks, pid))) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int) -> int:
+    """Return utime, stime, cutime and cstime of /proc/PID/stat."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15]))
 
 
 def run_queue_wait_s(pid: int) -> float:
@@ -58,9 +103,11 @@ def run_queue_wait_s(pid: int) -> float:
 
 
 def stands_still(pid: int) -> bool:
-    """All its threads are stopped, or have ended (proc(5), the state in task/TID/stat)."""
+    """All threads of the process and of those that it has started are stopped, or have ended (proc(5), the state in
+    task/TID/stat)."""
     try:
-        stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+        files = [file for member in family(pid) for file in Path(f"/proc/{member}/task").glob("*/stat")]
+        stats = [file.read_text(encoding="utf-8") for file in files]
     except OSError:  # one ends just now, so it is not stopped yet
         return False
     return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
@@ -191,6 +238,21 @@ def sockets(pid: int) -> dict[int, int]:
         if target.startswith("socket:["):
             inodes[int(fd.name)] = int(target[8:-1])
     return inodes
+
+
+def socket_inodes(pid: int) -> frozenset[int]:
+    """The inodes of the sockets of the process and of those that it has started. Raises OSError when it is gone."""
+    inodes = set(sockets(pid).values())
+    for member in family(pid)[1:]:
+        with suppress(OSError):  # it has ended
+            inodes |= set(sockets(member).values())
+    return frozenset(inodes)
+
+
+def tcp_rows(pid: int, port: int) -> list[TcpRow]:
+    """The TCP sockets of the process and of those that it has started that have the port at either end, each once."""
+    inodes = socket_inodes(pid)
+    return [row for row in tcp_table(port, pid) if row.inode in inodes]
 
 
 def tcp_sockets(pid: int, port: int) -> dict[int, TcpRow]:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import IO
@@ -50,7 +50,7 @@ class Server:
         host, _, port = self.endpoint.partition("://")[2].partition("?")[0].rpartition(":")
         self.address = (host.strip("[]"), int(port))
         self.pid = ready["pid"]
-        self.first_sockets = frozenset(proc.sockets(self.pid).values())
+        self.first_sockets = proc.socket_inodes(self.pid)
 
     @property
     def transport(self) -> str:
@@ -63,12 +63,14 @@ class Server:
         return self.wait_stopped()
 
     def signal(self, how: signal.Signals) -> None:
-        """Send a signal to the server itself. After a SIGSTOP it stands still: one thread takes that, when it gets a
-        core, and until then the others go on."""
+        """Send a signal to the server itself; SIGSTOP and SIGCONT also to the processes that it has started. After a
+        SIGSTOP it stands still: one thread takes that, when it gets a core, and until then the others go on."""
         pid = self.pid or self.process.pid
         os.kill(pid, how)
         if how is signal.SIGSTOP:
-            eventually(lambda: proc.stands_still(pid), "it does not stand still")
+            eventually(lambda: _stop_family(pid) and proc.stands_still(pid), "it does not stand still")
+        elif how is signal.SIGCONT:
+            _signal_started(pid, how)
 
     def wait_for_grace(self, *, burns: bool) -> None:
         """Wait until a server that received a signal to end knows of it: it accepts no more, or has burnt much more CPU
@@ -89,9 +91,9 @@ class Server:
 
     def _accepts(self) -> bool:
         """Whether it has a listening TCP socket. Some servers close theirs to end, and others shut it down."""
-        if self.transport != "tcp" or not self.first_sockets.issubset(proc.sockets(self.pid).values()):
+        if self.transport != "tcp" or not self.first_sockets.issubset(proc.socket_inodes(self.pid)):
             return False
-        return any(row.state == proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
+        return any(row.state == proc.LISTEN for row in proc.tcp_rows(self.pid, self.address[1]))
 
     def wait_stopped(self) -> dict[str, int]:
         """Wait for the end of a server that was signalled: exit 0, one line of totals and nothing after it."""
@@ -138,9 +140,9 @@ class Server:
 
     def has_connections(self) -> bool:
         """Whether a connection is open at its end. Its table is read only where it has more sockets than at first."""
-        if self.first_sockets.issuperset(proc.sockets(self.pid).values()):
+        if self.first_sockets.issuperset(proc.socket_inodes(self.pid)):
             return False
-        return any(row.state != proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
+        return any(row.state != proc.LISTEN for row in proc.tcp_rows(self.pid, self.address[1]))
 
     def _unread(self, clients: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         """Return the clients with bytes on their way or in the server's own buffer."""
@@ -164,6 +166,19 @@ class Server:
         if line:
             self.lines.append(line.decode())
         return line.decode()
+
+
+def _signal_started(pid: int, how: signal.Signals) -> None:
+    """Send a signal to the processes that a process has started."""
+    for member in proc.family(pid)[1:]:
+        with suppress(ProcessLookupError):
+            os.kill(member, how)
+
+
+def _stop_family(pid: int) -> bool:
+    """Stop the processes that a process has started: it may have started one just before it stood still itself."""
+    _signal_started(pid, signal.SIGSTOP)
+    return True
 
 
 def stand_still_in_grace(*servers: Server, signalled_s: float, burns: bool) -> None:

@@ -59,7 +59,7 @@ def test_there_is_a_contestant_for_every_workload() -> None:
 @pytest.mark.one_workload
 def test_it_listens_on_loopback_alone(served: Served) -> None:
     server = served.server
-    listening = [row for row in proc.tcp_sockets(server.pid, server.address[1]).values() if row.state == proc.LISTEN]
+    listening = [row for row in proc.tcp_rows(server.pid, server.address[1]) if row.state == proc.LISTEN]
     assert listening
     assert all(ipaddress.ip_address(row.local[0]).is_loopback for row in listening), listening
 
@@ -150,5 +150,5 @@ def test_it_has_as_many_threads_as_asked_or_refuses(contestant: Contestant) -> N
         options = ("--workload", workload, "--threads", str(threads))
         with serving(contestant.command, *options) as server, Talk(server, workload) as talk:
             talk.check()
-            counts.append(proc.status(server.pid, "Threads"))
+            counts.append(proc.threads(server.pid))
     assert counts[1] - counts[0] == 3

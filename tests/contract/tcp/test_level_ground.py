@@ -1,5 +1,5 @@
 """Level ground: every contestant runs with the timer slack, priority, limits, environment and allocator that every
-other has, in each of its threads (docs/adr/level-ground.md)."""
+other has, in each of its threads and processes (docs/adr/level-ground.md)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.tcp.conftest import threads_for
 from tests.contract.tcp.talk import Talk
 from tests.contract.tcp.test_options import nodelay
+from tests.support import proc
 from tests.support.ground import by_the_harness, expect_level
 
 
@@ -22,5 +23,6 @@ def test_every_thread_stands_on_the_same_ground(contestant: Contestant) -> None:
         talks = [stack.enter_context(Talk(server, workload)) for _ in range(3)]
         for talk in talks:
             talk.check()
-        expect_level(server.pid, contestant.command)
+        for pid in proc.family(server.pid):
+            expect_level(pid, contestant.command)
         assert set(nodelay(server, talks[0])) == {False}

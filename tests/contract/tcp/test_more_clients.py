@@ -143,7 +143,7 @@ def test_descriptors_per_client_and_thread(contestant: Contestant) -> None:
 
 def accepted(server: Server) -> set[tuple[str, int]]:
     """Return the clients' addresses of the connections that the server has accepted."""
-    rows = proc.tcp_sockets(server.pid, server.address[1]).values()
+    rows = proc.tcp_rows(server.pid, server.address[1])
     return {row.remote for row in rows if row.state != proc.LISTEN}
 
 

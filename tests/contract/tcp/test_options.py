@@ -22,13 +22,14 @@ from tests.support.server import Server, serving
 def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Callable[..., int]) -> list[int]:
     """The answers of the server's own sockets that `row` selects; a stated skip where that is forbidden."""
     answers = []
-    for fd, entry in proc.tcp_sockets(server.pid, server.address[1]).items():
-        if row(entry):
-            try:
-                with kernel.duplicated(server.pid, fd) as socket:
-                    answers.append(question(socket))
-            except kernel.NotAllowedError as error:
-                pytest.skip(f"cannot look into the server's sockets here: {error}")
+    for pid in proc.family(server.pid):
+        for fd, entry in proc.tcp_sockets(pid, server.address[1]).items():
+            if row(entry):
+                try:
+                    with kernel.duplicated(pid, fd) as socket:
+                        answers.append(question(socket))
+                except kernel.NotAllowedError as error:
+                    pytest.skip(f"cannot look into the server's sockets here: {error}")
     return answers
 
 
@@ -200,11 +201,9 @@ def test_a_thread_per_connection(contestant: Contestant) -> None:
         pytest.skip("not this model")
     with serving(contestant.command, "--workload", "echo") as server, Talk(server, "echo") as talk:
         talk.check()
-        alone = proc.status(server.pid, "Threads")
+        alone = proc.threads(server.pid)
         with ExitStack() as stack:
             for _ in range(10):
                 stack.enter_context(Client(server.address))
-            eventually(
-                lambda: proc.status(server.pid, "Threads") == alone + 10, "10 connections do not bring 10 threads"
-            )
-        eventually(lambda: proc.status(server.pid, "Threads") == alone, "threads of closed connections stay")
+            eventually(lambda: proc.threads(server.pid) == alone + 10, "10 connections do not bring 10 threads")
+        eventually(lambda: proc.threads(server.pid) == alone, "threads of closed connections stay")

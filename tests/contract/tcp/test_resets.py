@@ -29,7 +29,7 @@ def test_a_reset_ends_the_wait_of_a_service(served: Served, talk: Talk) -> None:
         server.wait_read(patient.address)
         patient.half_close()
         talk.check()
-        descriptors, threads = proc.descriptors(server.pid), proc.status(server.pid, "Threads")
+        descriptors, threads = proc.descriptors(server.pid), proc.threads(server.pid)
         crowd = [talk.client() for _ in range(10)]
         for client in crowd:
             client.send(wire.frame(wire.request(1, b"s", LONGEST_US)))
@@ -37,7 +37,7 @@ def test_a_reset_ends_the_wait_of_a_service(served: Served, talk: Talk) -> None:
         for client in crowd:
             client.reset()
         eventually(
-            lambda: proc.descriptors(server.pid) <= descriptors and proc.status(server.pid, "Threads") <= threads,
+            lambda: proc.descriptors(server.pid) <= descriptors and proc.threads(server.pid) <= threads,
             lambda: f"{proc.descriptors(server.pid)} descriptors, {descriptors} without those who have reset",
             LONGEST_US / 1e6 / 2,
         )

@@ -109,7 +109,7 @@ def test_connections_give_back_what_they_took(served: Served, talk: Talk) -> Non
 
 def held(pid: int) -> tuple[int, int]:
     """Descriptors and threads of a process."""
-    return proc.descriptors(pid), proc.status(pid, "Threads")
+    return proc.descriptors(pid), proc.threads(pid)
 
 
 @pytest.mark.one_workload

@@ -370,7 +370,7 @@ def _takes_all(reader: Client, server: Server) -> bool:
 def test_a_client_that_asks_and_never_reads(served: Served, talk: Talk) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
     server = served.server
-    threads = proc.status(server.pid, "Threads")
+    threads = proc.threads(server.pid)
     with Client(server.address, receive_buffer=SMALL_BUFFER) as greedy:
         memory = proc.resident_bytes(server.pid)
         stream = b"".join(talk.message(greedy, size=1000)[1] for _ in range(1000))
@@ -380,7 +380,7 @@ def test_a_client_that_asks_and_never_reads(served: Served, talk: Talk) -> None:
         if not proc.sanitized(server.pid):
             assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
     if served.contestant.manifest.threads == "per-connection":
-        eventually(lambda: proc.status(server.pid, "Threads") <= threads, "its thread stays")
+        eventually(lambda: proc.threads(server.pid) <= threads, "its thread stays")
 
 
 def _send_until_it_blocks(client: Client, stream: bytes, times: int) -> int:
