@@ -12,7 +12,7 @@ namespace {
 std::string why_not_threads(ThreadModel model, const std::string& program, int threads) {
   if (threads == 1 || model == ThreadModel::any) return {};
   return model == ThreadModel::one ? "--threads: " + program + " runs on exactly one thread"
-                                   : "--threads: " + program + " starts a thread per connection; leave --threads out";
+                                   : "--threads: " + program + " has a thread for each connection; leave --threads out";
 }
 
 void add_stream_options(CommandLine& line, ServerOptions& options) {

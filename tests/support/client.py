@@ -56,6 +56,11 @@ class Client:
         host, port = self.socket.getsockname()[:2]
         return host, port
 
+    @property
+    def is_open(self) -> bool:
+        """Neither closed nor reset by this end."""
+        return self.socket.fileno() >= 0
+
     def next_number(self) -> int:
         """The sequence number of this client's next message."""
         return next(self._numbers)

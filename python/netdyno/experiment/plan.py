@@ -142,7 +142,7 @@ def explain_skip(
     # The number of cores decides nothing: a contestant that cannot have so many threads does not get them.
     threads = all_options(cell_settings.server, added_options(contestant, cell_settings, cores=1)).get("threads", 1)
     if manifest.threads != "any" and threads != 1:
-        model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
+        model = "runs on exactly one thread" if manifest.threads == "one" else "has a thread for each connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
     if manifest.clients == "limited-by-threads":
         return _explain_waiting_clients(contestant.name, cell_settings, int(threads))

@@ -14,8 +14,8 @@ from netdyno.model.values import CORES
 def added_options(contestant: Contestant, settings: Settings, *, cores: int) -> dict[str, type_level]:
     """Return the options that are added to those of the cell, which take precedence: those requested where possible
     that the contestant has; for clients that stay, a thread for each connection where a client beyond the thread count
-    waits (docs/adr/limited-by-threads.md); and a thread for each core where the cell has `threads = "cores"` or no
-    threads (docs/adr/same-cores.md). Pure."""
+    waits and there can be several (docs/adr/limited-by-threads.md); and a thread for each core where the cell has
+    `threads = "cores"` or no threads (docs/adr/same-cores.md). Pure."""
     if contestant.own is not None:
         return {}
     added = {
@@ -24,8 +24,8 @@ def added_options(contestant: Contestant, settings: Settings, *, cores: int) -> 
         if name not in settings.server and _has_option(contestant, name)
     }
     threads = settings.server.get("threads", added.get("threads"))
-    limited = contestant.manifest.clients == "limited-by-threads" and settings.server.get("threads", CORES) == CORES
-    if limited and not (threads == CORES and settings.clients_leave):
+    limited = contestant.manifest.clients == "limited-by-threads" and _has_option(contestant, "threads")
+    if limited and settings.server.get("threads", CORES) == CORES and not (threads == CORES and settings.clients_leave):
         added["threads"] = max(settings.connections, count_check_connections(settings.workload))
     elif threads in (None, CORES) and _has_option(contestant, "threads"):
         added["threads"] = min(cores, MOST_THREADS)

@@ -12,8 +12,9 @@ that server as it found it, which the fixture `talk` checks. A test that takes `
 only where it needs other options or looks at the end, for to start a server of an interpreted language costs more than
 most tests. Mark a test with `workloads(...)` when it concerns only those, with `one_workload` when every one of them
 shows the same, with `asynchronous(True or False)` when it concerns only
-models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and
-with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unranked.md).
+models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, with
+`several_clients(True)` when it has several clients served at a time, which not every model can, and with
+`unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unranked.md).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import Talk, TalkInTurns
 from tests.support import proc
 from tests.support.chosen import NOBODY, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
 from tests.support.patience import eventually
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "one_workload: the test runs in one workload of each contestant")
     config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
     config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
+    config.addinivalue_line("markers", "several_clients(yes): only models that serve several at a time, or the others")
     config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
 
 
@@ -107,7 +109,12 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
     manifest = contestant.manifest
     if "tcp" not in manifest.transports:
         return False
-    stated = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
+    stated = {
+        "asynchronous": manifest.asynchronous,
+        "clients": manifest.clients,
+        "several_clients": not serves_one_at_a_time(contestant),
+        "unsafe": bool(manifest.unsafe),
+    }
     marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in stated.items())
     return all(mark is None or mark.args[0] == value for mark, value in marks)
 
@@ -115,6 +122,11 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
 def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
     mark = metafunc.definition.get_closest_marker("workloads")
     return [workload for workload in contestant.manifest.workloads if mark is None or workload in mark.args]
+
+
+def serves_one_at_a_time(contestant: Contestant) -> bool:
+    """Its one thread serves a client until it leaves, and accepts no other before."""
+    return contestant.manifest.clients == "limited-by-threads" and contestant.manifest.threads == "one"
 
 
 def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[str, ...]:
@@ -126,7 +138,7 @@ def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[st
 
 def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
     """As many threads as the test has clients, where a client beyond the thread count waits; else the default."""
-    limited = contestant.manifest.clients == "limited-by-threads"
+    limited = contestant.manifest.clients == "limited-by-threads" and not serves_one_at_a_time(contestant)
     return ("--threads", str(clients)) if limited else ()
 
 
@@ -149,13 +161,15 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
 @pytest.fixture
 def talk(served: Served) -> Iterator[Talk]:
     """A healthy conversation beside whatever the test does. It is answered before and after the test (and during it,
-    where the test calls `check`), and afterwards the server holds no more descriptors than before."""
+    where the test calls `check` and the server serves several at a time), and afterwards the server holds no more
+    descriptors than before."""
     server = served.server
     server.expect_alive()
     with Talk(server, served.workload) as first:
         first.check()
     descriptors = _settled_descriptors(server)
-    with Talk(server, served.workload) as talking:
+    conversation = TalkInTurns if serves_one_at_a_time(served.contestant) else Talk
+    with conversation(server, served.workload) as talking:
         talking.check()
         yield talking
         talking.check()

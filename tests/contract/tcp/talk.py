@@ -121,3 +121,30 @@ class Talk:
             while self.speaker.has_frame():
                 wire.read_stamp(self.speaker.frame())
         return self.listener.frame()
+
+
+class TalkInTurns(Talk):
+    """The same with a server that serves one client at a time: healthy clients come when those of the test have left,
+    and leave before the next."""
+
+    def __init__(self, server: Server, workload: str) -> None:
+        self.workload = workload
+        self.server = server
+        self._clients: list[Client] = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is left open."""
+
+    def check(self) -> None:
+        """Say something and have it answered, unless a client of the test is connected."""
+        self._clients = [client for client in self._clients if client.is_open]
+        if not self._clients:
+            with Talk(self.server, self.workload) as talk:
+                talk.check()
+
+    def client(self) -> Client:
+        """A client of the server. The caller closes it."""
+        self._clients.append(super().client())
+        return self._clients[-1]

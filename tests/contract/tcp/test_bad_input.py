@@ -201,6 +201,7 @@ def test_reset(talk: Talk) -> None:
         talk.check()
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.once_a_language
 def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
     with ExitStack() as stack:
@@ -225,6 +226,7 @@ def test_hundreds_of_connects_and_closes(talk: Talk) -> None:
             talk.check()
 
 
+@pytest.mark.several_clients(True)
 def test_many_connections_at_once(served: Served, talk: Talk) -> None:
     with ExitStack() as stack:
         crowd = [stack.enter_context(talk.client()) for _ in range(100)]

@@ -34,10 +34,14 @@ class Asker:
         client.send(message(self.workload, client.identity, number))
         return number
 
+    def expect(self, client: Client, number: int) -> None:
+        """This message is answered."""
+        expect_reply(self.workload, client, number)
+
     def check(self, *clients: Client) -> None:
         """Each is answered."""
         for client in clients:
-            expect_reply(self.workload, client, self.ask(client))
+            self.expect(client, self.ask(client))
 
 
 @pytest.mark.clients("any")
@@ -53,6 +57,7 @@ def test_more_clients_than_threads_are_served_together(served: Served, talk: Tal
 
 @pytest.mark.once_a_family
 @limited
+@pytest.mark.several_clients(True)
 def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "2")
@@ -68,33 +73,35 @@ def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Con
         assert not answered, "it does not wait: the manifest says too little of this contestant"
         assert unread(server, late) > 0, "somebody has read what it said"
         served[0].close()
-        expect_reply(asker.workload, late, number)
+        asker.expect(late, number)
         asker.check(late, served[1])
         assert server.stop()["connections"] == 3
 
 
 @pytest.mark.once_a_family
 @limited
+@pytest.mark.several_clients(True)
 def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "1", "--backlog", "3")
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         crowd = [stack.enter_context(Client(server.address)) for _ in range(6)]
         numbers = [asker.ask(client) for client in crowd]
-        expect_reply(asker.workload, crowd[0], numbers[0])
+        asker.expect(crowd[0], numbers[0])
         eventually(lambda: len(accepted(server)) == 4, lambda: f"let in: {len(accepted(server))}")
         for _ in range(20):
             asker.check(crowd[0])
         assert accepted(server) == {client.address for client in crowd[:4]}
         crowd[0].close()
         for client, number in zip(crowd[1:], numbers[1:], strict=True):
-            expect_reply(asker.workload, client, number)
+            asker.expect(client, number)
             client.close()
         assert server.stop()["connections"] == 6
 
 
 @pytest.mark.once_a_family
 @limited
+@pytest.mark.several_clients(True)
 def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "1")
@@ -105,7 +112,7 @@ def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> N
         eventually(lambda: len(accepted(server)) == 4, "not everybody is let in")
         server.signal(signal.SIGTERM)
         for client, number in zip(crowd[1:], numbers, strict=True):
-            expect_reply(asker.workload, client, number)
+            asker.expect(client, number)
             assert client.rest() == b""
         assert server.wait_stopped()["requests"] >= 4
 
@@ -129,6 +136,7 @@ def test_descriptors_per_client(served: Served, talk: Talk) -> None:
 
 @pytest.mark.once_a_family
 @limited
+@pytest.mark.several_clients(True)
 def test_descriptors_per_client_and_thread(contestant: Contestant) -> None:
     """As above; what a client's thread takes when the server starts belongs to the client."""
     asker = Asker(contestant)

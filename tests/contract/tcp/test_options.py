@@ -35,12 +35,16 @@ def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Cal
 
 @pytest.mark.one_workload
 def test_nodelay(served: Served, talk: Talk) -> None:
-    assert set(nodelay(served.server, talk)) == {True}  # of every descriptor that the server has of the connection
+    with talk.client() as client:
+        number, payload = talk.message(client)
+        client.send(payload)
+        talk.expect(client, number)
+        assert set(nodelay(served.server, client)) == {True}  # of every descriptor that the server has of the connection
 
 
-def nodelay(server: Server, talk: Talk) -> list[int]:
-    """Read TCP_NODELAY of each descriptor of the speaker's connection; test_level_ground.py looks for it off."""
-    return ask_socket(server, lambda row: row.remote == talk.speaker.address, kernel.nodelay)
+def nodelay(server: Server, client: Client) -> list[int]:
+    """Read TCP_NODELAY of each descriptor of the client's connection; test_level_ground.py looks for it off."""
+    return ask_socket(server, lambda row: row.remote == client.address, kernel.nodelay)
 
 
 @pytest.mark.once_a_family
@@ -126,6 +130,7 @@ def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
         expect_reply(workload, receiver, number)
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.once_a_language
 @pytest.mark.workloads("rpc", "http")
 def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
@@ -146,6 +151,7 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
             assert time.monotonic() - begin >= 0.080
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc")
 def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: Served, talk: Talk) -> None:
     with ExitStack() as stack:
@@ -161,6 +167,7 @@ def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: Served, t
             assert proc.cpu_seconds(served.server.pid) - cpu < 1.5
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_long_wait_of_one_client_and_quick_answers_for_another(served: Served, talk: Talk) -> None:

@@ -15,6 +15,8 @@ from tests.support.client import Client
 from tests.support.patience import eventually
 from tests.support.server import serving
 
+pytestmark = pytest.mark.several_clients(True)
+
 LONGEST_US = 10_000_000
 """The longest service that a request can ask for (protocol/WIRE.md)."""
 

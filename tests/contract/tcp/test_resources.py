@@ -50,6 +50,7 @@ UNFINISHED = {
 }
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.once_a_family
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_memory_does_not_grow_with_unfinished_messages(served: Served, talk: Talk) -> None:
@@ -112,6 +113,7 @@ def held(pid: int) -> tuple[int, int]:
     return proc.descriptors(pid), proc.threads(pid)
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.one_workload
 def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
     """Connected clients are served on, and the server does not spin. The rest waits in the kernel's queue, and is
@@ -119,6 +121,8 @@ def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
     server = served.server
     if proc.carries(server.pid, "libubsan"):
         pytest.skip("UBSan probes memory through a pipe (IsAccessibleMemoryRange) and errs when it gets none")
+    if len(proc.family(server.pid)) > 1:
+        pytest.skip("each of its processes has a limit of its own (tests/programs/test_process_per_connection.py)")
     with ExitStack() as stack:
         limit = proc.descriptors(server.pid) + 5
         soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
@@ -150,6 +154,7 @@ def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
         talk.check()
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:

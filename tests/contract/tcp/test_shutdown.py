@@ -50,6 +50,7 @@ def expect_said_no_more(server: Server) -> None:
     assert server.stderr() == ""
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.quick
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
 def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -> None:
@@ -60,7 +61,7 @@ def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -
         assert server.address[1] > 0
         assert Path(f"/proc/{server.pid}").exists()
         crowd = [stack.enter_context(Client(server.address)) for _ in range(10)]
-        sent = sum(_converse(workload, client, times=5) for client in crowd)
+        sent = sum(converse(workload, client, times=5) for client in crowd)
         for client in crowd[:3]:
             client.half_close()
             assert client.rest() == b""
@@ -82,7 +83,7 @@ def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -
     }
 
 
-def _converse(workload: str, client: Client, times: int) -> int:
+def converse(workload: str, client: Client, times: int) -> int:
     """Say something so often, and have it answered. Bytes sent."""
     sent = 0
     for _ in range(times):
@@ -117,6 +118,7 @@ def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
     assert (totals["protocol_errors"], totals["slow_closed"]) == (0, 0)
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.one_workload
 @pytest.mark.workloads("rpc", "http")
 def test_in_mid_load_every_request_that_was_taken_is_answered(contestant: Contestant, workload: str) -> None:
@@ -154,6 +156,7 @@ def test_in_mid_load_every_request_that_was_taken_is_answered(contestant: Contes
     assert totals["slow_closed"] == 0
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc")
 def test_requests_in_service_are_answered(contestant: Contestant, workload: str) -> None:
     """A second signal and a third change nothing."""
@@ -179,6 +182,7 @@ class Begun:
     look: Callable[[dict[str, int]], None]
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.parametrize("kind", ["wait", "cpu"])
 def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kind: str) -> None:
     """The servers that wait get the signal together; one that burns CPU would take it from them. For most of the grace
@@ -212,7 +216,7 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
         server.wait_read(stuck.address)
     speaker = stack.enter_context(joined(server, "chat"))
     payload = message("chat", speaker.identity, speaker.next_number(), 1 << 17)
-    _send_until_stuck(speaker, payload, 16)
+    send_until_stuck(speaker, payload, 16)
 
     def look(totals: dict[str, int]) -> None:
         for client in (*crowd, speaker):
@@ -223,7 +227,7 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
     return Begun(server, look)
 
 
-def _send_until_stuck(client: Client, payload: bytes, times: int) -> None:
+def send_until_stuck(client: Client, payload: bytes, times: int) -> None:
     """Send until the server is stuck in a send, or reads no more: then it gets SIGTERM."""
     client.socket.settimeout(0.5)
     with suppress(TimeoutError):
@@ -239,7 +243,7 @@ def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) ->
     server = stack.enter_context(serving(contestant.command, *options))
     if kind == "wait":
         stuck = stack.enter_context(Client(server.address, receive_buffer=4096))
-        _send_until_stuck(stuck, message("rpc", stuck.identity, 0, 1 << 17), 48)
+        send_until_stuck(stuck, message("rpc", stuck.identity, 0, 1 << 17), 48)
     clients = [stack.enter_context(Client(server.address)) for _ in range(3)]
     for client in clients:  # is accepted, before one may keep the loop
         client.send(wire.frame(wire.request(1, b"s")))

@@ -366,6 +366,7 @@ def _takes_all(reader: Client, server: Server) -> bool:
     return not proc.queued(server.address, reader.address)[1] and not proc.queued(reader.address, server.address)[0]
 
 
+@pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc", "http")
 def test_a_client_that_asks_and_never_reads(served: Served, talk: Talk) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""

@@ -118,7 +118,7 @@ def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
     assert explain_skip(contestant("a"), scenario, {"threads": 8}) == ""
     assert explain_skip(contestant("a", "one"), scenario, {"threads": 1}) == ""
     assert "runs on exactly one thread" in explain_skip(contestant("a", "one"), scenario, {"threads": 8})
-    assert "starts a thread per connection" in explain_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
+    assert "has a thread for each connection" in explain_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
     assert "workload 'chat'" in explain_skip(contestant("a"), Scenario(name="s", workload="chat"), {})
     unbuilt = msgspec.structs.replace(contestant("a"), available=False, why_not="Folly not found")
     assert explain_skip(unbuilt, scenario, {}) == "Folly not found"
@@ -271,6 +271,17 @@ def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
     assert "1025 connections are too many" in explain_skip(pool, echo, {"connections": 1025})
     assert explain_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client
     assert "1 of 2 connections" in explain_skip(pool, chat, {"connections": 1, "threads": 1})
+
+
+def test_clients_that_would_wait_for_the_only_thread_are_no_cell() -> None:
+    iterative = contestant("iterative", "one", clients="limited-by-threads")
+    echo = Scenario(name="s", workload="echo", connections=10)
+    assert "with threads = 1, 9 of 10 connections would wait" in explain_skip(iterative, echo, {})
+    assert "runs on exactly one thread" in explain_skip(iterative, echo, {"threads": 10})
+    assert explain_skip(iterative, echo, {"connections": 1}) == ""
+    leaving = msgspec.structs.replace(echo, requests_per_connection=1, where_possible={"threads": 10})
+    assert explain_skip(iterative, leaving, {}) == ""
+    assert added_options(iterative, settings(leaving, {}), cores=2) == {}
 
 
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
