@@ -61,7 +61,7 @@ def test_a_child_that_crashes_costs_its_client_alone() -> None:
             os.kill(child, signal.SIGSEGV)
             assert client.rest_until_closed() == b""
         eventually(lambda: len(proc.children(server.pid)) == 1, "the child that crashed is not reaped")
-        assert f"child {child} was ended by signal 11" in server.stderr()
+        eventually(lambda: f"child {child} was ended by signal 11" in server.stderr(), "the crash passes in silence")
         with talk.client() as next_client:
             converse(talk, next_client)
         talk.check()

@@ -20,7 +20,8 @@ def test_every_thread_stands_on_the_same_ground(contestant: Contestant) -> None:
     started = by_the_harness(contestant.command, *options)
     with ExitStack() as stack:
         server = stack.enter_context(started)
-        talks = [stack.enter_context(Talk(server, workload)) for _ in range(1 if serves_one_at_a_time(contestant) else 3)]
+        count = 1 if serves_one_at_a_time(contestant) else 3
+        talks = [stack.enter_context(Talk(server, workload)) for _ in range(count)]
         for talk in talks:
             talk.check()
         for pid in proc.family(server.pid):

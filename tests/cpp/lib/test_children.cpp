@@ -46,7 +46,7 @@ TEST(Children, CountIntoTheTotalsOfTheirParent) {
   const SharedCounters counters;
   Children children;
   counters.get().add_request();
-  for (std::size_t size : {10, 200}) {
+  for (std::size_t size : {10U, 200U}) {
     ASSERT_TRUE(children.start([&] {
       counters.get().add_request();
       counters.get().add_bytes_in(size);
