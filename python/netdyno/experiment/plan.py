@@ -144,15 +144,16 @@ def explain_skip(
     if manifest.threads != "any" and threads != 1:
         model = "runs on exactly one thread" if manifest.threads == "one" else "has a thread for each connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
-    if manifest.clients == "limited-by-threads":
-        return _explain_waiting_clients(contestant.name, cell_settings, int(threads))
+    if manifest.limits_clients:
+        return _explain_waiting_clients(contestant, cell_settings, int(threads))
     return ""
 
 
-def _explain_waiting_clients(name: str, settings: Settings, threads: int) -> str:
+def _explain_waiting_clients(contestant: Contestant, settings: Settings, threads: int) -> str:
     """Say why a contestant that serves no more clients at a time than it has threads cannot have a cell: some clients
     would wait for others to leave, so for the end of the trial, or the cell would need too many threads."""
-    model = f"{name} serves no more clients at a time than it has threads"
+    limit = contestant.manifest.clients.removeprefix("limited-by-")
+    model = f"{contestant.name} serves no more clients at a time than it has {limit}"
     most = max(settings.connections, count_check_connections(settings.workload))
     if threads > MOST_THREADS:
         return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"

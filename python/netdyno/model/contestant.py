@@ -19,7 +19,8 @@ class Manifest(Frozen):
     """server.json or client.json of one contestant, as CMake reads it too. The folder's name is the identity and not
     repeated here.
 
-    `clients`: whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md).
+    `clients`: whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md);
+    "limited-by-processes" where each thread is a process, which accepts no client before it is free.
     `descriptors_per_client`: the file descriptors that a client takes in the server, those of its thread included.
     `unsafe`: the defect of a server that gives wrong answers on purpose. `unranked`: the nature of a server that is no
     contestant (docs/adr/unranked.md). `instrument`: the parts of a result that a client does not report because it is a
@@ -35,7 +36,7 @@ class Manifest(Frozen):
     transports: tuple[str, ...] = ("tcp",)
     needs: tuple[str, ...] = ()
     threads: Literal["any", "one", "per-connection"] = "one"
-    clients: Literal["any", "limited-by-threads"] = "any"
+    clients: Literal["any", "limited-by-threads", "limited-by-processes"] = "any"
     descriptors_per_client: int = 1
     options: tuple[ManifestOption, ...] = ()
     asynchronous: bool = True
@@ -61,6 +62,11 @@ class Manifest(Frozen):
     def is_launched(self) -> bool:
         """Whether a server of this kind gets its options resolved, from the launcher (protocol/WIRE.md)."""
         return self.kind != "cmake"
+
+    @property
+    def limits_clients(self) -> bool:
+        """Whether a client beyond the thread count waits until another leaves."""
+        return self.clients != "any"
 
     @property
     def apart(self) -> bool:

@@ -24,7 +24,7 @@ def added_options(contestant: Contestant, settings: Settings, *, cores: int) -> 
         if name not in settings.server and _has_option(contestant, name)
     }
     threads = settings.server.get("threads", added.get("threads"))
-    limited = contestant.manifest.clients == "limited-by-threads" and _has_option(contestant, "threads")
+    limited = contestant.manifest.limits_clients and _has_option(contestant, "threads")
     if limited and settings.server.get("threads", CORES) == CORES and not (threads == CORES and settings.clients_leave):
         added["threads"] = max(settings.connections, count_check_connections(settings.workload))
     elif threads in (None, CORES) and _has_option(contestant, "threads"):

@@ -138,7 +138,7 @@ def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[st
 
 def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
     """As many threads as the test has clients, where a client beyond the thread count waits; else the default."""
-    limited = contestant.manifest.clients == "limited-by-threads" and not serves_one_at_a_time(contestant)
+    limited = contestant.manifest.limits_clients and not serves_one_at_a_time(contestant)
     return ("--threads", str(clients)) if limited else ()
 
 

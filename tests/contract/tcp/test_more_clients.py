@@ -117,6 +117,28 @@ def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> N
         assert server.wait_stopped()["requests"] >= 4
 
 
+@pytest.mark.once_a_family
+@pytest.mark.clients("limited-by-processes")
+def test_one_more_client_than_processes_is_not_accepted_until_another_leaves(contestant: Contestant) -> None:
+    asker = Asker(contestant)
+    options = ("--workload", asker.workload, "--threads", "2")
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        served = [stack.enter_context(Client(server.address)) for _ in range(2)]
+        asker.check(*served)
+        late = stack.enter_context(Client(server.address))
+        number = asker.ask(late)
+        eventually(lambda: unread(server, late) > 0, "the kernel does not have what it said")
+        for _ in range(20):
+            asker.check(*served)
+        answered, _, _ = select.select([late.socket], [], [], 0.5)
+        assert not answered, "it does not wait: the manifest says too little of this contestant"
+        assert accepted(server) == {client.address for client in served}
+        served[0].close()
+        asker.expect(late, number)
+        asker.check(late, served[1])
+        assert server.stop()["connections"] == 3
+
+
 MANY = 20
 
 

@@ -269,6 +269,12 @@ def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
     assert explain_skip(pool, echo, {"threads": 8, "requests-per-connection": 1}) == "", "nobody stays"
     assert explain_skip(pool, echo, {"connections": 1024}) == ""
     assert "1025 connections are too many" in explain_skip(pool, echo, {"connections": 1025})
+    prefork = contestant("prefork", clients="limited-by-processes")
+    assert explain_skip(prefork, echo, {}) == ""
+    assert explain_skip(prefork, echo, {"threads": 8}) == (
+        "prefork serves no more clients at a time than it has processes; "
+        "with threads = 8, 2 of 10 connections would wait until others leave"
+    )
     assert explain_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client
     assert "1 of 2 connections" in explain_skip(pool, chat, {"connections": 1, "threads": 1})
 
