@@ -69,8 +69,8 @@ def test_a_kernel_that_does_not_tell_of_every_core_is_not_guessed_at(stat: str) 
 
 def test_descendants_are_children_and_theirs() -> None:
     parents = {1: 0, 10: 1, 11: 10, 12: 11, 20: 1, 21: 20}
-    assert cpu_share.find_descendants(10, parents) == (11, 12)
-    assert cpu_share.find_descendants(12, parents) == ()
+    assert server_proc.find_descendants(10, parents) == (11, 12)
+    assert server_proc.find_descendants(12, parents) == ()
 
 
 @pytest.fixture

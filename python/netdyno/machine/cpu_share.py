@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from netdyno.machine import cpu_quota, server_proc
@@ -43,21 +43,7 @@ class Snapshot(NamedTuple):
 
 def find_own_processes() -> tuple[int, ...]:
     """Find the living processes that this one has started, and their descendants."""
-    return find_descendants(os.getpid(), _read_parents())
-
-
-def find_descendants(root: int, parents: Mapping[int, int]) -> tuple[int, ...]:
-    """Return all descendants of a process. Pure; `parents` maps each process to its parent."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    descended: list[int] = []
-    waiting = [root]
-    while waiting:
-        begun = children.get(waiting.pop(), [])
-        descended += begun
-        waiting += begun
-    return tuple(sorted(descended))
+    return server_proc.find_descendants(os.getpid(), server_proc.read_parents())
 
 
 def take(own: Sequence[int]) -> Snapshot:
@@ -148,15 +134,3 @@ def _parse_child_ticks(stat: bytes) -> int:
     """Parse the sum of cutime and cstime in /proc/PID/stat (proc_pid_stat(5)). Pure."""
     fields = stat.rpartition(b")")[2].split()
     return int(fields[13]) + int(fields[14])
-
-
-def _read_parents() -> dict[int, int]:
-    parents: dict[int, int] = {}
-    with os.scandir("/proc") as processes:
-        for pid in (int(entry.name) for entry in processes if entry.name.isdigit()):
-            try:
-                stat = server_proc.read_file(f"/proc/{pid}/stat")
-            except OSError:
-                continue  # it has just ended, or is hidden as another user's: no child of ours
-            parents[pid] = int(stat.rpartition(b")")[2].split()[1])
-    return parents

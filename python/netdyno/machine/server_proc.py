@@ -19,6 +19,7 @@ from typing import NamedTuple
 from netdyno.model.observation import ServerObservation
 
 _PROC = Path("/proc")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: the clock of a process that counts nanoseconds on a CPU
 
 KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
@@ -81,8 +82,16 @@ class Task(NamedTuple):
     wait_ns: int
 
 
+class Ticks(NamedTuple):
+    """User and system time in ticks of 10 ms, those of children that were waited for included."""
+
+    user: int
+    system: int
+
+
 class Reading(NamedTuple):
-    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides."""
+    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides. `reaped_s`: the CPU
+    seconds of children that have ended and were waited for, to 20 ms."""
 
     at_s: float
     cpu_s: float
@@ -92,6 +101,7 @@ class Reading(NamedTuple):
     threads: int
     tasks: dict[int, Task]
     harness_cpu_s: float
+    reaped_s: float = 0.0
 
 
 def choose_threads(pid: int) -> tuple[str, ...]:
@@ -106,23 +116,61 @@ def choose_threads(pid: int) -> tuple[str, ...]:
 
 
 def find_family(pid: int) -> tuple[int, ...]:
-    """Find a process and all its descendants, as far as they are still there (CONFIG_PROC_CHILDREN)."""
+    """Find a process and all its descendants, as far as they are still there. They stand in a list of each thread
+    (CONFIG_PROC_CHILDREN); of a process with many, the parents of all processes are read instead."""
     pids, waiting = [], [pid]
     while waiting:
         parent = waiting.pop()
         pids.append(parent)
-        waiting += find_children(parent)
+        try:
+            waiting += find_children(parent, most_threads=MOST_THREADS_READ)
+        except TooManyThreadsError:
+            pids += find_descendants(parent, read_parents())
     return tuple(pids)
 
 
-def find_children(pid: int) -> list[int]:
+def find_children(pid: int, most_threads: float = float("inf")) -> list[int]:
     """Find the processes that a process has started or inherited, as far as they are still there
-    (CONFIG_PROC_CHILDREN)."""
+    (CONFIG_PROC_CHILDREN). Raises TooManyThreadsError."""
     pids: list[int] = []
     with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-        for task in _list_threads(f"{_PROC}/{pid}/task"):
+        tasks = _list_threads(f"{_PROC}/{pid}/task")
+        if len(tasks) > most_threads:
+            raise TooManyThreadsError
+        for task in tasks:
             pids += map(int, read_file(f"{_PROC}/{pid}/task/{task}/children").split())
     return pids
+
+
+class TooManyThreadsError(Exception):
+    """A process has so many threads that their lists of children are not read."""
+
+
+def find_descendants(root: int, parents: Mapping[int, int]) -> tuple[int, ...]:
+    """Return all descendants of a process. Pure; `parents` maps each process to its parent."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    descended: list[int] = []
+    waiting = [root]
+    while waiting:
+        begun = children.get(waiting.pop(), [])
+        descended += begun
+        waiting += begun
+    return tuple(sorted(descended))
+
+
+def read_parents() -> dict[int, int]:
+    """Read the parent of each process that is visible here."""
+    parents: dict[int, int] = {}
+    with os.scandir(_PROC) as processes:
+        for pid in (int(entry.name) for entry in processes if entry.name.isdigit()):
+            try:
+                stat = read_file(f"{_PROC}/{pid}/stat")
+            except OSError:
+                continue  # it has just ended, or is hidden as another user's: no child of ours
+            parents[pid] = int(stat.rpartition(b")")[2].split()[1])
+    return parents
 
 
 def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
@@ -142,33 +190,49 @@ def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
 
 def understand(taken: Snapshot) -> Reading:
     """Parse the figures of a snapshot. Pure."""
-    # comm, the second field, may hold blanks and brackets: count from the last one (proc(5))
-    stat = taken.stat.rpartition(b")")[2].split()
+    stat = _split_stat(taken.stat)
+    ticks = _parse_ticks(stat)
     return Reading(
         at_s=taken.at_s,
         cpu_s=taken.cpu_s,
-        user_ticks=int(stat[11]),
-        system_ticks=int(stat[12]),
+        user_ticks=ticks.user,
+        system_ticks=ticks.system,
         rss_peak_bytes=1024 * parse_status_number(taken.status, b"VmHWM"),
         threads=int(stat[17]),
         tasks={int(tid): _parse_task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
         harness_cpu_s=taken.harness_cpu_s,
+        reaped_s=_parse_reaped_s(stat),
     )
 
 
-def sum_readings(readings: Sequence[Reading]) -> Reading:
-    """Add up several processes as one server. Pure."""
-    first = readings[0]
-    return Reading(
-        at_s=first.at_s,
-        cpu_s=sum(reading.cpu_s for reading in readings),
-        user_ticks=sum(reading.user_ticks for reading in readings),
-        system_ticks=sum(reading.system_ticks for reading in readings),
-        rss_peak_bytes=sum(reading.rss_peak_bytes for reading in readings),
-        threads=sum(reading.threads for reading in readings),
-        tasks={tid: task for reading in readings for tid, task in reading.tasks.items()},
-        harness_cpu_s=first.harness_cpu_s,
-    )
+def read_reaped_s(pid: int) -> float:
+    """Return the CPU seconds of the children that a process has waited for. Raises OSError when it is gone."""
+    return _parse_reaped_s(_split_stat(read_file(f"{_PROC}/{pid}/stat")))
+
+
+def read_life_ticks(pid: int) -> Ticks | None:
+    """Return the ticks of a process that has ended and is not yet waited for; None when it is gone."""
+    try:
+        return _parse_ticks(_split_stat(read_file(f"{_PROC}/{pid}/stat")))
+    except OSError:
+        return None
+
+
+def _split_stat(stat: bytes) -> list[bytes]:
+    """Split /proc/PID/stat from its third field on. The second, comm, may hold blanks and brackets: count from the last
+    one (proc(5))."""
+    return stat.rpartition(b")")[2].split()
+
+
+def _parse_reaped_s(stat: Sequence[bytes]) -> float:
+    """Parse cutime and cstime of /proc/PID/stat."""
+    return (int(stat[13]) + int(stat[14])) / _TICKS_PER_S
+
+
+def _parse_ticks(stat: Sequence[bytes]) -> Ticks:
+    """Parse utime, stime, cutime and cstime of /proc/PID/stat."""
+    user, system, reaped_user, reaped_system = map(int, stat[11:15])
+    return Ticks(user + reaped_user, system + reaped_system)
 
 
 def read_peak_memory(pid: int) -> int:
@@ -227,13 +291,19 @@ def read_file(path: str) -> bytes:
 
 
 def compute_observation(
-    before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
+    before: Reading,
+    late: Reading | None,
+    after: Reading,
+    totals: dict[str, int],
+    main: int = 0,
+    user_share: float | None = None,
 ) -> ServerObservation:
     """Return the figures of the window between `before` and `after`. Pure.
 
     The counters of a thread that ended before `after` are gone with it; its last values are those of `late`, a reading
     made shortly before the window's end (a thread per connection ends with its connection, right after the window).
-    Where only some threads were read, those beside the main one, `main`, stand for all others."""
+    Where only some threads were read, those beside the main one, `main`, stand for all others. `user_share`: that of
+    the CPU time in user mode, where the ticks do not give it."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
     seen_again = {*(late.tasks if late else {}), *after.tasks}
     used = {tid: _subtract_task(before.tasks.get(tid), last) for tid, last in tasks.items()}
@@ -245,7 +315,7 @@ def compute_observation(
         return sum(figure(task) * (1.0 if tid == main else threads_per_sample) for tid, task in used.items())
 
     cpu_s = after.cpu_s - before.cpu_s
-    user_share = _compute_user_share(before, after)
+    user_share = compute_user_share(before, after) if user_share is None else user_share
     return ServerObservation(
         cpu_user_s=cpu_s * user_share,
         cpu_system_s=cpu_s * (1 - user_share),
@@ -268,11 +338,11 @@ def _subtract_task(first: Task | None, last: Task) -> Task:
     return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
 
 
-def _compute_user_share(before: Reading, after: Reading) -> float:
+def compute_user_share(before: Reading, after: Reading) -> float:
     """Return the share of the CPU time that was spent in user mode: by the window's ticks, or the whole life's if it
-    had none."""
+    had none. Pure."""
     user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks
-    if user + system == 0:
+    if user + system <= 0 or user < 0 or system < 0:  # a process of the server was lost with its ticks
         user, system = after.user_ticks, after.system_ticks
     return user / (user + system) if user + system else 0.0
 
@@ -294,11 +364,13 @@ def read_socket_drops(pid: int) -> int:
 
 
 def count_descriptors(pid: int) -> int:
-    """Count the files and sockets that a process has open (/proc/PID/fd, proc(5)); 0 when it is gone."""
-    try:
-        return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
-    except FileNotFoundError:
-        return 0
+    """Count the files and sockets that a process and its descendants have open (/proc/PID/fd, proc(5)); 0 when it is
+    gone."""
+    count = 0
+    for member in find_family(pid):
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended
+            count += sum(1 for _ in (_PROC / str(member) / "fd").iterdir())
+    return count
 
 
 def _read_link(entry: Path) -> str:

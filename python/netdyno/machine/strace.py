@@ -10,17 +10,18 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from netdyno.machine import server_proc
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.trial import SystemCall
 
 NAME = "strace"
 OPTIONS = ("-f", "-q", "-ttt", "-T", "-e", "raw=all", "-e", "signal=none")
-"""All threads; when each call began and how long it took, in microseconds; arguments as numbers, as they are not read
+"""All threads and forked processes; when each call began and how long it took, in microseconds; arguments as numbers, as they are not read
 and following pointers costs time."""
 
 ATTACH_S = 5.0
@@ -55,9 +56,10 @@ def find_program() -> str | None:
 
 @contextmanager
 def attach_tracer(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialLog) -> Iterator[Process]:
-    """Trace all threads of a process, and those that it starts, into a file. The tracer runs on these cores: best the
-    server's own, as both take turns at each call. Raises TrialError where it may not trace."""
-    command = [tool, *OPTIONS, "-o", str(trace), "-p", str(pid)]
+    """Trace all threads of a process and its descendants, and those that they start, into a file. The tracer runs on
+    these cores: best the server's own, as both take turns at each call. Raises TrialError where it may not trace."""
+    attached = [word for member in server_proc.find_family(pid) for word in ("-p", str(member))]
+    command = [tool, *OPTIONS, "-o", str(trace), *attached]
     with log.section(NAME, command) as output, Process(command, cores, output, name=NAME) as tracer:
         _await_threads(pid, tracer)
         yield tracer
@@ -80,11 +82,15 @@ def _await_threads(pid: int, tracer: Process) -> None:
 
 
 def _is_traced(pid: int, tracer: int) -> bool:
-    """Return whether a process traces all threads of another. Raises TrialError when the other is gone."""
+    """Return whether a process traces all threads of another and its descendants. Raises TrialError when the other is
+    gone."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
         raise TrialError(f"the server had ended before {NAME} could attach") from error
+    for child in server_proc.find_family(pid)[1:]:
+        with suppress(OSError):  # it has just ended
+            threads += Path(f"/proc/{child}/task").iterdir()
     return bool(threads) and all(parse_tracer(_read_status(thread)) in (tracer, None) for thread in threads)
 
 

@@ -155,11 +155,6 @@ class _Trial(NamedTuple):
     tool: str
 
 
-def _expect_one_process(contestant: Contestant, pid: int) -> None:
-    if contestant.own is not None and len(server_proc.find_family(pid)) > 1:
-        raise TrialError("it has several processes, of which strace would follow the first only")
-
-
 def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     load_settings, network = trial.settings, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
@@ -173,12 +168,10 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
             Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
             ready = wait_ready(server, server.lines(), bench, trial.contestant, network)
-            _expect_one_process(trial.contestant, ready.pid)
             with strace.attach_tracer(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)
                 program, command = load_program(trial.cell, load_settings, ready, bench)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
-                _expect_one_process(trial.contestant, ready.pid)  # it may accept before it forks its workers
                 strace.let_go(tracer)
         start_s, end_s = window.read_bounds()
         try:

@@ -21,6 +21,7 @@ from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, derive_terms, make_network
 from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.server_proc import Ticks
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
@@ -251,7 +252,6 @@ def watch_server(
         prepared.settings,
         network.counters,
         datagrams=transports.of(contestant).datagrams,
-        with_children=contestant.own is not None,
         is_new=not stands_already(contestant),
         is_lost=is_lost,
     )
@@ -259,13 +259,14 @@ def watch_server(
 
 class Farewell(NamedTuple):
     """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
-    did not, its line of totals and how it ended after SIGTERM."""
+    did not, its line of totals, how it ended after SIGTERM, and the ticks of its whole life."""
 
     check: LoadResult | None
     check_error: str
     ended: str
     line: str
     shutdown: str
+    life_ticks: Ticks | None
 
     @property
     def totals(self) -> dict[str, int]:
@@ -287,8 +288,8 @@ def take_leave(
     command = check_command(bench.generator, ready.endpoint, cell_settings)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, bench, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-    line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
-    return Farewell(check, check_error, ended, line, shutdown)
+    line, shutdown, life_ticks = ("", "", None) if ended else _shut_down(server, lines, bench)
+    return Farewell(check, check_error, ended, line, shutdown, life_ticks if server.pid == ready.pid else None)
 
 
 def judge(
@@ -343,7 +344,7 @@ def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
     """Return the server's readings with its own totals. Raises TrialError where nothing was read."""
     totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
     return msgspec.structs.replace(
-        watch.observation(totals),
+        watch.observation(totals, farewell.life_ticks),
         connections_per_thread=read_connections_per_thread(farewell.line),
         tick_lag_ns=read_tick_lag(farewell.line),
     )
@@ -461,15 +462,17 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
     return msgspec.structs.replace(ready, endpoint=endpoint)
 
 
-def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str]:
-    """Send SIGTERM; return the server's line of totals, and how it ended where that was not exit code 0."""
+def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str, Ticks | None]:
+    """Send SIGTERM; return the server's line of totals, how it ended where that was not exit code 0, and the ticks of
+    its life."""
     deadline = time.monotonic() + bench.shutdown_timeout_s
     server.terminate()
     line = lines.wait_line(deadline)
     if not server.wait(deadline):
-        return "", f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM"
+        return "", f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM", None
+    life_ticks = server_proc.read_life_ticks(server.pid)
     code = server.exit_code()
-    return line or "", describe_exit(code) if code != 0 else ""
+    return line or "", describe_exit(code) if code != 0 else "", life_ticks
 
 
 def read_totals(line: str) -> dict[str, int]:

@@ -22,11 +22,12 @@ from netdyno.audits import of_trial as audits
 from netdyno.audits import turns as turn_audits
 from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
-from netdyno.machine import cpu_share, orphans, server_proc
+from netdyno.machine import cpu_share, orphans, server_proc, server_processes
 from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.machine.links.network import MACHINE
 from netdyno.machine.pinning import count_server_cores, keep_punctual
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError
+from netdyno.machine.server_processes import Cpu
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -260,7 +261,7 @@ class Stand:
         )
         self.load.wait_event(self.server, generate.connect_limit_s(settings) + bench.slack_s)
         self.watch.connected()
-        self._pids = server_proc.find_family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
+        self._pids = server_proc.find_family(self._ready.pid)
 
     def warm_up(self) -> None:
         """Make slices that are dropped, for as long as the scenario's warm-up."""
@@ -286,7 +287,7 @@ class Stand:
         others_s = [sum_used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
-        cpu_s = sum_used_s(before, self.read_server_cpu())
+        cpu_s = server_processes.sum_used_s(before, self.read_server_cpu())
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -316,13 +317,15 @@ class Stand:
         self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self._descriptors)
         self.close()
 
-    def read_server_cpu(self) -> dict[int, float]:
-        """CPU seconds of each process of the server so far."""
-        return {pid: _read_cpu_s(pid) for pid in self._pids}
+    def read_server_cpu(self) -> dict[int, Cpu]:
+        """Read the CPU of each process of the server so far. One that has forked may fork and wait for more."""
+        if len(self._pids) == 1:
+            return {self._ready.pid: Cpu(_read_cpu_s(self._ready.pid))}
+        return server_processes.read_cpu(server_proc.find_family(self._ready.pid))
 
     def read_cpu(self) -> dict[int, float]:
-        """CPU seconds of each process of the server, and of its load, so far."""
-        return self.read_server_cpu() | {self.load.process.pid: _read_cpu_s(self.load.process.pid)}
+        """CPU seconds of each process that the server had before its window, and of its load, so far."""
+        return {pid: _read_cpu_s(pid) for pid in (*self._pids, self.load.process.pid)}
 
     def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""

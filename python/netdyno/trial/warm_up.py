@@ -159,7 +159,7 @@ def _observe_warmup(
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
         ready = wait_ready(server, server.lines(), bench, contestant, network)
-        pids = server_proc.find_family(ready.pid) if contestant.own is not None else (ready.pid,)
+        pids = server_proc.find_family(ready.pid)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
         costs = Costs(lambda: _read_cpu_s(pids), _ForeignSeconds(pids))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from netdyno.machine import cpu_share as cores
-from netdyno.machine import server_proc
+from netdyno.machine import server_proc, server_processes
 from netdyno.machine.process import ServerError, TrialError
+from netdyno.machine.server_proc import Ticks
+from netdyno.machine.server_processes import Family, FamilySnapshot
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
 
@@ -29,9 +30,6 @@ LOOK_EVERY_S = 0.1
 """The interval at which the cores are read within the window, to end a trial early that must be retried anyway."""
 LOOK_SHARE = 0.005
 """The share of a core for that: to read the CPU time of a process with thousands of threads takes milliseconds."""
-
-Taken = dict[int, server_proc.Snapshot]
-"""The snapshot of each process of the server."""
 
 IsLost = Callable[[MachineObservation], bool]
 
@@ -54,32 +52,26 @@ class Watch:
         counters: Path,
         *,
         datagrams: bool = False,
-        with_children: bool = False,
         is_new: bool = True,
         is_lost: IsLost = lambda _: False,
     ) -> None:
-        """Watch the server `pid`, and `with_children` its descendants. `counters` is the net folder of its network
-        namespace (proc(5)); with `datagrams` the drops of its sockets are read, too. A server that is not `is_new` has
-        served others before, so its memory without connections is not known. `is_lost` decides by a part of the window
-        whether the trial is lost."""
+        """Watch the server `pid` and its descendants. `counters` is the net folder of its network namespace (proc(5));
+        with `datagrams` the drops of its sockets are read, too. A server that is not `is_new` has served others before,
+        so its memory without connections is not known. `is_lost` decides by a part of the window whether the trial is
+        lost."""
         self._pid = pid
         self._settings = settings
         self._counters = counters
         self._datagrams = datagrams
-        self._with_children = with_children
-        self._pids: tuple[int, ...] = ()
+        self._family: Family | None = None
         self._kernel = [self.take_kernel()]
-        try:
-            started = server_proc.find_family(pid) if with_children else (pid,)
-            self._rss_ready_bytes = sum(map(server_proc.read_peak_memory, started)) if is_new else 0
-        except OSError as error:
-            raise ServerError("the server was gone when it was to be observed") from error
-        self._before: Taken | None = None
-        self._late: Taken | None = None
-        self._after: Taken | None = None
+        self._rss_ready_bytes = self._read_peak_memory() if is_new else 0
+        self._rss_peak_bytes = 0
+        self._before: FamilySnapshot | None = None
+        self._late: FamilySnapshot | None = None
+        self._after: FamilySnapshot | None = None
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
-        self._chosen: tuple[str, ...] | None = None
         self._own: tuple[int, ...] | None = None
         self._machine: list[cores.Snapshot] = []
         self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
@@ -95,8 +87,8 @@ class Watch:
         self._before = self._take()
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
-        began_s = self._before[self._pid].at_s
-        if sum(len(snapshot.tasks) for snapshot in self._before.values()) > 1:
+        began_s = self._before.read[self._pid].at_s
+        if sum(len(snapshot.tasks) for snapshot in self._before.read.values()) > 1:
             self._late_at = began_s + self._settings.duration_s - LATE_READING_S
         self._look_at = began_s + LOOK_EVERY_S
 
@@ -119,9 +111,11 @@ class Watch:
             self._late_at = float("inf")
 
     def window_end(self) -> None:
-        self._after = self._take()
+        self._after = self._take(server_processes.take_last)
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
+        if len(self._after.read) > 1:
+            self._rss_peak_bytes = self._read_peak_memory()
         self._late_at = self._look_at = float("inf")
 
     def generator_ended(self) -> None:
@@ -136,15 +130,27 @@ class Watch:
         """Return the seconds until something is due."""
         return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
 
-    def observation(self, totals: dict[str, int]) -> ServerObservation:
-        """Return the server's figures over the window. Raises TrialError when the load announced no window."""
-        if self._before is None or self._after is None:
+    def observation(self, totals: dict[str, int], life_ticks: Ticks | None = None) -> ServerObservation:
+        """Return the server's figures over the window. `life_ticks`: those of its whole life, where they are known.
+        Raises TrialError when the load announced no window."""
+        if self._before is None or self._after is None or self._family is None:
             raise TrialError("the load did not announce its window on --events-fd")
-        stayed = [pid for pid in self._before if pid in self._after]  # a process that ended on the way lost its figures
-        before, after = _understand(self._before, stayed), _understand(self._after, stayed)
-        late = _understand(self._late, [pid for pid in stayed if pid in self._late]) if self._late else None
-        observed = server_proc.compute_observation(before, late, after, totals, self._pid if self._chosen else 0)
-        return msgspec.structs.replace(observed, rss_ready_bytes=self._rss_ready_bytes)
+        before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
+        late = server_processes.sum_readings(self._late) if self._late else None
+        used_s = server_processes.compute_used_s(self._before, self._after)
+        observed = server_proc.compute_observation(
+            before,
+            late,
+            after._replace(cpu_s=before.cpu_s + used_s),
+            totals,
+            self._pid if self._family.is_sample else 0,
+            server_processes.compute_user_share(before, after, len(self._family.pids), life_ticks),
+        )
+        return msgspec.structs.replace(
+            observed,
+            rss_ready_bytes=self._rss_ready_bytes,
+            rss_peak_bytes=self._rss_peak_bytes or observed.rss_peak_bytes,
+        )
 
     @property
     def saw_window(self) -> bool:
@@ -174,7 +180,7 @@ class Watch:
     def _take_machine(self) -> cores.Snapshot:
         if self._own is None:
             # A server that was already running is no child of the harness.
-            self._own = tuple({*cores.find_own_processes(), *self._pids})
+            self._own = tuple({*cores.find_own_processes(), *(self._family.pids if self._family else ())})
         return cores.take(self._own)
 
     def take_kernel(self) -> server_proc.Kernel:
@@ -187,20 +193,18 @@ class Watch:
                 raise ServerError("the server was gone when it was to be observed") from error
         return server_proc.Kernel(server_proc.take_kernel(self._counters), drops)
 
-    def _take(self) -> Taken:
-        """Read the server now. Its processes and threads are listed once, before the window."""
+    def _take(self, take: Callable[[Family], FamilySnapshot] = server_processes.take) -> FamilySnapshot:
+        """Read the server now. Those of its processes and threads that are read are chosen once, before the window."""
         try:
-            if self._chosen is None:
-                self._pids = server_proc.find_family(self._pid) if self._with_children else (self._pid,)
-                self._chosen = server_proc.choose_threads(self._pid) if len(self._pids) == 1 else ()
-            snapshots = {self._pid: server_proc.take(self._pid, self._chosen)}
+            if self._family is None:
+                self._family = server_processes.choose(self._pid)
+            return take(self._family)
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
-        for pid in self._pids[1:]:
-            with suppress(OSError):  # a child that has ended
-                snapshots[pid] = server_proc.take(pid)
-        return snapshots
 
-
-def _understand(snapshots: Taken, pids: Sequence[int]) -> server_proc.Reading:
-    return server_proc.sum_readings([server_proc.understand(snapshots[pid]) for pid in pids])
+    def _read_peak_memory(self) -> int:
+        """Read the memory of the processes that the server has now."""
+        try:
+            return server_processes.read_peak_memory(server_processes.choose(self._pid))
+        except OSError as error:
+            raise ServerError("the server was gone when it was to be observed") from error

@@ -1,0 +1,218 @@
+"""A server as all of its processes: which of them are read, and what their readings add up to (docs/adr/processes.md).
+
+The CPU time of each process is read. Of many, the other files are read of the first one and of some that stand for the
+rest, as to read all would take longer than the harness may work within a window. Memory is read outside of windows
+only: the kernel walks the page tables of a process for it (smaps_rollup)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from netdyno.machine import server_proc
+from netdyno.machine.server_proc import Reading, Snapshot, Ticks, parse_status_number
+
+MOST_PROCESSES_READ = 50
+"""In a server with more processes, its first one and a random choice of the others stand for all of them."""
+ENOUGH_TICKS = 10
+"""With fewer ticks for each process the window does not show how a server's time divides into user and system time."""
+
+
+class Family(NamedTuple):
+    """The processes of a server: the first one and those of the others that are read, and those of which only the CPU
+    time is. `threads`: those that are read of a single process with too many."""
+
+    read: tuple[int, ...]
+    unread: tuple[int, ...] = ()
+    threads: tuple[str, ...] = ()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return self.read + self.unread
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some threads or processes stand for others."""
+        return bool(self.unread or self.threads)
+
+
+class FamilySnapshot(NamedTuple):
+    """The processes of a server at one moment, and the CPU seconds of those that were not read, by process."""
+
+    read: dict[int, Snapshot]
+    unread_cpu_s: dict[int, float]
+
+
+class Cpu(NamedTuple):
+    """The CPU seconds of a process, and of the children that it has waited for."""
+
+    own_s: float
+    reaped_s: float = 0.0
+
+
+class ProcessMemory(NamedTuple):
+    """The kernel's texts on the memory of a process: /proc/PID/status and /proc/PID/smaps_rollup."""
+
+    status: bytes
+    rollup: bytes
+
+
+def choose(pid: int) -> Family:
+    """Find the processes of a server and choose those that are read. Raises OSError when its first one is gone."""
+    first, *others = server_proc.find_family(pid)
+    if not others:
+        return Family((first,), threads=server_proc.choose_threads(pid))
+    if len(others) < MOST_PROCESSES_READ:
+        return Family((first, *others))
+    chosen = random.Random(pid).sample(others, MOST_PROCESSES_READ - 1)
+    return Family((first, *chosen), tuple(set(others) - set(chosen)))
+
+
+def take(family: Family) -> FamilySnapshot:
+    """Read a server now. Raises OSError when its first process is gone; others may have ended."""
+    first, *others = family.read
+    snapshots = {first: server_proc.take(first, family.threads)}
+    for pid in others:
+        with suppress(OSError):
+            snapshots[pid] = server_proc.take(pid)
+    return FamilySnapshot(snapshots, _read_cpu_s(family.unread))
+
+
+def take_last(family: Family) -> FamilySnapshot:
+    """Read a server at the end of a window, with the processes that have begun since the family was chosen. Raises
+    OSError when its first process is gone."""
+    taken = take(family)
+    known = {*family.pids}
+    begun = [pid for pid in server_proc.find_family(family.read[0]) if pid not in known]
+    for pid in begun[:MOST_PROCESSES_READ]:
+        with suppress(OSError):
+            taken.read[pid] = server_proc.take(pid)
+    return FamilySnapshot(taken.read, taken.unread_cpu_s | _read_cpu_s(begun[MOST_PROCESSES_READ:]))
+
+
+def _read_cpu_s(pids: Iterable[int]) -> dict[int, float]:
+    """Read the CPU seconds of each process that has not ended."""
+    used_s: dict[int, float] = {}
+    for pid in pids:
+        with suppress(OSError):
+            used_s[pid] = time.clock_gettime(server_proc.cpu_clock(pid))
+    return used_s
+
+
+def sum_readings(taken: FamilySnapshot) -> Reading:
+    """Add up the processes of a server. Pure. The ticks are of the processes that were read; each unread one is taken to
+    have as many threads as the others have on average."""
+    first, *others = (server_proc.understand(snapshot) for snapshot in taken.read.values())
+    readings = (first, *others)
+    of_unread = len(taken.unread_cpu_s) * sum(reading.threads for reading in others) / len(others) if others else 0
+    return first._replace(
+        cpu_s=sum(reading.cpu_s for reading in readings) + sum(taken.unread_cpu_s.values()),
+        reaped_s=sum(reading.reaped_s for reading in readings),
+        user_ticks=sum(reading.user_ticks for reading in readings),
+        system_ticks=sum(reading.system_ticks for reading in readings),
+        rss_peak_bytes=sum(reading.rss_peak_bytes for reading in readings),
+        threads=sum(reading.threads for reading in readings) + round(of_unread),
+        tasks={tid: task for reading in readings for tid, task in reading.tasks.items()},
+    )
+
+
+def compute_used_s(before: FamilySnapshot, after: FamilySnapshot) -> float:
+    """Return the CPU seconds that a server used between two readings. Pure."""
+    return sum_used_s(_list_cpu(before), _list_cpu(after))
+
+
+def sum_used_s(first: Mapping[int, Cpu], last: Mapping[int, Cpu]) -> float:
+    """Return the CPU seconds that processes used between two readings. Pure.
+
+    A process that has ended and was waited for left all that it had used to its parent, also what it had used before
+    the first reading; what was not waited for is lost with it."""
+    own_s = sum(now.own_s - first.get(pid, _NONE).own_s for pid, now in last.items())
+    reaped_s = sum(now.reaped_s - first.get(pid, _NONE).reaped_s for pid, now in last.items())
+    of_ended_s = sum(then.own_s + then.reaped_s for pid, then in first.items() if pid not in last)
+    return own_s + max(0.0, reaped_s - of_ended_s)
+
+
+_NONE = Cpu(0.0)
+
+
+def _list_cpu(taken: FamilySnapshot) -> Mapping[int, Cpu]:
+    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()}
+    for pid, snapshot in taken.read.items():
+        reading = server_proc.understand(snapshot)
+        used[pid] = Cpu(reading.cpu_s, reading.reaped_s)
+    return used
+
+
+def read_cpu(pids: Iterable[int]) -> dict[int, Cpu]:
+    """Read the CPU seconds of each process that has not ended, and of the children that it has waited for."""
+    used: dict[int, Cpu] = {}
+    for pid in pids:
+        with suppress(OSError):
+            own_s = time.clock_gettime(server_proc.cpu_clock(pid))
+            used[pid] = Cpu(own_s, server_proc.read_reaped_s(pid))
+    return used
+
+
+def compute_user_share(before: Reading, after: Reading, processes: int, life_ticks: Ticks | None) -> float:
+    """Return the share of a server's CPU time that was spent in user mode. Pure. `life_ticks`: those of its whole life,
+    where they are known.
+
+    The kernel counts whole ticks of each process, so that many processes with little work lose most of theirs; what
+    ended processes leave to their parent is added up before it is rounded."""
+    in_window = after.user_ticks + after.system_ticks - before.user_ticks - before.system_ticks
+    if processes > 1 and life_ticks is not None and in_window < ENOUGH_TICKS * processes and sum(life_ticks):
+        return life_ticks.user / sum(life_ticks)
+    return server_proc.compute_user_share(before, after)
+
+
+def read_peak_memory(family: Family) -> int:
+    """Return the peak memory of a server so far, in bytes: see compute_peak_memory. Raises OSError when its first
+    process is gone."""
+    first, *others = family.read
+    if not others:
+        return server_proc.read_peak_memory(first)
+    memories = [_read_memory(first)]
+    for pid in others:
+        with suppress(OSError):  # it has ended
+            memories.append(_read_memory(pid))
+    return compute_peak_memory(memories, len(family.pids))
+
+
+def _read_memory(pid: int) -> ProcessMemory:
+    """Read the memory of a process; without smaps_rollup where that is forbidden or missing. Raises OSError when the
+    process is gone."""
+    status = server_proc.read_file(f"/proc/{pid}/status")
+    try:
+        return ProcessMemory(status, server_proc.read_file(f"/proc/{pid}/smaps_rollup"))
+    except (PermissionError, FileNotFoundError):
+        return ProcessMemory(status, b"")
+
+
+def compute_peak_memory(memories: Sequence[ProcessMemory], processes: int) -> int:
+    """Return the peak memory of a server of so many processes, of which these were read, the first one first. Pure.
+
+    It is what they hold now, a page once however many of them share it (Pss, proc_pid_smaps(5)), and by how much the
+    peak of each (VmHWM) was above that. Pss divides pages of files among the programs of others, too, so those of the
+    process with most of them count in full: for one process this is VmHWM. Where the kernel does not report the parts
+    of Pss, it is the sum of VmHWM."""
+
+    def sum_up(figure: Callable[[ProcessMemory], int]) -> float:
+        first, *others = map(figure, memories)
+        return first + (sum(others) * (processes - 1) / len(others) if others else 0)
+
+    if not all(b"Pss_File:" in memory.rollup for memory in memories):
+        return 1024 * round(sum_up(lambda memory: parse_status_number(memory.status, b"VmHWM")))
+    files = max(
+        sum_up(lambda memory: parse_status_number(memory.rollup, b"Pss_File")),
+        *(parse_status_number(memory.status, b"RssFile") for memory in memories),
+    )
+    return 1024 * round(sum_up(_sum_kib_without_files) + files)
+
+
+def _sum_kib_without_files(memory: ProcessMemory) -> int:
+    """Return what a process holds beside the pages of files, and what it held more at its peak."""
+    held = parse_status_number(memory.rollup, b"Pss") - parse_status_number(memory.rollup, b"Pss_File")
+    return held + parse_status_number(memory.status, b"VmHWM") - parse_status_number(memory.status, b"VmRSS")
