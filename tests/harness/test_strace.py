@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -118,6 +119,44 @@ def test_it_is_attached_to_all_threads_and_lets_go_of_them(asking: int, strace_p
     statuses = Path(f"/proc/{asking}/task").glob("*/status")
     assert [strace.parse_tracer(status.read_text()) for status in statuses] == [0, 0]
     assert "== strace: " in log.path.read_text()
+
+
+def test_it_is_attached_to_all_processes_also_later_ones(strace_program: str, tmp_path: Path) -> None:
+    """Each asks for another thing: the parent, a child from before, and one of after."""
+    program = """
+import os, sys, time
+def ask(question):
+    while True:
+        question()
+        time.sleep(0.001)
+def fork(question):
+    if os.fork() == 0:
+        ask(question)
+fork(os.getppid)
+os.write(1, b"ready")
+sys.stdin.read(1)
+fork(os.getuid)
+ask(os.getgid)
+"""
+    command, trace = [sys.executable, "-I", "-S", "-c", program], tmp_path / "trace"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        assert parent.stdout.read(5) == b"ready"
+        with strace.attach_tracer(strace_program, parent.pid, (), trace, TrialLog(tmp_path / "log")) as tracer:
+            start_s = time.time()
+            parent.stdin.write(b"x")
+            parent.stdin.flush()
+
+            def all_have_asked() -> bool:
+                whole_lines = trace.read_text().rpartition("\n")[0].splitlines()
+                counted, _ = strace.count(strace.parse_calls(whole_lines), start_s, time.time())
+                return {"getppid", "getuid", "getgid"} <= {total.name for total in counted if total.calls > 20}
+
+            eventually(all_have_asked, "not all processes are seen to ask")
+            tracer.terminate()
+            strace.let_go(tracer)
+        os.killpg(parent.pid, signal.SIGKILL)
 
 
 def test_a_tracer_that_may_not_trace_says_why(tmp_path: Path) -> None:

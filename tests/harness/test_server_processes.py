@@ -1,0 +1,242 @@
+"""A server of several processes: the arithmetic on made-up readings, and readings of a program that forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from netdyno.machine import server_proc, server_processes
+from netdyno.machine.server_proc import Reading, Ticks
+from netdyno.machine.server_processes import Cpu, ProcessMemory
+from tests.support.patience import eventually
+
+MIB = 1 << 20
+TICKS_S = 0.03
+"""The counts of user and of system time that a parent has of its children, each rounded to 10 ms, at two moments."""
+FORKS = """
+import os, sys, time
+held = bytearray(int(sys.argv[1]) << 20)
+children = []
+
+def write(mib, value):
+    for i in range(0, mib << 20, 4096): held[i] = value
+
+def obey(what, amount):
+    if what == "use":
+        until = time.process_time() + float(amount)
+        while time.process_time() < until: pass
+    if what == "write": write(int(amount), 2)
+
+def serve(orders, answers):
+    for line in os.fdopen(orders):
+        obey(*line.split())
+        os.write(answers, b"%d %.9f\\n" % (os.getpid(), time.process_time()))
+        if line.startswith("end"): return
+
+def fork():
+    orders, answers = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(orders[1])
+        serve(orders[0], answers[1])
+        os._exit(0)
+    os.close(orders[0])
+    os.close(answers[1])
+    children.append((os.fdopen(orders[1], "w", buffering=1), os.fdopen(answers[0])))
+
+write(int(sys.argv[1]), 1)
+print(os.getpid(), time.process_time(), flush=True)
+for line in sys.stdin:
+    who, what, amount = line.split()
+    if what == "fork":
+        for _ in range(int(amount)): fork()
+    elif what == "wait": os.wait()
+    elif who == "parent": obey(what, amount)
+    else:
+        orders, answers = children[int(who)]
+        print(what, amount, file=orders)
+        print(answers.readline().strip(), flush=True)
+        continue
+    print(os.getpid(), time.process_time(), flush=True)
+"""
+"""Holds MiB, and forks. Each order is for the parent or for a child by its number, which answers with its process and
+the CPU seconds that it has used."""
+
+
+class Answer(NamedTuple):
+    pid: int
+    cpu_s: float
+
+
+class Forks:
+    """A running program that forks."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.pid = self._read_answer().pid
+
+    def tell(self, who: int | str, what: str, amount: float = 0) -> Answer:
+        """Give an order and wait until it is carried out."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{who} {what} {amount}\n")
+        self._process.stdin.flush()
+        return self._read_answer()
+
+    def _read_answer(self) -> Answer:
+        assert self._process.stdout is not None
+        pid, cpu_s = self._process.stdout.readline().split()
+        return Answer(int(pid), float(cpu_s))
+
+
+@contextmanager
+def forking(children: int, held_mib: int = 1) -> Iterator[Forks]:
+    """Start a program that holds so much memory and has forked so many children."""
+    command = (sys.executable, "-I", "-S", "-c", FORKS, str(held_mib))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        forks = Forks(process)
+        forks.tell("parent", "fork", children)
+        yield forks  # its input is closed after that, which ends all of them
+
+
+def test_the_cpu_of_all_processes_counts_also_of_those_that_came_and_went() -> None:
+    """A child that stays, one that was waited for, and one that began after the first reading."""
+    with forking(children=2) as forks:
+        first = [forks.tell(0, "use", 0.05), forks.tell(1, "use", 0.1), forks.tell("parent", "use", 0.02)]
+        family = server_processes.choose(forks.pid)
+        before = server_processes.take(family)
+        last = [forks.tell(0, "use", 0.1), forks.tell(1, "use", 0.2)]
+        forks.tell(1, "end")
+        forks.tell("parent", "wait")
+        forks.tell("parent", "fork", 1)
+        begun = forks.tell(2, "use", 0.15)
+        last.append(forks.tell("parent", "use", 0.05))
+        after = server_processes.take_last(family)
+        expected_s = sum(answer.cpu_s for answer in last) - sum(answer.cpu_s for answer in first) + begun.cpu_s
+        assert len(family.pids) == len(before.read) == len(after.read) == 3
+        assert begun.pid in after.read
+        assert first[1].pid not in after.read
+    assert expected_s > 0.5
+    assert server_processes.compute_used_s(before, after) == pytest.approx(expected_s, abs=TICKS_S)
+
+
+def test_what_a_process_used_before_is_not_counted_when_its_parent_gets_it() -> None:
+    first = {1: Cpu(1.0, 0.5), 2: Cpu(4.0), 3: Cpu(7.0)}
+    assert server_processes.sum_used_s(first, {1: Cpu(1.25, 4.75), 3: Cpu(7.5)}) == pytest.approx(0.25 + 0.25 + 0.5)
+    assert server_processes.sum_used_s(first, {1: Cpu(1.25, 0.5), 3: Cpu(7.5)}) == pytest.approx(0.75), "not waited for"
+    assert server_processes.sum_used_s({1: Cpu(1.0)}, {1: Cpu(1.5, 0.25), 9: Cpu(0.125)}) == pytest.approx(0.875)
+    assert server_processes.sum_used_s({1: Cpu(1.0)}, {}) == 0.0
+
+
+def test_memory_that_processes_share_counts_once_and_each_ones_own_in_full() -> None:
+    held, children, written = 64, 3, 16
+    with forking(children, held) as forks:
+        shared = server_processes.read_peak_memory(server_processes.choose(forks.pid))
+        alone = server_proc.read_peak_memory(forks.pid)
+        forks.tell(0, "write", written)
+        with_own = server_processes.read_peak_memory(server_processes.choose(forks.pid))
+    assert alone > held * MIB
+    assert alone <= shared < alone + children * 4 * MIB
+    assert written * MIB <= with_own - shared < (written + 4) * MIB
+
+
+def test_of_one_process_the_sum_is_the_peak_that_the_kernel_has() -> None:
+    with forking(children=0, held_mib=32) as forks:
+        forks.tell("parent", "write", 32)
+        memory = ProcessMemory(
+            *(Path(f"/proc/{forks.pid}/{name}").read_bytes() for name in ("status", "smaps_rollup"))
+        )
+        peak = server_proc.read_peak_memory(forks.pid)
+        assert server_processes.read_peak_memory(server_processes.choose(forks.pid)) == peak
+    assert server_processes.compute_peak_memory([memory], 1) == pytest.approx(peak, abs=MIB)
+
+
+def make_memory(*, hwm: int, rss: int, files: int, pss: int, pss_files: int) -> ProcessMemory:
+    return ProcessMemory(
+        f"VmHWM: {hwm} kB\nVmRSS: {rss} kB\nRssFile: {files} kB\n".encode(),
+        f"00400000-7fff ---p 00000000 00:00 0 [rollup]\nPss: {pss} kB\nPss_File: {pss_files} kB\n".encode(),
+    )
+
+
+def test_pages_of_files_count_in_full_though_other_programs_have_them_too() -> None:
+    first = make_memory(hwm=900, rss=800, files=500, pss=250, pss_files=50)
+    second = make_memory(hwm=700, rss=700, files=300, pss=130, pss_files=30)
+    unshared = (200 + 100) + (100 + 0)
+    assert server_processes.compute_peak_memory([first, second], 2) == 1024 * (unshared + 500)
+    assert server_processes.compute_peak_memory([first, second], 4) == 1024 * (unshared + 2 * 100 + 500)
+    many_files = make_memory(hwm=700, rss=700, files=300, pss=800, pss_files=700)
+    assert server_processes.compute_peak_memory([first, many_files], 2) == 1024 * (unshared + 750)
+    unknown = ProcessMemory(second.status, b"")
+    assert server_processes.compute_peak_memory([first, unknown], 3) == 1024 * (900 + 2 * 700)
+
+
+def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
+    children = server_processes.MOST_PROCESSES_READ + 20
+    with forking(children) as forks:
+        family = server_processes.choose(forks.pid)
+        assert len(family.read) == server_processes.MOST_PROCESSES_READ
+        assert len(set(family.pids)) == 1 + children
+        assert family.read[0] == forks.pid
+        before = server_processes.take(family)
+        reading = server_processes.sum_readings(before)
+        unread = next(number for number in range(children) if forks.tell(number, "use").pid in family.unread)
+        forks.tell(unread, "use", 0.2)
+        after = server_processes.take_last(family)
+        memory = server_processes.read_peak_memory(family)
+        alone = server_proc.read_peak_memory(forks.pid)
+    assert reading.threads == 1 + children
+    assert len(reading.tasks) == server_processes.MOST_PROCESSES_READ
+    assert family.is_sample
+    assert server_processes.compute_used_s(before, after) > 0.2
+    assert alone < memory < alone + children * 2 * MIB
+
+
+def make_reading(user_ticks: int, system_ticks: int) -> Reading:
+    return Reading(0.0, 0.0, user_ticks, system_ticks, rss_peak_bytes=0, threads=1, tasks={}, harness_cpu_s=0.0)
+
+
+def test_the_ticks_of_many_processes_with_little_work_are_those_of_their_lives() -> None:
+    before, after, life = make_reading(10, 10), make_reading(10, 30), Ticks(300, 100)
+    assert server_processes.compute_user_share(before, after, 4, life) == 0.75
+    assert server_processes.compute_user_share(before, after, 2, life) == 0.0, "twenty ticks of two processes say enough"
+    assert server_processes.compute_user_share(before, after, 1, life) == 0.0
+    assert server_processes.compute_user_share(before, after, 4, None) == 0.0
+    assert server_processes.compute_user_share(before, after, 4, Ticks(0, 0)) == 0.0
+
+
+def test_the_ticks_of_a_life_include_children_that_were_waited_for() -> None:
+    program = "import os, time\nif os.fork() == 0:\n while time.process_time() < 0.2: pass\n os._exit(0)\nos.wait()"
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", program]) as process:
+        state = Path(f"/proc/{process.pid}/stat")
+        eventually(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "it does not end")
+        ticks = server_proc.read_life_ticks(process.pid)
+    assert ticks is not None
+    assert sum(ticks) >= 20
+    assert server_proc.read_life_ticks(process.pid) is None
+
+
+def test_the_children_of_a_process_with_many_threads_are_found_too() -> None:
+    program = f"""
+import os, threading
+read, write = os.pipe()
+for _ in range({server_proc.MOST_THREADS_READ}):
+    threading.Thread(target=os.read, args=(read, 1), daemon=True).start()
+child = os.fork()
+if child == 0:
+    os.read(read, 1)
+print(child, flush=True)
+input()
+os.kill(child, 9)
+os._exit(0)
+"""
+    command = (sys.executable, "-I", "-S", "-c", program)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert server_proc.find_family(process.pid) == (process.pid, child)
+        assert server_proc.count_descriptors(process.pid) > server_proc.count_descriptors(child) > 0
+        process.communicate("\n")
