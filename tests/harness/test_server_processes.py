@@ -202,7 +202,7 @@ def make_reading(user_ticks: int, system_ticks: int) -> Reading:
 def test_the_ticks_of_many_processes_with_little_work_are_those_of_their_lives() -> None:
     before, after, life = make_reading(10, 10), make_reading(10, 30), Ticks(300, 100)
     assert server_processes.compute_user_share(before, after, 4, life) == 0.75
-    assert server_processes.compute_user_share(before, after, 2, life) == 0.0, "twenty ticks of two processes say enough"
+    assert server_processes.compute_user_share(before, after, 2, life) == 0.0, "20 ticks of 2 processes say enough"
     assert server_processes.compute_user_share(before, after, 1, life) == 0.0
     assert server_processes.compute_user_share(before, after, 4, None) == 0.0
     assert server_processes.compute_user_share(before, after, 4, Ticks(0, 0)) == 0.0

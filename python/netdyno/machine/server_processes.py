@@ -103,7 +103,7 @@ def _read_cpu_s(pids: Iterable[int]) -> dict[int, float]:
 
 
 def sum_readings(taken: FamilySnapshot) -> Reading:
-    """Add up the processes of a server. Pure. The ticks are of the processes that were read; each unread one is taken to
+    """Add up the processes of a server. Pure. The ticks are of the processes that were read; an unread one is taken to
     have as many threads as the others have on average."""
     first, *others = (server_proc.understand(snapshot) for snapshot in taken.read.values())
     readings = (first, *others)

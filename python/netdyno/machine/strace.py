@@ -21,8 +21,8 @@ from netdyno.model.trial import SystemCall
 
 NAME = "strace"
 OPTIONS = ("-f", "-q", "-ttt", "-T", "-e", "raw=all", "-e", "signal=none")
-"""All threads and forked processes; when each call began and how long it took, in microseconds; arguments as numbers, as they are not read
-and following pointers costs time."""
+"""All threads, and what is forked; when each call began and how long it took, in microseconds; arguments as numbers, as
+they are not read and following pointers costs time."""
 
 ATTACH_S = 5.0
 """Seconds that strace may take to reach all threads, or to detach from them."""

@@ -366,7 +366,7 @@ METRICS: Mapping[str, Metric] = {
         _read_threads(lambda server: server.involuntary_switches),
         _count_thousands,
     ),
-    "memory": Metric(
+    "memory": Metric(  # VmHWM; of several processes PSS and what each had more at its peak (ServerObservation)
         "peak memory of the server",
         SIZE,
         _read_server(lambda server: float(server.rss_peak_bytes)),
