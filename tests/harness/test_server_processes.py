@@ -140,7 +140,7 @@ def test_memory_that_processes_share_counts_once_and_each_ones_own_in_full() -> 
         forks.tell(0, "write", written)
         with_own = server_processes.read_peak_memory(server_processes.choose(forks.pid))
     assert alone > held * MIB
-    assert alone <= shared < alone + children * 4 * MIB
+    assert alone - MIB < shared < alone + children * 4 * MIB
     assert written * MIB <= with_own - shared < (written + 4) * MIB
 
 
@@ -192,7 +192,7 @@ def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
     assert len(reading.tasks) == server_processes.MOST_PROCESSES_READ
     assert family.is_sample
     assert server_processes.compute_used_s(before, after) > 0.2
-    assert alone < memory < alone + children * 2 * MIB
+    assert alone - MIB < memory < alone + children * 2 * MIB
 
 
 def make_reading(user_ticks: int, system_ticks: int) -> Reading:

@@ -15,7 +15,7 @@ import msgspec
 from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Named
-from netdyno.machine import orphans, server_proc, strace
+from netdyno.machine import orphans, strace
 from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
 from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
