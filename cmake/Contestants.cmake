@@ -30,6 +30,23 @@ function(netdyno_need_boost result why)
   endif()
 endfunction()
 
+# Fibers with stacks of their own. Beside netdyno_need_boost, whose contestants take headers alone.
+function(netdyno_need_boost_context result why)
+  if(NETDYNO_SANITIZE STREQUAL "thread")
+    string(CONCAT how
+      "the thread sanitizer must be notified of each switch of stacks, which Boost.Context as packaged does not do: "
+      "use the preset asan, as a program with one thread has no races")
+    set(${why} "${how}" PARENT_SCOPE)
+    return()
+  endif()
+  find_package(Boost 1.81 QUIET COMPONENTS context)
+  if(Boost_FOUND)
+    set(${result} Boost::context PARENT_SCOPE)
+  else()
+    set(${why} "Boost.Context 1.81 or newer not found: install libboost-context1.81-dev" PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(netdyno_need_qt result why)
   find_package(Qt6 6.4 QUIET COMPONENTS Core Network)
   if(Qt6_FOUND)

@@ -1,5 +1,5 @@
-"""The promise of docs/adr/one-work-function.md: callbacks and coroutines over one loop ask the kernel for the same. The
-system calls of the pool show which thread serves which client."""
+"""The promise of docs/adr/one-work-function.md: callbacks, coroutines and fibers over one loop ask the kernel for the
+same. The system calls of the pool show which thread serves which client."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from netdyno.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.talk import expect_reply, joined
+from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.quiet
 
-SIBLINGS = ("epoll-reactor", "epoll-coroutines")
+SIBLINGS = ("epoll-reactor", "boost-fibers")
+"""Servers that make the system calls of epoll-coroutines."""
 # What the allocator asks for, and how often a service that burns CPU looks whether it was preempted.
 LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
 OPTIONS = ("--service-time", "15ms", "--read-buffer", "1000", "--audience", "all")
@@ -96,7 +98,7 @@ def connected(stack: ExitStack, server: Server, workload: str) -> list[Client]:
 
 def traced(contestant: str, conversation: Conversation, options: tuple[str, ...], trace: Path) -> list[str]:
     """The system calls of a server from a conversation's beginning to the line of totals, each as name and result."""
-    command = find_by_name(discover(), contestant).command
+    command = startable(find_by_name(discover(), contestant), "server").command
     strace = ("strace", "-e", "signal=none", "-o", str(trace))
     workload = conversation.__name__
     with serving((*strace, *command), "--workload", workload, *options) as server, ExitStack() as stack:
@@ -117,18 +119,21 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
 
 @pytest.mark.needs_build
 @pytest.mark.usefixtures("strace_program")
+@pytest.mark.parametrize("sibling", SIBLINGS)
 @pytest.mark.parametrize("mode", ["gathered", "split"])
 @pytest.mark.parametrize(
     ("conversation", "kind"),
     [(echo, "wait"), (lines, "wait"), (rpc, "wait"), (rpc, "cpu"), (chat, "wait"), (http, "wait")],
 )
-def test_callbacks_and_coroutines_make_the_same_system_calls(
-    conversation: Conversation, kind: str, mode: str, tmp_path: Path
+def test_callbacks_coroutines_and_fibers_make_the_same_system_calls(
+    conversation: Conversation, kind: str, mode: str, sibling: str, tmp_path: Path
 ) -> None:
     options = (*OPTIONS, "--write-mode", mode, "--service-kind", kind)
-    callbacks, coroutines = (traced(name, conversation, options, tmp_path / name) for name in SIBLINGS)
-    assert callbacks == coroutines
-    assert any(call.startswith("recvfrom") for call in callbacks), callbacks
+    coroutines, others = (
+        traced(name, conversation, options, tmp_path / name) for name in ("epoll-coroutines", sibling)
+    )
+    assert others == coroutines
+    assert any(call.startswith("recvfrom") for call in coroutines), coroutines
 
 
 @pytest.mark.needs_build
