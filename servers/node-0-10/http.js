@@ -1,5 +1,5 @@
 // HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. The work of
-// one connection without any I/O, as servers/node-events/http.js and session.js have it, in the language of Node 0.10:
+// one connection without any I/O, as servers/_shared/node/http.js and session.js have it, in the language of Node 0.10:
 // ECMAScript 5, and a Buffer that cannot be searched. So what has come waits as a string of bytes.
 'use strict';
 

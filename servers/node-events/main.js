@@ -3,10 +3,10 @@
 
 const net = require('node:net');
 
-const { Connection } = require('./connection.js');
-const { whenQuiet } = require('./loop.js');
-const { readOrExit, program } = require('./options.js');
-const { newTotals } = require('./session.js');
+const { Connection } = require('../_shared/node/connection.js');
+const { whenQuiet } = require('../_shared/node/loop.js');
+const { readOrExit, program } = require('../_shared/node/options.js');
+const { newTotals } = require('../_shared/node/session.js');
 
 const SHUTDOWN_GRACE_MS = 2000; // how long a server may still work on what is in flight after a shutdown signal
 

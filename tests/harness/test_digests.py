@@ -37,11 +37,11 @@ def digest(contestant: Contestant) -> str:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_a_session_file_of_node_changes_the_digest(tmp_path: Path) -> None:
-    tree = copied(tmp_path, "servers/node-events")
+    tree = copied(tmp_path, "servers/node-events", "servers/_shared/node")
     server = find_by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "node-events")
     before = digest(server)
     assert digest(server) == before
-    with (tree / "servers/node-events/session.js").open("a") as file:
+    with (tree / "servers/_shared/node/session.js").open("a") as file:
         file.write("// changed\n")
     assert digest(server) != before
     (line,) = digests.list_runtimes([server])

@@ -1,4 +1,5 @@
-"""The tests of contestants in JavaScript: each `*.test.js` in a contestant's folder, by Node's own test runner."""
+"""The tests of contestants in JavaScript: each `*.test.js` in a contestant's folder, or in one that some share, by Node's
+own test runner."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 
 from netdyno.base.paths import ROOT
 
-TESTS = sorted([*ROOT.glob("servers/*/*.test.js"), *ROOT.glob("clients/*/*.test.js")])
+FOLDERS = ("servers/*", "servers/_shared/*", "clients/*")
+TESTS = sorted(path for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.test.js"))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed (package nodejs)")

@@ -38,6 +38,7 @@ CPP_SUFFIXES = tuple(suffix for suffix, language in LANGUAGES.items() if languag
 USED = {"Cargo.toml": re.compile(r'\bpath\s*=\s*"(\.\./[^"]+)"'), "go.mod": re.compile(r"=>\s*(\.\./\S+)")}
 """The file that names the folders a program uses, in languages that have one, and the pattern of such a name."""
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+REQUIRE = re.compile(r"\brequire\('(\.{1,2}/[^']+)'\)")
 PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
 SHARED = "servers._shared."
 LeadsTo = Callable[[Path, Path], list[Path]]
@@ -109,8 +110,8 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
 def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     """The family of each contestant of a folder such as servers/, by its name. In C++: the folders that some share
     (_is_for_some) of which it includes something, itself or through other headers; what all include is no family. In
-    Python: those of which it imports something. In a language that has a file for that (USED): the folders that this
-    file names, and theirs in turn."""
+    Python and JavaScript: those of which it imports or requires something. In a language that has a file for that
+    (USED): the folders that this file names, and theirs in turn."""
     family_of: dict[str, tuple[str, ...]] = {}
     used: dict[str, set[str]] = {}
     leads_to = functools.cache(_list_reached_files)  # they include the same headers, which do not change meanwhile
@@ -122,6 +123,8 @@ def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
             used[folder.name] = find_included_folders(cpp, root, leads_to)
         elif any(path.suffix == ".py" for path in files):
             shared = {path.parent for path in find_imports(files, root) if _is_for_some(path.parent, root)}
+            family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in shared))
+        elif shared := {path.parent for path in find_required_files(files) if _is_for_some(path.parent, root)}:
             family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in shared))
     by_all = set.intersection(*used.values()) if len(used) > 1 else set()
     return family_of | {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
@@ -215,6 +218,20 @@ def find_imports(files: Iterable[Path], root: Path) -> list[Path]:
             if module is not None and module not in seen:
                 seen[module] = None
                 waiting.append(module)
+    return list(seen)
+
+
+def find_required_files(files: Iterable[Path]) -> list[Path]:
+    """The files that JavaScript files require by a relative path, directly or through each other."""
+    seen: dict[Path, None] = {}
+    waiting = [path for path in files if path.suffix == ".js"]
+    while waiting:
+        path = waiting.pop()
+        for name in REQUIRE.findall(path.read_text(encoding="utf-8", errors="replace")):
+            required = Path(os.path.normpath(path.parent / name))
+            if required.is_file() and required not in seen:
+                seen[required] = None
+                waiting.append(required)
     return list(seen)
 
 

@@ -311,6 +311,15 @@ def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
     assert shared.code.files == 1  # through what the family imports, and without it
 
 
+def test_a_family_in_javascript_is_what_is_required(tmp_path: Path) -> None:
+    write(tmp_path / "servers/a/main.js", "const { serve } = require('../_shared/node/serve.js');\n")
+    write(tmp_path / "servers/b/main.js", "const net = require('node:net');\nconst own = require('./own.js');\n")
+    write(tmp_path / "servers/b/own.js", "require('./missing.js');\n")
+    write(tmp_path / "servers/_shared/node/serve.js", "const list = require('../list/list.js');\n")
+    write(tmp_path / "servers/_shared/list/list.js", "require('../node/serve.js');\n")
+    assert find_families(tmp_path / "servers", tmp_path) == {"a": ("servers/_shared/list", "servers/_shared/node")}
+
+
 def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
     root = tree(tmp_path, a="servers/_shared/datagram/client.hpp", b="lib/net/socket.hpp")
     everyone = describe([contestant("a"), contestant("b")], [], root)
@@ -354,7 +363,8 @@ def test_the_families_of_the_tree_are_found() -> None:
     assert server["asio-callbacks"].family == ("servers/_shared/boost",)
     for name in ("asyncio-protocol", "uvloop"):
         assert server[name].family == ("servers/_shared/asyncio",)
-    for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
+    assert server["node-events"].family == ("servers/_shared/node",)
+    for name in ("asio-coroutines", "folly-async", "node-0-10", "threads-global-lock"):
         assert server[name].family == ()
         assert sum_with_family(server[name], everyone) == server[name].code
     assert {about.family for about in everyone if about.kind != "server"} == {()}

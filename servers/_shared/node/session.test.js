@@ -10,7 +10,7 @@ const { read } = require('./options.js');
 const { newTotals } = require('./session.js');
 const { makeSession } = require('./workloads.js');
 
-const golden = JSON.parse(fs.readFileSync(path.join(__dirname, '../../protocol/golden.json')));
+const golden = JSON.parse(fs.readFileSync(path.join(__dirname, '../../../protocol/golden.json')));
 
 /** Without the lines Date of http replies: these differ with each second. */
 function undated(bytes) {

@@ -3,7 +3,7 @@
 
 const path = require('node:path');
 
-const program = path.basename(__dirname);
+const program = path.basename(path.dirname(process.argv[1])); // a server is called as its folder
 
 /** {host, port, workload, ...} of one JSON object: sizes in bytes and durations in nanoseconds. */
 function read(resolved) {
