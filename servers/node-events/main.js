@@ -4,26 +4,10 @@
 const net = require('node:net');
 
 const { Connection } = require('../_shared/node/connection.js');
+const lifecycle = require('../_shared/node/lifecycle.js');
 const { whenQuiet } = require('../_shared/node/loop.js');
-const { readOrExit, program } = require('../_shared/node/options.js');
+const { readOrExit } = require('../_shared/node/options.js');
 const { newTotals } = require('../_shared/node/session.js');
-
-const SHUTDOWN_GRACE_MS = 2000; // how long a server may still work on what is in flight after a shutdown signal
-
-const HINTS = {
-  EADDRINUSE: 'another program listens there: choose another port, or port 0 for a free one',
-  EACCES: 'ports below 1024 need rights: choose a higher one',
-  EADDRNOTAVAIL: "that address is not one of this machine's",
-};
-
-function printLine(object) {
-  process.stdout.write(`${JSON.stringify(object)}\n`);
-}
-
-/** tcp://host:port with the port that the kernel chose. */
-function formatUrl({ address, port }) {
-  return `tcp://${address.includes(':') ? `[${address}]` : address}:${port}`;
-}
 
 class Server {
   constructor(options) {
@@ -37,15 +21,10 @@ class Server {
     this.listener.on('connection', (accepted) => this.#join(accepted));
   }
 
-  /** Calls `ready(address)` once it listens; an error before that ends the program with a hint. */
-  listen(ready) {
+  /** Calls `ready(address)` once it listens, or `failed(reason)`. */
+  listen(ready, failed) {
     const { listen: address, backlog } = this.options;
-    this.listener.once('error', (error) => {
-      const hint = HINTS[error.code] ? `; ${HINTS[error.code]}` : '';
-      const where = formatUrl({ address: address.host, port: address.port });
-      process.stderr.write(`${program}: cannot listen on ${where}${hint}: ${error.message}\n`);
-      process.exit(1);
-    });
+    this.listener.once('error', (error) => failed(lifecycle.explainListenError(this.options, error)));
     this.listener.listen({ ...address, backlog }, () => {
       this.listener.removeAllListeners('error');
       this.listener.on('error', () => {}); // accept(2) failed: that concerns the peer alone, or what is scarce now
@@ -82,7 +61,7 @@ class Server {
   stop() {
     if (this.stopping) return;
     this.stopping = true;
-    setTimeout(() => this.#exit(), SHUTDOWN_GRACE_MS);
+    setTimeout(() => this.#exit(), lifecycle.SHUTDOWN_GRACE_MS);
     for (const member of this.members) member.stopReceiving();
     whenQuiet(
       () => this.totals.connections,
@@ -103,7 +82,7 @@ class Server {
   }
 
   #exit() {
-    printLine(this.totals);
+    lifecycle.printLine(this.totals);
     process.exit(0);
   }
 }
@@ -111,4 +90,4 @@ class Server {
 const server = new Server(readOrExit(process.argv.slice(2)));
 process.on('SIGTERM', () => server.stop());
 process.on('SIGINT', () => server.stop());
-server.listen((address) => printLine({ ready: true, endpoint: formatUrl(address), pid: process.pid }));
+server.listen(lifecycle.announceReady, lifecycle.exitWith);
