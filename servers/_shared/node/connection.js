@@ -34,6 +34,7 @@ class Connection {
     this.reads = 0;
     this.busy = false; // an effect takes time
     this.waits = false; // for its time to pass: what is read meanwhile is held, so that a reset is noticed
+    this.relaying = false; // its broadcasts are on their way to other processes: it is not read, which bounds them
     this.held = undefined; // one read, for then reading pauses
     this.ended = false; // by the peer
     this.closing = false;
@@ -54,6 +55,12 @@ class Connection {
     this.server.totals.slow_closed += 1;
     this.socket.destroy();
     return false;
+  }
+
+  /** The broadcasts of its last read are with the other processes. */
+  relayed() {
+    this.relaying = false;
+    if (this.busy) this.#goOn();
   }
 
   /** Ends the input at what has arrived. Node has no shutdown(SHUT_RD), but nothing is left once a turn of the loop
@@ -104,11 +111,12 @@ class Connection {
     this.busy = true;
     while (this.next < this.effects.length && !this.socket.destroyed)
       if (!this.#carryOutOne(this.effects[this.next++])) return false;
+    if (this.relaying) return false;
     this.busy = false;
     return true;
   }
 
-  /** Goes on after a service time. */
+  /** Goes on after what took time. */
   #goOn() {
     this.waits = false;
     if (this.socket.destroyed || !this.#carryOut()) return;

@@ -11,6 +11,7 @@ function read(resolved) {
   return {
     listen: { host: given.host, port: given.port },
     workload: given.workload,
+    threads: given.threads,
     backlog: given.backlog,
     nodelay: given.nodelay,
     readBuffer: given.read_buffer,

@@ -1,0 +1,217 @@
+// Node.js, cluster: the primary process accepts, and deals the connections out to N workers in turn. Each has net sockets
+// on the event loop of its own process; a connection is a set of callbacks. Chat between workers passes the primary.
+'use strict';
+
+const cluster = require('node:cluster');
+const net = require('node:net');
+
+const { Connection } = require('../_shared/node/connection.js');
+const lifecycle = require('../_shared/node/lifecycle.js');
+const { whenQuiet } = require('../_shared/node/loop.js');
+const { readOrExit } = require('../_shared/node/options.js');
+const { newTotals } = require('../_shared/node/session.js');
+
+/** A worker. It and the primary send each other messages, {kind, ...}:
+ *
+ *   to it    chat       frames: from other workers
+ *            relayed    the frames that it sent first are with the others
+ *            stop       accept no more, and end every stream
+ *   from it  listening  address: it takes connections
+ *            failed     reason: it cannot listen
+ *            chat       frames: for the other workers
+ *            totals     totals: it has ended every stream
+ */
+class Server {
+  constructor(options) {
+    this.options = options;
+    this.totals = newTotals();
+    this.readBuffer = Buffer.allocUnsafeSlow(options.readBuffer); // shared: what a read brought is taken at once
+    this.members = new Set();
+    this.unflushed = new Set();
+    this.unsent = { frames: [], speakers: new Set() }; // for the other workers
+    this.underWay = []; // the speakers of what was sent to them, in that order
+    this.stopping = false;
+    this.finished = false; // its totals are with the primary
+    this.listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: options.nodelay });
+    this.listener.on('connection', (accepted) => this.#join(accepted));
+  }
+
+  /** Calls `ready(address)` once it listens, or `failed(reason)`. */
+  listen(ready, failed) {
+    const { listen: address, backlog } = this.options;
+    this.listener.once('error', (error) => failed(lifecycle.explainListenError(this.options, error)));
+    this.listener.listen({ ...address, backlog }, () => {
+      this.listener.removeAllListeners('error');
+      this.listener.on('error', () => {}); // accept(2) failed: that concerns the peer alone, or what is scarce now
+      ready(this.listener.address());
+    });
+  }
+
+  #join(accepted) {
+    this.totals.connections += 1;
+    const connection = new Connection(accepted, this);
+    this.members.add(connection);
+    if (this.stopping) connection.stopReceiving();
+  }
+
+  receive({ kind, frames }) {
+    if (kind === 'stop') this.stop();
+    else if (kind === 'chat') for (const parts of frames) this.#deliver(parts);
+    else for (const speaker of this.underWay.shift()) speaker.relayed();
+  }
+
+  broadcast(parts, sender) {
+    this.#deliver(parts, sender);
+    if (this.options.threads > 1) this.#relayLater(parts, sender);
+  }
+
+  /** Frames for the other workers leave in one message at the end of the loop's turn. */
+  #relayLater(parts, sender) {
+    if (this.unsent.frames.length === 0) setImmediate(() => this.#relay());
+    this.unsent.frames.push(parts);
+    this.unsent.speakers.add(sender);
+    sender.relaying = true;
+  }
+
+  #relay() {
+    const { frames, speakers } = this.unsent;
+    this.unsent = { frames: [], speakers: new Set() };
+    this.underWay.push(speakers);
+    sendToPrimary({ kind: 'chat', frames });
+  }
+
+  /** Frames leave at the end of the loop's turn, so that what several senders said in it is one write per recipient. */
+  #deliver(parts, sender) {
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    for (const member of this.members)
+      if ((member !== sender || this.options.toAll) && member.deliver(parts, size)) this.#flushLater(member);
+  }
+
+  #flushLater(member) {
+    if (this.unflushed.size === 0) setImmediate(() => this.#flush());
+    this.unflushed.add(member);
+  }
+
+  #flush() {
+    const members = this.unflushed;
+    this.unflushed = new Set();
+    for (const member of members) member.outbox.flush();
+  }
+
+  /** Stops accepting (who is in the listen queue is let in), and ends every stream at what has arrived. */
+  stop() {
+    if (this.stopping) return;
+    this.stopping = true;
+    setTimeout(() => this.#exit(), lifecycle.SHUTDOWN_GRACE_MS);
+    for (const member of this.members) member.stopReceiving();
+    whenQuiet(
+      () => this.totals.connections,
+      () => {
+        this.listener.close();
+        this.#exitIfAllGone();
+      },
+    );
+  }
+
+  left(connection) {
+    this.members.delete(connection);
+    this.#exitIfAllGone();
+  }
+
+  #exitIfAllGone() {
+    if (this.stopping && !this.listener.listening && this.members.size === 0) this.#exit();
+  }
+
+  /** The primary then closes the channel, at which Node ends a worker: so it also does when the primary is killed. */
+  #exit() {
+    if (!this.finished) sendToPrimary({ kind: 'totals', totals: this.totals });
+    this.finished = true;
+  }
+}
+
+function sendToPrimary(message) {
+  process.send(message, ignore);
+}
+
+/** Starts the workers, passes chat on between them, and adds up what they count. */
+class Primary {
+  constructor(options) {
+    this.workers = [];
+    this.listening = 0; // workers
+    this.ended = 0;
+    this.totals = new Map(); // of each worker that has ended every stream
+    this.stopping = false;
+    cluster.setupPrimary({ serialization: 'advanced' }); // a frame is bytes, which JSON has not
+    cluster.on('message', (worker, message) => this.#receive(worker, message));
+    cluster.on('exit', (worker, code, signal) => this.#workerEnded(worker, signal ?? `exit code ${code}`));
+    for (let i = 0; i < options.threads; i += 1) this.workers.push(cluster.fork());
+  }
+
+  #receive(worker, { kind, address, reason, frames, totals }) {
+    if (kind === 'listening') this.#workerListens(address);
+    else if (kind === 'failed') lifecycle.exitWith(reason);
+    else if (kind === 'chat') this.#relay(worker, frames);
+    else this.#workerFinished(worker, totals);
+  }
+
+  #workerListens(address) {
+    this.listening += 1;
+    if (this.listening === this.workers.length) lifecycle.announceReady(address);
+  }
+
+  /** Once the system has taken the frames for every other worker, their speakers are read again: a worker that is slow to
+   * take them slows these down, and little waits here. */
+  #relay(speaker, frames) {
+    let left = this.workers.length - 1;
+    const sent = () => {
+      left -= 1;
+      if (left === 0) speaker.send({ kind: 'relayed' }, ignore);
+    };
+    for (const worker of this.workers) if (worker !== speaker) worker.send({ kind: 'chat', frames }, sent);
+  }
+
+  /** Workers stop accepting, the last of them for the primary as well. */
+  stop() {
+    if (this.stopping) return;
+    this.stopping = true;
+    for (const worker of this.workers) worker.send({ kind: 'stop' }, ignore);
+  }
+
+  #workerFinished(worker, totals) {
+    this.totals.set(worker, totals);
+    worker.process.disconnect();
+  }
+
+  #workerEnded(worker, how) {
+    if (!this.totals.has(worker)) lifecycle.exitWith(`a worker has ended by itself: ${how}`);
+    this.ended += 1;
+    if (this.ended === this.workers.length) this.#exit();
+  }
+
+  #exit() {
+    const shares = this.workers.map((worker) => this.totals.get(worker));
+    const sum = newTotals();
+    for (const share of shares) for (const key of Object.keys(sum)) sum[key] += share[key];
+    lifecycle.printLine({ ...sum, connections_per_thread: shares.map(({ connections }) => connections) });
+    process.exit(0);
+  }
+}
+
+/** Where a message cannot be sent, the process at the other end has ended, which is noticed there and here. */
+function ignore() {}
+
+const options = readOrExit(process.argv.slice(2));
+if (cluster.isPrimary) {
+  const primary = new Primary(options);
+  process.on('SIGTERM', () => primary.stop());
+  process.on('SIGINT', () => primary.stop());
+} else {
+  const server = new Server(options);
+  process.on('message', (message) => server.receive(message));
+  process.on('SIGTERM', ignore); // a terminal sends signals to every process; the primary's counts
+  process.on('SIGINT', ignore);
+  server.listen(
+    (address) => sendToPrimary({ kind: 'listening', address }),
+    (reason) => sendToPrimary({ kind: 'failed', reason }),
+  );
+}
