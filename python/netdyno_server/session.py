@@ -42,6 +42,11 @@ class Totals:
         self.slow_closed = 0
         self.memory_closed = 0
 
+    def add(self, part: Totals) -> None:
+        """Add the counts of a part of the server."""
+        for name, count in vars(part).items():
+            setattr(self, name, getattr(self, name) + count)
+
 
 class Session:
     """The base of all sessions. Subclasses interpret bytes (`_on_bytes`) and send pending replies when the peer ends

@@ -1,9 +1,11 @@
 """Third-party programs that no build makes and no package of Debian has, by the name of the need in a manifest. The
-user gets one and names its path: on PATH, or by an environment variable."""
+user gets one and names its path: on PATH, or by an environment variable. And packages of Python, which the environment
+of the harness has."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -42,6 +44,9 @@ PROGRAMS: Mapping[str, Program] = {
     )
 }
 
+PACKAGES = frozenset({"gevent"})
+"""The needs that are a package of Python by the same name."""
+
 
 def find_path(program: Program, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return where a program is; None where it is not found. The variable wins, even where its path does not exist."""
@@ -59,8 +64,14 @@ def resolve_places(arguments: Iterable[str]) -> dict[str, str]:
 
 def explain_missing(needs: Iterable[str]) -> str:
     """Return which of these needs is missing and how to get it; empty where all are there."""
-    needed = [PROGRAMS[need] for need in needs if need in PROGRAMS]
-    return " ".join(reason for program in needed if (reason := _explain_why_not(program, find_path(program))))
+    reasons = (_explain_need(need) for need in needs)
+    return " ".join(reason for reason in reasons if reason)
+
+
+def _explain_need(need: str) -> str:
+    if need in PACKAGES and importlib.util.find_spec(need) is None:
+        return f"{need} not found: ./netdyno installs it, as all that requirements.lock names"
+    return _explain_why_not(PROGRAMS[need], find_path(PROGRAMS[need])) if need in PROGRAMS else ""
 
 
 def _explain_why_not(program: Program, path: str | None) -> str:

@@ -45,6 +45,14 @@ def test_what_is_on_the_path_is_found(nothing_there: Path) -> None:
     assert expand(("{node-0.10}",), Path("/x"), Path("/b")) == (str(node),)
 
 
+def test_a_package_of_python_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "PACKAGES", frozenset({"json", "no_such_package"}))
+    assert programs.explain_missing(("json",)) == ""
+    why = programs.explain_missing(("json", "no_such_package", "node-0.10"))
+    assert why.startswith("no_such_package not found: ./netdyno installs it, as all that requirements.lock names ")
+    assert "node-0.10 not found" in why
+
+
 def test_the_variable_goes_before_the_path(
     nothing_there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
