@@ -11,6 +11,8 @@ const { whenQuiet } = require('../_shared/node/loop.js');
 const { readOrExit } = require('../_shared/node/options.js');
 const { newTotals } = require('../_shared/node/session.js');
 
+const KILL_AFTER_MS = lifecycle.SHUTDOWN_GRACE_MS + 1000; // a worker that does not even keep its own grace
+
 /** A worker. It and the primary send each other messages, {kind, ...}:
  *
  *   to it    chat       frames: from other workers
@@ -175,6 +177,16 @@ class Primary {
     if (this.stopping) return;
     this.stopping = true;
     for (const worker of this.workers) worker.send({ kind: 'stop' }, ignore);
+    setTimeout(() => this.#kill(), KILL_AFTER_MS);
+  }
+
+  /** What such a worker has counted is lost. */
+  #kill() {
+    for (const worker of this.workers) {
+      if (this.totals.has(worker)) continue;
+      this.totals.set(worker, newTotals());
+      worker.process.kill('SIGKILL');
+    }
   }
 
   #workerFinished(worker, totals) {

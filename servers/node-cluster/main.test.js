@@ -111,3 +111,12 @@ test('a worker that is killed ends the server, which says so', async (t) => {
   await until(() => !workers.some(exists));
   assert.equal(errors, 'node-cluster: a worker has ended by itself: SIGKILL\n');
 });
+
+test('a worker that stands still does not keep the server from ending', async (t) => {
+  const { server, exited, next, workers } = await start('rpc', t);
+  process.kill(workers[1], 'SIGSTOP');
+  server.kill('SIGTERM');
+  assert.deepEqual((await next()).connections_per_thread, [0, 0, 0]);
+  assert.deepEqual(await exited, [0, null]);
+  await until(() => !workers.some(exists));
+});
