@@ -36,6 +36,8 @@ TUNED = {
 }
 """What a user may have set, and no program of a trial gets."""
 
+_OF_WORKERS = frozenset({"NODE_UNIQUE_ID", "NODE_CHANNEL_FD", "NODE_CHANNEL_SERIALIZATION_MODE"})
+"""Variables that Node.js gives to the processes that a server starts as its workers."""
 _OTHER_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "libhoard", "libc_malloc_debug")
 _KERNEL_NAMES = {
     "Max cpu time": "CPU",
@@ -111,7 +113,7 @@ def _of_process(pid: int, variables: Mapping[str, str]) -> Iterator[tuple[str, o
     yield "limits", limits, parse_limits(Path(f"/proc/{pid}/limits").read_text(encoding="ascii"))
     entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     environment = dict(entry.split("=", 1) for entry in entries if entry)
-    environment.pop(MARK, None)
+    environment = {name: value for name, value in environment.items() if name not in _OF_WORKERS | {MARK}}
     yield "environment", {**given.environment, **variables}, environment
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
     yield "allocators beside glibc's", [], [name for name in _OTHER_ALLOCATORS if name in maps]
