@@ -84,7 +84,7 @@ def test_one_that_fails_has_no_warm_up_of_its_own(
 
 def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_started(contestant: Contestant) -> None:
     cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
-    for kind, looked_at in (("command", 1), ("java", 1), ("cmake", 0), ("cargo", 0), ("go", 0)):
+    for kind, looked_at in (("command", 1), ("java", 1), ("cmake", 0), ("cargo", 0), ("erlang", 0), ("go", 0)):
         manifest = msgspec.structs.replace(contestant.manifest, kind=kind)
         servers = {"fake": msgspec.structs.replace(contestant, manifest=manifest)}
         assert len(warm_up.select_kinds([cell, cell], {"echo": ECHO}, servers, {}, ())) == looked_at, kind

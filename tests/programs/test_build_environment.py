@@ -17,6 +17,9 @@ project(hostile LANGUAGES CXX)
 set(CMAKE_SOURCE_DIR {ROOT})
 add_executable(netdyno-launch IMPORTED)
 set_target_properties(netdyno-launch PROPERTIES IMPORTED_LOCATION "{launcher_path(build_dir())}")
+add_executable(netdyno-signals IMPORTED)
+set_target_properties(netdyno-signals PROPERTIES IMPORTED_LOCATION
+  "{launcher_path(build_dir()).with_name("netdyno-signals")}")
 include({ROOT}/cmake/kinds/@kind@.cmake OPTIONAL)
 if(COMMAND netdyno_add_@kind@)
   netdyno_add_@kind@(program ${{CMAKE_CURRENT_SOURCE_DIR}}/program ${{CMAKE_BINARY_DIR}}/program.out why)
@@ -74,6 +77,16 @@ func main() {
 }
 """,
     },
+    "erlang": {
+        "main.erl": """-module(main).
+-export([start/0]).
+-ifdef(hostile).
+start() -> io:put_chars("hostile\\n"), halt(0).
+-else.
+start() -> io:put_chars("calm\\n"), halt(0).
+-endif.
+"""
+    },
     "java": {
         "server.json": "{}",
         "Main.java": """class Main {
@@ -122,6 +135,8 @@ def hostile_environment(folder: Path, kind: str) -> dict[str, str]:
         "GOFLAGS": "-tags=hostile",
         "GOAMD64": "v3",
         "GOENV": str(folder / "goenv"),
+        "ERL_COMPILER_OPTIONS": "[{d,hostile}]",
+        "ERL_AFLAGS": "-nonsense",
         "JDK_JAVAC_OPTIONS": "--nonsense",
         "JAVA_TOOL_OPTIONS": "-Dhostile=hostile",
         "_JAVA_OPTIONS": "-XX:+Nonsense",

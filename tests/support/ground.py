@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import resource
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -95,11 +96,16 @@ def expect_level(pid: int, command: Sequence[str]) -> None:
 
 
 def _variables(command: Sequence[str]) -> dict[str, str]:
-    """What a manifest's `run` gives a program of its own: env(1) and NAME=value."""
-    program = behind_launcher(command)
+    """What a manifest's `run`, or the script that its kind makes, gives a program of its own: env(1) and NAME=value."""
+    program = list(behind_launcher(command))
+    path = Path(program[0])
+    if path.is_file() and (text := path.read_bytes()).startswith(b"#!"):
+        lines = (line for line in text.decode().splitlines() if line.startswith("exec env "))
+        program = shlex.split(next(lines, ""))[1:] or program
     if program[0] != "env":
         return {}
-    pairs = (word.partition("=") for word in itertools.takewhile(lambda word: "=" in word, program[1:]))
+    words = itertools.takewhile(lambda word: "=" in word or word in ("-u", "PWD"), program[1:])
+    pairs = (word.partition("=") for word in words if "=" in word)
     return {name: value for name, _, value in pairs}
 
 

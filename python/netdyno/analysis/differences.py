@@ -34,6 +34,7 @@ DECISIVE = (
     "rust",
     "go",
     "java",
+    "erlang",
     "interprocedural_optimization",
     "libc",
     "libraries",

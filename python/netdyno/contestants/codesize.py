@@ -31,6 +31,8 @@ LANGUAGES = {
     ".rs": "Rust",
     ".go": "Go",
     ".java": "Java",
+    ".erl": "Erlang",
+    ".hrl": "Erlang",
 }
 """The languages whose sources are counted, by suffix."""
 SUFFIXES = tuple(LANGUAGES)

@@ -27,6 +27,8 @@ Kind = Literal["server", "client"]
 # Computed once: for the types of its fields, msgspec evaluates every annotation.
 _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
+_BESIDE = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
+"""What cmake/kinds/<kind>.cmake makes beside the program, by kind: `{}` is the contestant."""
 
 
 def parse_manifest(path: Path) -> Manifest:
@@ -66,7 +68,7 @@ def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationE
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
     words = {
-        "kind": ("cmake", "cargo", "go", "java", "command"),
+        "kind": ("cmake", "cargo", "erlang", "go", "java", "command"),
         "threads": ("any", "one", "per-connection"),
         "clients": ("any", "limited-by-threads", "limited-by-processes"),
         "out_of_descriptors": ("waits", "closes"),
@@ -105,8 +107,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     why_not = _explain_why_not(
         skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build)
     )
-    # What cmake/kinds/java.cmake makes beside the program.
-    built_files = (f"{{build}}/java/{folder.name}/program.jar",) if manifest.kind == "java" else ()
+    built_files = tuple(f"{{build}}/{pattern.format(folder.name)}" for pattern in _BESIDE.get(manifest.kind, ()))
     return Contestant(
         name=folder.name,
         manifest=manifest,

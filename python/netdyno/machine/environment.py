@@ -189,6 +189,7 @@ def _read_toolchain(build: Path) -> Environment:
         "rust": _ask_version(cache.get("NETDYNO_RUSTC", ""), "--version"),
         "go": _ask_version(cache.get("NETDYNO_GO", ""), "version"),
         "java": _ask_version(cache.get("NETDYNO_JAVA", ""), "--version"),
+        "erlang": cache.get("NETDYNO_ERLANG_VERSION", ""),
         "interprocedural_optimization": cache.get("CMAKE_INTERPROCEDURAL_OPTIMIZATION", ""),
         "libc": _read_libc(),
     }

@@ -27,6 +27,8 @@ _NO_LIBRARY_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "test
 _ASK_PYTHON = "import platform, sysconfig; print(platform.python_version()); print(sysconfig.get_path('stdlib'))"
 _JAVA_PARTS = ("lib/modules", "lib/server/*.so", "lib/*.so")
 """Paths below a JDK's folder. All but libjvm.so need at most the C library and each other."""
+_ERLANG_PARTS = ("lib/kernel-*/ebin/*.beam", "lib/stdlib-*/ebin/*.beam")
+"""Paths below the root of Erlang/OTP: the applications that every program of it starts with."""
 _PATIENCE_S = 20.0
 """The time limit, on a busy machine, of commands that take a tenth of a second."""
 
@@ -141,6 +143,11 @@ def _recognise_runtime(program: Path) -> Runtime | None:
         version = _run_command(str(program), "--version").partition("\n")[0]
         needed = _add_libraries((program, *(part for part in parts if part.name == "libjvm.so")))
         return Runtime("Java", version, program, tuple(dict.fromkeys((*needed, *parts))))
+    if program.name == "beam.smp":
+        root = program.parents[2]
+        versions = [path.read_text(encoding="utf-8").strip() for path in sorted(root.glob("releases/*/OTP_VERSION"))]
+        parts = [part for pattern in _ERLANG_PARTS for part in sorted(root.glob(pattern))]
+        return Runtime("Erlang/OTP", "".join(versions[-1:]), program, (*_add_libraries((program,)), *parts))
     return None
 
 

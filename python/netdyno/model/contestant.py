@@ -29,7 +29,7 @@ class Manifest(Frozen):
     `options`: those that it takes besides the ones of every server of its transport.
     """
 
-    kind: Literal["cmake", "cargo", "go", "java", "command"]
+    kind: Literal["cmake", "cargo", "erlang", "go", "java", "command"]
     model: str
     summary: str
     workloads: tuple[str, ...]

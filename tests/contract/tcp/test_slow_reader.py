@@ -38,7 +38,7 @@ YOUNG_GENERATION = 32 << 20
 """V8's: two halves of 16 MiB, which it keeps once messages came fast, with 3 to 10 MiB in use. What outlives them is
 garbage in the old one until helper threads get a core: in one run where they got none, 52 MiB for 11 with cores."""
 HALF_SENDERS = 40
-COLLECTED = ("go", "java", "command")
+COLLECTED = ("erlang", "go", "java", "command")
 """Kinds of contestants whose runtime decides when memory goes back to the system."""
 
 

@@ -157,15 +157,18 @@ QUOTED = {
     ".go": rf"{STRING}|`[^`]*`",
     **dict.fromkeys((".cpp", ".hpp"), rf'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|{STRING}'),
 }
-COMMENTS = r"//[^\n]*|/\*.*?\*/"
+COMMENTS = r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\\]|\\\\.)'"
+COMMENTS_OF = {".erl": r"%[^\n]*|\$\\?."}
+"""The comments and the single characters of a language, where they are not those of most."""
 
 
 def code_texts(path: Path) -> Iterator[str]:
-    """Yield the literals of a program in C++, Rust, Go or Java; what is put together is one text."""
+    """Yield the literals of a program in C++, Rust, Go, Java or Erlang; what is put together is one text."""
     quoted = QUOTED.get(
         path.suffix, rf'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|{STRING}' if path.suffix in (".cpp", ".hpp") else STRING
     )
-    tokens = re.compile(rf"(?P<comment>{COMMENTS}|'(?:[^'\\\\]|\\\\.)')|(?P<text>{quoted})", re.DOTALL)
+    comments = COMMENTS_OF.get(path.suffix, COMMENTS)
+    tokens = re.compile(rf"(?P<comment>{comments})|(?P<text>{quoted})", re.DOTALL)
     text, end = "", -1
     source = path.read_text(encoding="utf-8")
     for token in tokens.finditer(source):
@@ -256,7 +259,7 @@ def script_texts(path: Path) -> Iterator[str]:
 
 READERS: dict[str, Callable[[Path], Iterator[str]]] = {
     ".py": python_texts,
-    **dict.fromkeys((".cpp", ".hpp", ".rs", ".go", ".java"), code_texts),
+    **dict.fromkeys((".cpp", ".hpp", ".rs", ".go", ".java", ".erl"), code_texts),
     ".js": javascript_texts,
     ".j2": page_texts,
     ".json": manifest_texts,
