@@ -45,6 +45,8 @@ serve(#client{socket = Socket, outbox = Outbox} = Client, Session) ->
         gen_tcp:close(Socket)
     end.
 
+end_chat(none) ->
+    ok;
 end_chat(Outbox) ->
     room:leave(),
     outbox:finish(Outbox).

@@ -1,7 +1,7 @@
 %% From the first line of a server's life to its last.
 -module(lifecycle).
 
--export([prepare/0, open_signals/0, listen/1, accept/1, announce_ready/1, finish/1, die/2]).
+-export([prepare/0, program/0, open_signals/0, listen/1, accept/1, announce_ready/1, finish/1, die/2]).
 
 -include("server.hrl").
 
@@ -19,6 +19,10 @@ prepare() ->
     ok = code:ensure_modules_loaded([calendar, io_lib, io_lib_format | Own]),
     ok = logger:remove_handler(default),
     ok = logger:add_handler(default, logger_std_h, #{config => #{type => standard_error}}).
+
+%% Returns the name of the contestant, whose folder this file is in.
+program() ->
+    filename:basename(filename:dirname(code:which(?MODULE))).
 
 %% Opens the descriptor on which SIGTERM and SIGINT come as data (launch/signals.cpp): the runtime keeps SIGINT to
 %% itself.
@@ -108,7 +112,7 @@ finish(Totals) ->
 
 %% Whatever is in the message, it stays one line and does nothing to a terminal.
 die(Code, Message) ->
-    Text = unicode:characters_to_list(["erlang-processes: ", Message]),
+    Text = unicode:characters_to_list([program(), ": ", Message]),
     print(?STDERR, unicode:characters_to_binary([[show(Character) || Character <- Text], $\n])),
     end_program(Code).
 

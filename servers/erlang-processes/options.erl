@@ -12,8 +12,8 @@ read_or_exit(Arguments) ->
         read(unicode:characters_to_binary(Resolved))
     catch
         error:_ ->
-            Help = "wants its resolved options as one JSON argument: ./netdyno serve erlang-processes",
-            lifecycle:die(2, Help)
+            Help = "wants its resolved options as one JSON argument: ./netdyno serve ",
+            lifecycle:die(2, [Help, lifecycle:program()])
     end.
 
 %% Reads one JSON object.

@@ -30,8 +30,6 @@ post(Frames, Size, #outbox{writer = Writer, held = Held}) ->
     Writer ! {frames, Frames, Size}.
 
 %% Returns when all that waits is sent, or cannot be.
-finish(none) ->
-    ok;
 finish(#outbox{writer = Writer}) ->
     Monitor = monitor(process, Writer),
     Writer ! finish,
