@@ -12,17 +12,18 @@
 
   const made = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
   const shape = (name, attributes, text = "") => {
-    const one = document.createElementNS(SVG, name);
-    Object.entries(attributes).forEach((pair) => one.setAttribute(...pair));
-    one.textContent = text;
-    return one;
+    const element = document.createElementNS(SVG, name);
+    Object.entries(attributes).forEach((pair) => element.setAttribute(...pair));
+    element.textContent = text;
+    return element;
   };
   const share = (part) => `${+(100 * part).toPrecision(3)}%`;
   const titled = (parent, level, text) => parent.append(made(`h${level}`, text));
 
   // --- what is drawn
 
-  /** The frames of a profile, each after its caller: a name, how deep, its share, and the share in which it called nobody. */
+  /** The frames of a profile, each after its caller: a name, how deep, its share, and the share in which it called no
+   * other. */
   const unpacked = (packed) => {
     const frames = [];
     const path = [];
@@ -30,11 +31,11 @@
       const [name, depth] = [names[packed[i]], packed[i + 1]];
       const [width, own] = [packed[i + 2] / WHOLE, packed[i + 3] / WHOLE];
       const above = path[depth - 1];
-      const one = { name, depth, width, own, above, x: above ? above.next : 0, calls: false };
-      one.next = one.x;
+      const frame = { name, depth, width, own, above, x: above ? above.next : 0, calls: false };
+      frame.next = frame.x;
       if (above) { above.next += width; above.calls = true; }
-      path[depth] = one;
-      frames.push(one);
+      path[depth] = frame;
+      frames.push(frame);
     }
     return frames;
   };
@@ -53,13 +54,13 @@
   const against = (before, after) => ({ name, width }) => {
     const [was, is] = [before.get(name) ?? 0, after.get(name) ?? 0];
     const step = STEPS.filter((from) => Math.abs(is - was) >= from).length;
-    const said = `${share(width)} here; from ${share(was)} to ${share(is)} of the time, wherever it is called`;
-    return [step ? `${is > was ? "more" : "less"}${step}` : "same", said];
+    const words = `${share(width)} here; from ${share(was)} to ${share(is)} of the time, wherever it is called`;
+    return [step ? `${is > was ? "more" : "less"}${step}` : "same", words];
   };
 
   // --- a drawing
 
-  const drawing = (title, profile, told) => {
+  const drawing = (title, profile, describe) => {
     const figure = made("figure", "", { className: "flame-figure" });
     const caption = made("figcaption", title);
     const frames = unpacked(profile.frames);
@@ -70,12 +71,12 @@
     const label = made("label", "Find ");
     label.append(find);
     const reset = made("button", "Show all", { type: "button", disabled: true });
-    const said = made("output", "", { className: "frame-said" });
-    controls.append(label, reset, said);
+    const output = made("output", "", { className: "frame-said" });
+    controls.append(label, reset, output);
     const height = ROW * (1 + Math.max(...frames.map((frame) => frame.depth)));
     const svg = shape("svg", { class: "flame", role: "tree", "aria-label": `Flame graph, ${title}`, width: "100%", height });
     for (const frame of frames) {
-      const [kind, words] = told(frame);
+      const [kind, words] = describe(frame);
       const tip = `${frame.name}: ${words}`;
       frame.kind = kind;
       frame.box = shape("svg", { class: `frame ${kind}`, role: "treeitem", "aria-level": frame.depth + 1, "aria-label": tip, tabindex: -1, y: ROW * frame.depth, height: ROW - 1 });
@@ -86,34 +87,39 @@
     figure.append(caption, controls, svg);
 
     const frameOf = (event) => event.target.closest(".frame")?.frame;
-    const say = (frame) => { said.textContent = frame.box.getAttribute("aria-label"); };
-    const isAbove = (one, other) => { for (let up = other.above; up; up = up.above) if (up === one) return true; return false; };
+    const say = (frame) => { output.textContent = frame.box.getAttribute("aria-label"); };
+    const isAbove = (caller, callee) => {
+      for (let up = callee.above; up; up = up.above) if (up === caller) return true;
+      return false;
+    };
     const zoom = (chosen) => {
       const scale = 100 / chosen.width;
       for (const frame of frames) {
         const above = isAbove(frame, chosen);
         frame.shown = above || frame === chosen || isAbove(chosen, frame);
-        frame.at = above ? [0, 100] : [(frame.x - chosen.x) * scale, frame.width * scale];
+        frame.extent = above ? [0, 100] : [(frame.x - chosen.x) * scale, frame.width * scale];
         frame.box.style.display = frame.shown ? "" : "none";
         frame.box.classList.toggle("caller", above);
-        frame.box.setAttribute("x", `${frame.at[0]}%`);
-        frame.box.setAttribute("width", `${frame.at[1]}%`);
+        frame.box.setAttribute("x", `${frame.extent[0]}%`);
+        frame.box.setAttribute("width", `${frame.extent[1]}%`);
       }
       reset.disabled = chosen === frames[0];
     };
     const focus = (frame) => {
       if (!frame) return;
-      for (const one of frames) one.box.setAttribute("tabindex", one === frame ? "0" : "-1");
+      for (const candidate of frames) candidate.box.setAttribute("tabindex", candidate === frame ? "0" : "-1");
       frame.box.focus();
       say(frame);
     };
-    const widest = (some) => some.reduce((best, one) => (!best || one.width > best.width ? one : best), undefined);
+    const widest = (candidates) =>
+      candidates.reduce((best, frame) => (!best || frame.width > best.width ? frame : best), undefined);
     const beside = (frame, step) => {
-      const row = frames.filter((one) => one.shown && one.depth === frame.depth).sort((a, b) => a.x - b.x);
+      const isNeighbour = ({ shown, depth }) => shown && depth === frame.depth;
+      const row = frames.filter(isNeighbour).sort((a, b) => a.x - b.x);
       return row[row.indexOf(frame) + step];
     };
     const keys = {
-      ArrowDown: (frame) => focus(widest(frames.filter((one) => one.shown && one.above === frame))),
+      ArrowDown: (frame) => focus(widest(frames.filter((callee) => callee.shown && callee.above === frame))),
       ArrowUp: (frame) => focus(frame.above),
       ArrowLeft: (frame) => focus(beside(frame, -1)),
       ArrowRight: (frame) => focus(beside(frame, 1)),
@@ -134,16 +140,16 @@
     svg.addEventListener("mouseover", (event) => { if (frameOf(event)) say(frameOf(event)); });
     reset.addEventListener("click", () => zoom(frames[0]));
     find.addEventListener("input", () => {
-      const wanted = find.value.trim().toLowerCase();
+      const query = find.value.trim().toLowerCase();
       const counted = new Set();
       let sum = 0;
       for (const frame of frames) {
-        const found = wanted !== "" && frame.name.toLowerCase().includes(wanted);
+        const found = query !== "" && frame.name.toLowerCase().includes(query);
         frame.box.classList.toggle("found", found);
         if (found && !counted.has(frame.above)) sum += frame.width;
         if (found || counted.has(frame.above)) counted.add(frame);
       }
-      said.textContent = wanted === "" ? "" : `${(100 * sum).toPrecision(3)}% of the time in frames with this name`;
+      output.textContent = query === "" ? "" : `${(100 * sum).toPrecision(3)}% of the time in frames with this name`;
     });
     zoom(frames[0]);
     frames[0].box.setAttribute("tabindex", "0");
@@ -151,12 +157,12 @@
     return figure;
   };
 
-  /** What is shown of it, as a picture that stands alone. */
+  /** Draw the frames shown as a picture that stands alone. */
   const still = (frames, height) => {
     const [wide, letter] = [1200, 7];
     const picture = shape("svg", { viewBox: `0 0 ${wide} ${height}` });
-    for (const { name, depth, at, kind } of frames.filter((frame) => frame.shown)) {
-      const [x, y, width] = [at[0] * wide / 100, ROW * depth, at[1] * wide / 100];
+    for (const { name, depth, extent, kind } of frames.filter((frame) => frame.shown)) {
+      const [x, y, width] = [extent[0] * wide / 100, ROW * depth, extent[1] * wide / 100];
       picture.append(shape("rect", { x, y, width, height: ROW - 1, style: `fill: var(--f-${kind}); stroke: var(--paper); stroke-width: 0.6` }));
       const fits = Math.floor((width - 6) / letter);
       if (fits > 2) picture.append(shape("text", { x: x + 3, y: y + 12.5, style: "fill: var(--f-ink); font-family: monospace" }, name.slice(0, fits)));
@@ -181,7 +187,7 @@
     const found = [...new Set([...before.keys(), ...after.keys()])]
       .map((name) => [name, before.get(name) ?? 0, after.get(name) ?? 0])
       .filter(([, was, is]) => Math.abs(is - was) >= LEAST_CHANGE)
-      .sort((one, other) => Math.abs(other[2] - other[1]) - Math.abs(one[2] - one[1]) || (one[0] < other[0] ? -1 : 1))
+      .sort((a, b) => Math.abs(b[2] - b[1]) - Math.abs(a[2] - a[1]) || (a[0] < b[0] ? -1 : 1))
       .slice(0, MOST_CHANGES);
     const box = made("div", "", { className: "scroll", tabIndex: 0 });
     box.setAttribute("role", "region");
@@ -220,7 +226,7 @@
 
   const choice = (text, options, value) => {
     const [label, select] = [made("label", `${text} `), made("select")];
-    options.forEach((one, number) => select.add(new Option(one, number)));
+    options.forEach((option, number) => select.add(new Option(option, number)));
     select.value = String(value);
     select.setAttribute("aria-label", text);
     label.append(select);
@@ -231,16 +237,16 @@
     const { servers, parts } = questions[Number(box.dataset.question)];
     const level = Number(box.dataset.heading);
     const drawn = made("div");
-    const show = (chosen) => drawn.replaceChildren(...parts.map((one) => part(one, servers, chosen, level)));
+    const show = (chosen) => drawn.replaceChildren(...parts.map((content) => part(content, servers, chosen, level)));
     if (servers.length > 1) {
       const controls = made("div", "", { className: "controls" });
       const options = servers.map((name, number) => (parts.some(({ profiles }) => profiles[number].frames.length) ? name : `${name} (no profile)`));
       const seen = servers.map((_, number) => number).filter((number) => options[number] === servers[number]);
       const [first, server] = choice("Server", options, seen[0] ?? 0);
-      const [second, other] = choice("held against", [...options, "nobody"], seen[1] ?? servers.length);
-      const change = () => show([...new Set([server, other].map((select) => Number(select.value)))].filter((number) => number < servers.length));
+      const [second, reference] = choice("held against", [...options, "nobody"], seen[1] ?? servers.length);
+      const change = () => show([...new Set([server, reference].map((select) => Number(select.value)))].filter((number) => number < servers.length));
       server.addEventListener("change", change);
-      other.addEventListener("change", change);
+      reference.addEventListener("change", change);
       controls.append(first, second);
       box.append(controls);
       change();

@@ -57,7 +57,7 @@
 
   const percent = (share) => `${+(100 * share).toPrecision(3)}%`;
 
-  /** What a contestant's line leaves out: the mean loss of the chosen trials; nothing where none can be lost. */
+  /** The loss that a contestant's line leaves out: the mean of the chosen trials; nothing where none can be lost. */
   const loss = (level, block, who) => {
     const own = level.traces.filter((trace) => trace.who === who && trace.lost != null && (block === "all" || trace.block === Number(block)));
     if (!own.length) return { text: "", above: false };

@@ -1,5 +1,5 @@
 "use strict";
-/** What a reader does with the page: filter, sort, link to what is seen, copy tables, save figures. */
+/** The tools of a reader: filter, sort, link to what is seen, copy tables, save figures. */
 const netdyno = (() => {
   const root = document.documentElement;
   const { looks, names, sheets } = JSON.parse(document.getElementById("all-figures").textContent);
@@ -24,15 +24,15 @@ const netdyno = (() => {
     const number = Number(found[2].replaceAll(",", "").replace("−", "-"));
     return found[1].includes("×") ? (number - 1) * 100 : number * (factors[found[3]] ?? 1);
   };
-  const before = (one, other) => {
-    if (one === null || other === null) return 0;
-    if (typeof one === typeof other && typeof one === "number") return one - other;
-    return String(one).localeCompare(String(other), "en", { numeric: true });
+  const compare = (a, b) => {
+    if (a === null || b === null) return 0;
+    if (typeof a === typeof b && typeof a === "number") return a - b;
+    return String(a).localeCompare(String(b), "en", { numeric: true });
   };
-  /** What is not known stands last, either way round. */
+  /** Sort; unknown values stand last, either way round. */
   const sorted = (items, value, down) =>
     items.map((item) => [value(item), item])
-      .sort(([one], [other]) => (one === null) - (other === null) || (down ? before(other, one) : before(one, other)))
+      .sort(([a], [b]) => (a === null) - (b === null) || (down ? compare(b, a) : compare(a, b)))
       .map(([, item]) => item);
 
   // --- tables of the page
@@ -165,25 +165,25 @@ const netdyno = (() => {
   let place = "";
   const NONE = "";
   const state = () => {
-    const told = new URLSearchParams();
-    for (const kind of kinds.filter((one) => leftOut[one].size)) {
+    const parameters = new URLSearchParams();
+    for (const kind of kinds.filter((kind) => leftOut[kind].size)) {
       const seen = names[kind].filter((name) => shows(kind, name));
-      (seen.length ? seen : [NONE]).forEach((name) => told.append(kind, name));
+      (seen.length ? seen : [NONE]).forEach((name) => parameters.append(kind, name));
     }
     tables.forEach((table, number) => {
       const order = orders.get(table);
-      if (order) told.append("sort", `${number}.${order.column}.${order.down ? "down" : "up"}`);
+      if (order) parameters.append("sort", `${number}.${order.column}.${order.down ? "down" : "up"}`);
     });
-    if (sheet.name) told.append("table", sheet.name);
-    if (sheet.order) told.append("order", `${sheet.order.column}.${sheet.order.down ? "down" : "up"}`);
-    if (!told.size) return place;
-    if (place) told.append("at", place);
-    return told.toString();
+    if (sheet.name) parameters.append("table", sheet.name);
+    if (sheet.order) parameters.append("order", `${sheet.order.column}.${sheet.order.down ? "down" : "up"}`);
+    if (!parameters.size) return place;
+    if (place) parameters.append("at", place);
+    return parameters.toString();
   };
   const remember = () => {
-    const told = state();
-    if (told === location.hash.slice(1)) return;
-    try { history.replaceState(null, "", `#${told}`); } catch { /* an address that cannot be changed says less */ }
+    const hash = state();
+    if (hash === location.hash.slice(1)) return;
+    try { history.replaceState(null, "", `#${hash}`); } catch { /* an address that cannot be changed says less */ }
   };
   const show = () => {
     for (const [part, about] of parts) part.hidden = !about.every(([kind, name]) => shows(kind, name));
@@ -195,8 +195,8 @@ const netdyno = (() => {
     }
     for (const box of document.querySelectorAll("#choices input")) box.checked = shows(box.name, box.value);
     for (const turned of document.querySelectorAll("#choices button")) turned.textContent = leftOut[turned.name].size ? "all of these" : "none of these";
-    const told = kinds.filter((kind) => leftOut[kind].size).map((kind) => `${names[kind].length - leftOut[kind].size} of ${names[kind].length} ${kind}s`);
-    byId("filter").querySelector("summary").textContent = told.length ? `Filter: ${told.join(", ")}` : "Filter";
+    const chosen = kinds.filter((kind) => leftOut[kind].size).map((kind) => `${names[kind].length - leftOut[kind].size} of ${names[kind].length} ${kind}s`);
+    byId("filter").querySelector("summary").textContent = chosen.length ? `Filter: ${chosen.join(", ")}` : "Filter";
     fill();
     document.dispatchEvent(new Event("netdyno-filter"));
   };
@@ -207,22 +207,22 @@ const netdyno = (() => {
       remember();
       return;
     }
-    const told = new URLSearchParams(hash);
+    const parameters = new URLSearchParams(hash);
     for (const kind of kinds) {
-      const asked = told.getAll(kind);
-      const seen = asked.filter((name) => names[kind].includes(name));
-      leftOut[kind] = new Set(seen.length || asked.includes(NONE) ? names[kind].filter((name) => !seen.includes(name)) : []);
+      const requested = parameters.getAll(kind);
+      const seen = requested.filter((name) => names[kind].includes(name));
+      leftOut[kind] = new Set(seen.length || requested.includes(NONE) ? names[kind].filter((name) => !seen.includes(name)) : []);
     }
     const orderOf = (text) => { const [column, way] = text.split("."); return { column: Number(column), down: way === "down" }; };
     orders.clear();
-    for (const text of told.getAll("sort")) {
+    for (const text of parameters.getAll("sort")) {
       const table = tables[Number(text.split(".")[0])];
       if (table) orders.set(table, orderOf(text.slice(text.indexOf(".") + 1)));
     }
     tables.forEach((table) => { if (orders.has(table) || table.querySelector("[aria-sort]")) arrange(table); });
-    sheet.name = Object.hasOwn(sheets, told.get("table")) ? told.get("table") : "";
-    sheet.order = sheet.name && told.has("order") ? orderOf(told.get("order")) : undefined;
-    place = told.get("at") ?? "";
+    sheet.name = Object.hasOwn(sheets, parameters.get("table")) ? parameters.get("table") : "";
+    sheet.order = sheet.name && parameters.has("order") ? orderOf(parameters.get("order")) : undefined;
+    place = parameters.get("at") ?? "";
     show();
     byId(place)?.scrollIntoView();
   };
@@ -232,10 +232,10 @@ const netdyno = (() => {
   const headingOf = (part) => part.closest("section")?.querySelector("h2")?.firstChild.textContent.trim() ?? "";
   const SVG = "http://www.w3.org/2000/svg";
   const shape = (name, attributes, text = "") => {
-    const one = document.createElementNS(SVG, name);
-    Object.entries(attributes).forEach((pair) => one.setAttribute(...pair));
-    one.textContent = text;
-    return one;
+    const element = document.createElementNS(SVG, name);
+    Object.entries(attributes).forEach((pair) => element.setAttribute(...pair));
+    element.textContent = text;
+    return element;
   };
   const LINE = 15;
   /** The figure as a file that stands alone: with its title, a legend, the styles that it has in the page, and its
@@ -244,7 +244,7 @@ const netdyno = (() => {
     const copied = figure.cloneNode(true);
     const [, , width, bottom] = figure.getAttribute("viewBox").split(" ").map(Number);
     const used = new Set([...copied.querySelectorAll("[class]")].flatMap((part) => [...part.classList]));
-    const rules = [...document.styleSheets].flatMap((one) => [...one.cssRules]).filter((rule) => {
+    const rules = [...document.styleSheets].flatMap((styles) => [...styles.cssRules]).filter((rule) => {
       const name = /^\.(st\d+)\.\1$|^\*$/.exec(rule.selectorText ?? "");
       return name && (!name[1] || used.has(name[1]));
     });
@@ -295,12 +295,12 @@ const netdyno = (() => {
     return drawing;
   };
 
-  /** What throughput over time is drawn with is a canvas: its lines as a drawing. */
+  /** The lines of throughput over time as a drawing: the page has them on a canvas. */
   const lines = (plot) => {
     const [left, width, height] = [50, 450, 240];
     const drawing = shape("svg", { viewBox: `0 0 ${left + width} ${height + 34}` });
     const [{ min: first, max: last }, { max: top }] = [plot.scales.x, plot.scales.y];
-    const at = (x, y) => `${(left + ((x - first) / (last - first)) * width).toFixed(1)},${(height * (1 - y / top)).toFixed(1)}`;
+    const point = (x, y) => `${(left + ((x - first) / (last - first)) * width).toFixed(1)},${(height * (1 - y / top)).toFixed(1)}`;
     const grey = "fill: var(--muted)";
     for (let part = 0; part <= 4; part += 1) {
       const [x, y] = [left + (part / 4) * width, height * (1 - part / 4)];
@@ -312,7 +312,7 @@ const netdyno = (() => {
     }
     drawing.append(shape("text", { x: left, y: height + 30, style: grey }, "messages per second, over the seconds since the window began"));
     plot.series.slice(1).filter((series) => series.show).forEach((series, index) => {
-      const points = plot.data[0].map((x, i) => [x, plot.data[index + 1][i]]).filter(([, y]) => y != null).map(([x, y]) => at(x, y));
+      const points = plot.data[0].map((x, i) => [x, plot.data[index + 1][i]]).filter(([, y]) => y != null).map(([x, y]) => point(x, y));
       drawing.append(shape("polyline", { points: points.join(" "), style: `fill: none; stroke-width: 1.6; stroke: var(${series.variable})` }));
     });
     return drawing;
@@ -325,7 +325,11 @@ const netdyno = (() => {
     const part = made("details", "", { className: "save" });
     const summary = made("summary", "Save");
     summary.append(made("span", ` ${caption}`, { className: "unseen" }));
-    const button = (text, click) => { const one = made("button", text, { type: "button" }); one.addEventListener("click", click); return one; };
+    const button = (text, click) => {
+      const element = made("button", text, { type: "button" });
+      element.addEventListener("click", click);
+      return element;
+    };
     part.append(
       summary,
       button("SVG", () => save(new Blob([alone(drawing(), title).text], { type: "image/svg+xml" }), `${name}.svg`)),
@@ -367,7 +371,7 @@ const netdyno = (() => {
   byId("filter").hidden = false;
   byId("everything").hidden = false;
   byId("all-tools").hidden = false;
-  Object.entries(sheets).forEach(([name, one]) => byId("sheet").add(new Option(one.title, name)));
+  Object.entries(sheets).forEach(([name, { title }]) => byId("sheet").add(new Option(title, name)));
   const choose = (name) => { Object.assign(sheet, { name, order: undefined, whole: false }); fill(); remember(); };
   byId("sheet").addEventListener("change", (event) => choose(event.target.value));
   byId("all").addEventListener("toggle", () => {
