@@ -141,8 +141,8 @@ std::string rate_text(std::uint64_t count, Nanos window) {
 }  // namespace
 
 std::string fault_text(const Faults::Kind& kind, const Figures& figures) {
-  const std::uint64_t all = figures.count(kind.of);
-  switch (kind.of) {
+  const std::uint64_t all = figures.count(kind.population);
+  switch (kind.population) {
     case Population::messages:
       return fmt::format("{} to {} of {}", kind.what, kind.count, all);
     case Population::replies:

@@ -98,7 +98,7 @@ Json replies_json(const Figures& figures) {
   Json statuses = Json::object(), faults = Json::array();
   for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
   for (const auto& kind : figures.faults.kinds)
-    faults.push_back({{"what", kind.what}, {"count", kind.count}, {"of", name_of(kind.of)}});
+    faults.push_back({{"what", kind.what}, {"count", kind.count}, {"of", name_of(kind.population)}});
   return {{"unexpected", figures.messages.unexpected},
           {"resent", figures.messages.resent},
           {"statuses", statuses},

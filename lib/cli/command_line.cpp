@@ -98,10 +98,11 @@ void CommandLine::add_completion() {
     std::vector<CompletedOption> options;
     for (const CLI::Option* option : app_->get_options()) {
       if (option->get_positional()) continue;
-      CompletedOption one{{}, option->get_type_size() > 0 ? option->get_type_name() : "", option->get_description()};
-      for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
-      for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
-      options.push_back(one);
+      CompletedOption completed{
+          {}, option->get_type_size() > 0 ? option->get_type_name() : "", option->get_description()};
+      for (const std::string& name : option->get_snames()) completed.names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) completed.names.push_back("--" + name);
+      options.push_back(completed);
     }
     std::fputs(completion_script(program_, shell == "zsh", options).c_str(), stdout);
     std::exit(0);

@@ -23,7 +23,7 @@ std::string program_name(const char* argv0);
 /// Reports a refused value: `name: message`, which CommandLine::parse shows to the user.
 [[noreturn]] void refuse_value(const std::string& name, const std::string& message);
 
-/// What may be said about an option that has been added.
+/// States more about an option that has been added.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}

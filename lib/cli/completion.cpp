@@ -46,7 +46,7 @@ std::string bash(const std::string& program, const std::vector<CompletedOption>&
          function + " " + program + "\n";
 }
 
-/// What stands in the single quotes of a specification for _arguments (zshcompsys(1)).
+/// Escapes text for the single quotes of a specification for _arguments (zshcompsys(1)).
 std::string quoted(const std::string& text) {
   std::string safe;
   for (const char c : text) {

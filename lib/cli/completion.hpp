@@ -11,7 +11,7 @@ struct CompletedOption {
   std::string help;
 };
 
-/// What bash or zsh completes the options of a program by, to be sourced.
+/// The script by which bash or zsh completes the options of a program, to be sourced.
 std::string completion_script(const std::string& program, bool zsh, const std::vector<CompletedOption>& options);
 
 }  // namespace netdyno

@@ -15,12 +15,12 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return port;
 }
 
-/// Cuts `text` at the first `mark`; what follows the mark is returned, empty when there is none.
+/// Cuts `text` position the first `mark`; what follows the mark is returned, empty when there is none.
 std::string_view cut(std::string_view& text, char mark) {
-  const auto at = text.find(mark);
-  if (at == std::string_view::npos) return {};
-  const auto rest = text.substr(at + 1);
-  text = text.substr(0, at);
+  const auto position = text.find(mark);
+  if (position == std::string_view::npos) return {};
+  const auto rest = text.substr(position + 1);
+  text = text.substr(0, position);
   return rest;
 }
 

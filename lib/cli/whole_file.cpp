@@ -39,7 +39,7 @@ std::optional<int> descriptor_of(const fs::path& path) {
   return number;
 }
 
-/// What a path names behind its links. Those of descriptors are not followed: what they say need not be a path
+/// Returns the path behind the links. Those of descriptors are not followed: what they say need not be a path
 /// (proc(5)), and an open file has a place where its next byte goes.
 fs::path follow_links(fs::path path) {
   std::error_code error;

@@ -55,7 +55,7 @@ struct Factors {
   std::uint64_t low_half, high_half;
 };
 
-/// What moves 16 bytes past 1, 2, ... 16 bytes.
+/// Factors that move 16 bytes past 1, 2, ... 16 bytes.
 constexpr auto factors = []<unsigned... less>(std::integer_sequence<unsigned, less...>) {
   return std::array{Factors{remainder_of(64 + 8 * (less + 1)), remainder_of(8 * (less + 1))}...};
 }
@@ -73,18 +73,19 @@ constexpr auto last_bytes = [] {
 NETDYNO_FOLDS inline __m128i load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 
 NETDYNO_FOLDS inline __m128i fold(__m128i sixteen, std::size_t past, __m128i next) {
-  const __m128i by = load(&factors[past - 1]);
-  const __m128i low = _mm_clmulepi64_si128(sixteen, by, 0x00);
-  const __m128i high = _mm_clmulepi64_si128(sixteen, by, 0x11);
+  const __m128i factor = load(&factors[past - 1]);
+  const __m128i low = _mm_clmulepi64_si128(sixteen, factor, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(sixteen, factor, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
 /// The remainder of 16 bytes, times x^32.
 NETDYNO_FOLDS inline std::uint32_t reduce(__m128i sixteen) {
-  const __m128i by = _mm_set_epi64x(static_cast<long long>(remainder_of(64)), static_cast<long long>(remainder_of(96)));
+  const __m128i factor =
+      _mm_set_epi64x(static_cast<long long>(remainder_of(64)), static_cast<long long>(remainder_of(96)));
   const __m128i high = _mm_slli_si128(_mm_srli_si128(sixteen, 8), 4);  // times x^32, and has room for it
-  const __m128i twelve = _mm_xor_si128(_mm_clmulepi64_si128(sixteen, by, 0x00), high);
-  const __m128i eight = _mm_srli_si128(_mm_xor_si128(_mm_clmulepi64_si128(twelve, by, 0x10), twelve), 8);
+  const __m128i twelve = _mm_xor_si128(_mm_clmulepi64_si128(sixteen, factor, 0x00), high);
+  const __m128i eight = _mm_srli_si128(_mm_xor_si128(_mm_clmulepi64_si128(twelve, factor, 0x10), twelve), 8);
   const __m128i barrett = _mm_set_epi64x(static_cast<long long>(whole_polynomial), static_cast<long long>(quotient));
   const __m128i four = _mm_cvtsi32_si128(-1);
   const __m128i times = _mm_and_si128(_mm_clmulepi64_si128(_mm_and_si128(eight, four), barrett, 0x00), four);

@@ -8,7 +8,7 @@
 
 namespace netdyno::load {
 
-/// Which messages each receiver has had from each sender: 4 bytes for each pair (1,000 connections in a chat: 4 MB),
+/// The messages each receiver has had from each sender: 4 bytes for each pair (1,000 connections in a chat: 4 MB),
 /// and what is missing beside that. Owning thread only.
 class Deliveries {
  public:

@@ -98,8 +98,8 @@ Nanos timer_lateness() {
   std::array<Nanos, sleeps> lateness{};
   for (Nanos& late : lateness) {
     const Nanos due = now_ns() + length;
-    const timespec at{due / one_second, due % one_second};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+    const timespec wake_time{due / one_second, due % one_second};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake_time, nullptr);
     late = now_ns() - due;
   }
   std::sort(lateness.begin(), lateness.end());

@@ -9,7 +9,7 @@
 
 namespace netdyno::load {
 
-/// What a thread or the process used of the machine, and how long it stood ready to run while something else had its
+/// The CPU time that a thread or the process used, and how long it stood ready to run while something else had its
 /// core.
 struct CpuTime {
   double user_s = 0;

@@ -43,27 +43,28 @@ constexpr std::size_t most_kinds = 8;
 
 }  // namespace
 
-void Faults::note(std::string_view what, Population of, Nanos at, std::uint64_t count) {
-  const auto known = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.what == what && kind.of == of; });
+void Faults::note(std::string_view what, Population population, Nanos moment, std::uint64_t count) {
+  const auto known = std::ranges::find_if(
+      kinds, [&](const Kind& kind) { return kind.what == what && kind.population == population; });
   if (known != kinds.end()) {
     known->count += count;
-    known->first = std::min(known->first, at);
+    known->first = std::min(known->first, moment);
   } else if (kinds.size() < most_kinds) {
-    kinds.push_back({std::string{what}, of, count, at});
+    kinds.push_back({std::string{what}, population, count, moment});
   } else {
-    others[static_cast<std::size_t>(of)] += count;
+    others[static_cast<std::size_t>(population)] += count;
   }
 }
 
 void Faults::add(const Faults& other) {
-  for (const Kind& kind : other.kinds) note(kind.what, kind.of, kind.first, kind.count);
-  for (std::size_t of = 0; of < population_count; ++of) others[of] += other.others[of];
+  for (const Kind& kind : other.kinds) note(kind.what, kind.population, kind.first, kind.count);
+  for (std::size_t i = 0; i < population_count; ++i) others[i] += other.others[i];
   std::ranges::sort(kinds, {}, &Kind::first);
 }
 
-std::uint64_t Faults::count(Population of) const {
-  std::uint64_t sum = others[static_cast<std::size_t>(of)];
-  for (const Kind& kind : kinds) sum += kind.of == of ? kind.count : 0;
+std::uint64_t Faults::count(Population population) const {
+  std::uint64_t sum = others[static_cast<std::size_t>(population)];
+  for (const Kind& kind : kinds) sum += kind.population == population ? kind.count : 0;
   return sum;
 }
 
@@ -76,8 +77,8 @@ void Handshakes::add(const Handshakes& other) {
   if (cipher.empty()) cipher = other.cipher;
 }
 
-std::uint64_t Figures::count(Population of) const {
-  switch (of) {
+std::uint64_t Figures::count(Population population) const {
+  switch (population) {
     case Population::messages:
       return messages.due;
     case Population::replies:

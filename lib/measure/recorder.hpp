@@ -78,17 +78,17 @@ constexpr std::size_t population_count = 4;
 struct Faults {
   struct Kind {
     std::string what;
-    Population of = Population::messages;
+    Population population = Population::messages;
     std::uint64_t count = 0;
     Nanos first = never;
   };
   std::vector<Kind> kinds;
   std::array<std::uint64_t, population_count> others{};  // of further kinds, by population
 
-  void note(std::string_view what, Population of, Nanos at, std::uint64_t count = 1);
+  void note(std::string_view what, Population population, Nanos moment, std::uint64_t count = 1);
   void add(const Faults& other);
   /// The sum over all kinds.
-  std::uint64_t count(Population of) const;
+  std::uint64_t count(Population population) const;
   std::uint64_t count_of_others() const;
 };
 
@@ -151,7 +151,7 @@ struct Figures {
   bool all_timed_by_kernel() const { return response.count() > 0 && kernel_timed == response.count(); }
 
   /// How many things of this kind there were, over the whole life.
-  std::uint64_t count(Population of) const;
+  std::uint64_t count(Population population) const;
 
   /// Everything of another thread, or of a later slice.
   void add(const Figures& other);
@@ -174,9 +174,9 @@ class Recorder {
     figures.steps.resize(step_ends_.size());
   }
   /// The window ends earlier than it was to.
-  void end_window(Nanos at) {
-    window_.end = at;
-    slot_end_ = std::min(slot_end_, at);
+  void end_window(Nanos end) {
+    window_.end = end;
+    slot_end_ = std::min(slot_end_, end);
   }
 
   void scheduled(Nanos intended) {
@@ -185,41 +185,41 @@ class Recorder {
   }
 
   /// A connection stands that was begun then.
-  void connected(Nanos began, Nanos at) {
-    figures.connect.record(at - began);
+  void connected(Nanos began, Nanos connected_at) {
+    figures.connect.record(connected_at - began);
     ++figures.connections.established;
-    figures.connected_in_window += window_.holds(at);
+    figures.connected_in_window += window_.holds(connected_at);
   }
 
   /// `blocked`: the message had to wait until its connection could take it.
-  void sent(Nanos intended, Nanos at, bool blocked) {
-    count_in_flight(at, 1);
+  void sent(Nanos intended, Nanos sent_at, bool blocked) {
+    count_in_flight(sent_at, 1);
     ++figures.messages.sent;
     if (!window_.holds(intended)) return;
     ++figures.sent_in_window;
     if (!step_ends_.empty()) ++step(intended).sent;
-    (blocked ? figures.blocked_lag : figures.own_lag).record(at - intended);
+    (blocked ? figures.blocked_lag : figures.own_lag).record(sent_at - intended);
   }
 
   /// `given_up`: it was, before this answer came.
-  void answered(Nanos intended, Nanos sent_at, Nanos at, bool given_up = false) {
-    if (!given_up) count_in_flight(at, -1);
+  void answered(Nanos intended, Nanos sent_at, Nanos answered_at, bool given_up = false) {
+    if (!given_up) count_in_flight(answered_at, -1);
     if (window_.holds(intended)) {
-      figures.response.record(at - intended);
-      figures.service.record(at - sent_at);
-      if (!step_ends_.empty()) step(intended).response.record(at - intended);
+      figures.response.record(answered_at - intended);
+      figures.service.record(answered_at - sent_at);
+      if (!step_ends_.empty()) step(intended).response.record(answered_at - intended);
       if (given_up) {
         ++figures.late_responses;
-        figures.late_response_ns += static_cast<std::uint64_t>(at - intended);
+        figures.late_response_ns += static_cast<std::uint64_t>(answered_at - intended);
       }
     }
-    if (!counts(at)) return;
-    roll(at);
+    if (!counts(answered_at)) return;
+    roll(answered_at);
     ++figures.completed_in_window;
-    if (!step_ends_.empty()) ++step(at).completed;
+    if (!step_ends_.empty()) ++step(answered_at).completed;
     figures.late_in_window += given_up;
-    if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
-    slot_responses_.record(at - intended);
+    if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(answered_at - sent_at);
+    slot_responses_.record(answered_at - intended);
   }
 
   /// An answer had been in the kernel for so long when it was stamped.
@@ -231,16 +231,16 @@ class Recorder {
   void timed_by_kernel(Nanos intended) { figures.kernel_timed += window_.holds(intended); }
 
   /// The answer to a sent message is no longer awaited.
-  void given_up(Nanos intended, Nanos sent_at, Nanos at) {
-    count_in_flight(at, -1);
-    figures.given_up_service_ns += within_window(sent_at, at);
-    figures.given_up_response_ns += within_window(intended, at);
+  void given_up(Nanos intended, Nanos sent_at, Nanos given_up_at) {
+    count_in_flight(given_up_at, -1);
+    figures.given_up_service_ns += within_window(sent_at, given_up_at);
+    figures.given_up_response_ns += within_window(intended, given_up_at);
   }
 
   /// The connection of a sent message ended before its answer came. It will be sent again, on the next.
-  void taken_back(Nanos intended, Nanos sent_at, Nanos at) {
-    count_in_flight(at, -1);
-    figures.given_up_service_ns += within_window(sent_at, at);
+  void taken_back(Nanos intended, Nanos sent_at, Nanos taken_back_at) {
+    count_in_flight(taken_back_at, -1);
+    figures.given_up_service_ns += within_window(sent_at, taken_back_at);
     --figures.messages.sent;
     ++figures.messages.resent;
     if (!window_.holds(intended)) return;
@@ -249,17 +249,17 @@ class Recorder {
   }
 
   /// A reply came that is wrong, or the end of its connection instead: an error, and an answer.
-  void wrong(Nanos at) {
-    figures.wrong_in_window += window_.holds(at);
-    error(at);
+  void wrong(Nanos moment) {
+    figures.wrong_in_window += window_.holds(moment);
+    error(moment);
   }
 
   /// One error of any kind, for the time series.
-  void error(Nanos at, std::uint64_t count = 1) {
-    if (!counts(at)) return;
-    roll(at);
+  void error(Nanos moment, std::uint64_t count = 1) {
+    if (!counts(moment)) return;
+    roll(moment);
     slot_errors_ += count;
-    if (!step_ends_.empty()) step(at).errors += count;
+    if (!step_ends_.empty()) step(moment).errors += count;
   }
 
   /// Delivers the slots of the time series that are over.
@@ -274,8 +274,8 @@ class Recorder {
   void deliver_slot();
 
   /// The part of the window that a moment lies in.
-  StepFigures& step(Nanos at) {
-    const auto after = std::ranges::upper_bound(step_ends_, at);
+  StepFigures& step(Nanos moment) {
+    const auto after = std::ranges::upper_bound(step_ends_, moment);
     const auto number = static_cast<std::size_t>(after - step_ends_.begin());
     return figures.steps[std::min(number, figures.steps.size() - 1)];
   }
@@ -289,15 +289,15 @@ class Recorder {
 
   /// Whether a moment lies in the window and there is still a slot for it: the kernel's stamp of an answer is earlier
   /// than its reading, before which the last slot may have been delivered.
-  bool counts(Nanos at) const { return window_.holds(at) && slot_ < timeline_.size(); }
+  bool counts(Nanos moment) const { return window_.holds(moment) && slot_ < timeline_.size(); }
 
   /// Kernel stamps come in the order in which they are read. An earlier moment corrects what has been integrated since.
-  void count_in_flight(Nanos at, std::int64_t change) {
-    if (at >= last_change_) {
-      figures.in_flight_ns += within_window(last_change_, at) * static_cast<std::uint64_t>(in_flight_);
-      last_change_ = at;
+  void count_in_flight(Nanos moment, std::int64_t change) {
+    if (moment >= last_change_) {
+      figures.in_flight_ns += within_window(last_change_, moment) * static_cast<std::uint64_t>(in_flight_);
+      last_change_ = moment;
     } else {
-      figures.in_flight_ns += within_window(at, last_change_) * static_cast<std::uint64_t>(change);
+      figures.in_flight_ns += within_window(moment, last_change_) * static_cast<std::uint64_t>(change);
     }
     in_flight_ += change;
   }

@@ -100,12 +100,12 @@ const std::string letters = [] {
 }  // namespace
 
 void append_stamp(const Stamp& stamp, std::size_t size, std::string& out) {
-  const std::size_t at = out.size();
+  const std::size_t begin = out.size();
   // Letters first, all the way: they need no clearing beforehand, as a resize would.
   const char* from = letters.data() + stamp.sequence % alphabet;
   const std::size_t piece = letters.size() - alphabet;
   for (std::size_t left = size; left > 0; left -= std::min(piece, left)) out.append(from, std::min(piece, left));
-  char* text = out.data() + at;
+  char* text = out.data() + begin;
   const Identity identity = text_of(stamp);
   store(identity.client, text);
   store(identity.sequence_high, text + client_digits);

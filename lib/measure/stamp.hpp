@@ -8,7 +8,7 @@
 
 namespace netdyno {
 
-/// Which message a text is: the identity that every message of the generator carries (protocol/WIRE.md, "Stamps").
+/// Identifies a message: every message of the generator carries one (protocol/WIRE.md, "Stamps").
 struct Stamp {
   std::uint32_t client = 0;
   std::uint64_t sequence = 0;  // below 10^12

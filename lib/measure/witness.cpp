@@ -35,20 +35,20 @@ void run_first() {
 /// steady_clock is CLOCK_MONOTONIC here.
 void sleep_until(Clock::time_point due) {
   const auto ns = due.time_since_epoch().count();
-  const timespec at{ns / 1'000'000'000, ns % 1'000'000'000};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  const timespec wake_time{ns / 1'000'000'000, ns % 1'000'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake_time, nullptr);
 }
 
-void look(const std::stop_token& stop, const WatchedCore& at, std::chrono::nanoseconds every,
-          std::vector<Witness::Pause>& pauses) {
-  run_on(at.core);
+void watch_core(const std::stop_token& stop, const WatchedCore& watched, std::chrono::nanoseconds every,
+                std::vector<Witness::Pause>& pauses) {
+  run_on(watched.core);
   run_first();
   prctl(PR_SET_TIMERSLACK, 1UL);  // prctl(2): else timers of this thread may fire 50 us late
   for (auto due = Clock::now(); !stop.stop_requested();) {
     due = std::max(due + every, Clock::now());
     sleep_until(due);
     const auto now = Clock::now();
-    if (now - due >= Witness::shortest) pauses.push_back({at.name, due, now});
+    if (now - due >= Witness::shortest) pauses.push_back({watched.name, due, now});
   }
 }
 
@@ -56,18 +56,19 @@ void look(const std::stop_token& stop, const WatchedCore& at, std::chrono::nanos
 
 Witness::Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every) : looks_(cores.size()) {
   for (std::size_t i = 0; i < cores.size(); ++i) {
-    Look& one = looks_[i];
-    one.at = cores[i];
-    one.thread = std::jthread{[&one, every](const std::stop_token& stop) { look(stop, one.at, every, one.pauses); }};
+    Look& look = looks_[i];
+    look.watched = cores[i];
+    look.thread = std::jthread{
+        [&look, every](const std::stop_token& stop) { watch_core(stop, look.watched, every, look.pauses); }};
   }
 }
 
 std::vector<Witness::Pause> Witness::stop() {
   std::vector<Pause> all;
-  for (Look& one : looks_) {
-    one.thread.request_stop();
-    one.thread.join();
-    std::ranges::move(one.pauses, std::back_inserter(all));
+  for (Look& look : looks_) {
+    look.thread.request_stop();
+    look.thread.join();
+    std::ranges::move(look.pauses, std::back_inserter(all));
   }
   looks_.clear();
   return all;

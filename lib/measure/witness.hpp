@@ -40,7 +40,7 @@ class Witness {
 
  private:
   struct Look {
-    WatchedCore at;
+    WatchedCore watched;
     std::vector<Pause> pauses;
     std::jthread thread;
   };

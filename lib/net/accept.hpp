@@ -4,7 +4,7 @@
 
 namespace netdyno {
 
-/// What became of an accept(2), for the accept loop.
+/// The outcome of an accept(2), for the accept loop.
 enum class AcceptStatus {
   accepted,
   try_again,     // nothing there now, a signal came, or the peer left before it was accepted
@@ -12,7 +12,7 @@ enum class AcceptStatus {
   not_listening  // the listener was shut down
 };
 
-/// What its errno means: errno is sorted here, once.
+/// Returns what its errno means: errno is sorted here, once.
 AcceptStatus accept_status(int error);
 
 struct Accepted {

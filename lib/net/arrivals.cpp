@@ -9,9 +9,9 @@ namespace netdyno {
 namespace {
 
 std::int64_t now(clockid_t clock) {
-  timespec at{};
-  clock_gettime(clock, &at);
-  return at.tv_sec * 1'000'000'000 + at.tv_nsec;
+  timespec moment{};
+  clock_gettime(clock, &moment);
+  return moment.tv_sec * 1'000'000'000 + moment.tv_nsec;
 }
 
 }  // namespace
@@ -24,9 +24,9 @@ void keep_arrival_times(int fd, bool on) {
 KernelStamp stamp_of(msghdr& message) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_TIMESTAMPNS) return {};
-  timespec at{};
-  std::memcpy(&at, CMSG_DATA(header), sizeof at);
-  return at.tv_sec * 1'000'000'000 + at.tv_nsec;
+  timespec moment{};
+  std::memcpy(&moment, CMSG_DATA(header), sizeof moment);
+  return moment.tv_sec * 1'000'000'000 + moment.tv_nsec;
 }
 
 /// Uses syscall(2), as this thread is never cancelled: loadgen/transport/tcp.cpp says why.

@@ -11,7 +11,7 @@
 
 namespace netdyno {
 
-/// When the kernel had taken in what a read brought: nanoseconds of CLOCK_REALTIME (SO_TIMESTAMPNS, socket(7)).
+/// The moment at which the kernel had what a read brought: nanoseconds of CLOCK_REALTIME (SO_TIMESTAMPNS, socket(7)).
 /// Nothing where the read did not ask, or the kernel does not say.
 using KernelStamp = std::optional<std::int64_t>;
 

@@ -44,7 +44,7 @@ Interface find_interface(const std::string& name);
 /// The same datagrams no longer reach it. Closing the socket does that too.
 void leave_group(int fd, in_addr group, const Interface& interface);
 
-/// What `fd` sends to a group leaves by `interface`, lives for `ttl` hops, and reaches the members on this machine too.
+/// Makes `fd` send to a group by `interface`, for `ttl` hops, and to the members on this machine too.
 /// With a `ttl` of 0 it stays on the machine only while some socket of the machine is a member of the group: where none
 /// is, Linux sends it out all the same (6.18; __mkroute_output in net/ipv4/route.c takes the path without the check).
 /// So a sender joins first.
@@ -61,7 +61,7 @@ struct MulticastPlace {
 
 /// The option --multicast-anywhere, by which the caller takes over the responsibility.
 void add_multicast_anywhere(CommandLine& line, bool& anywhere);
-/// What the command line of `program` says as its `argument`. Ends the program with exit 2 and one line when that
+/// Reads what the command line of `program` says as its `argument`. Ends the program with exit 2 and one line when that
 /// cannot be meant, or when multicast is refused and not `anywhere`.
 MulticastPlace multicast_place(const std::string& program, const std::string& argument, const Url& url, bool anywhere);
 

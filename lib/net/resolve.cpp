@@ -24,8 +24,8 @@ addrinfo* look_up(const std::string& host, std::uint16_t port, int type, int fla
 
 std::vector<const addrinfo*> take_families_in_turn(const addrinfo* found) {
   std::vector<const addrinfo*> first, others, in_order;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
-    (one->ai_family == found->ai_family ? first : others).push_back(one);
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next)
+    (address->ai_family == found->ai_family ? first : others).push_back(address);
   for (std::size_t i = 0; i < std::max(first.size(), others.size()); ++i) {
     if (i < first.size()) in_order.push_back(first[i]);
     if (i < others.size()) in_order.push_back(others[i]);

@@ -25,9 +25,9 @@ constexpr std::array<Letters, 4> all_letters{{{ControlKind::hello, "HELO"},
 ControlBytes encode_control(const ControlMessage& message) {
   const auto letters = std::ranges::find(all_letters, message.kind, &Letters::kind);
   ControlBytes bytes{};
-  auto at = std::ranges::copy(mark, bytes.begin()).out;
-  at = std::ranges::copy(letters->text, at).out;
-  for (int shift = 56; shift >= 0; shift -= 8) *at++ = static_cast<char>(message.token >> shift);
+  auto next = std::ranges::copy(mark, bytes.begin()).out;
+  next = std::ranges::copy(letters->text, next).out;
+  for (int shift = 56; shift >= 0; shift -= 8) *next++ = static_cast<char>(message.token >> shift);
   return bytes;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What is asked for, and in which way: the words of protocol/WIRE.md.
+/// Workloads, and the ways of requesting them: the words of protocol/WIRE.md.
 namespace netdyno {
 
 enum class Workload { echo, lines, rpc, chat, http };

@@ -34,7 +34,7 @@ struct Effect {
   SharedFrame frame = {};
 };
 
-/// What a session wants done, in order: carry out one effect after the other, finish all of them before the next
+/// The work that a session requests, in order: carry out one effect after the other, finish all of them before the next
 /// `Session::receive` of the same connection, then `clear()`. When, on which thread and how is the model's business.
 class Effects {
  public:

@@ -24,10 +24,10 @@ std::string_view trim(std::string_view text) {
 
 /// Takes the text before `mark` off the front of `text`; nothing when there is no mark.
 std::optional<std::string_view> take_until(std::string_view& text, std::string_view mark) {
-  const auto at = text.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const auto taken = text.substr(0, at);
-  text.remove_prefix(at + mark.size());
+  const auto position = text.find(mark);
+  if (position == std::string_view::npos) return std::nullopt;
+  const auto taken = text.substr(0, position);
+  text.remove_prefix(position + mark.size());
   return taken;
 }
 

@@ -36,8 +36,8 @@ void Poller::set_alarm(Clock::time_point deadline) {
   if (deadline == alarm_) return;
   alarm_ = deadline;
   const auto ns = deadline.time_since_epoch().count();
-  const itimerspec at{{}, {ns / 1'000'000'000, ns % 1'000'000'000}};
-  if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) die_of("timerfd_settime");
+  const itimerspec alarm_time{{}, {ns / 1'000'000'000, ns % 1'000'000'000}};
+  if (timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &alarm_time, nullptr) != 0) die_of("timerfd_settime");
 }
 
 void Poller::wait(bool block) {

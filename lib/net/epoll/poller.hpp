@@ -19,7 +19,7 @@ class Watched {
   ~Watched() = default;
 };
 
-/// What a loop asks the kernel: epoll for descriptors, one timerfd for time. One thread. Dies where it cannot go on.
+/// The kernel's side of a loop: epoll for descriptors, one timerfd for time. One thread. Dies where it cannot go on.
 class Poller {
  public:
   using Clock = std::chrono::steady_clock;

@@ -9,7 +9,7 @@ namespace netdyno {
 
 enum class Binding { no, yes };
 
-/// What libzmq calls a URL: `tcp://address:port`, for each address of the host, in the order in which they are to be
+/// Writes a URL for libzmq: `tcp://address:port`, for each address of the host, in the order in which they are to be
 /// tried (Resolved); numeric, as zmq_tcp(7) takes no names to bind to. Ends the program when there is none.
 std::vector<std::string> zmq_addresses(const Url& url, Binding binding);
 
