@@ -41,19 +41,19 @@ std::uint64_t errors_of(const Figures& f) {
 }  // namespace
 
 std::optional<Assertion> parse_assertion(std::string_view text) {
-  const auto at = text.find_first_of("<>=");
-  if (at == std::string_view::npos) return std::nullopt;
-  const bool with_equal = text[at] != '=' && text.substr(at + 1).starts_with('=');
+  const auto position = text.find_first_of("<>=");
+  if (position == std::string_view::npos) return std::nullopt;
+  const bool with_equal = text[position] != '=' && text.substr(position + 1).starts_with('=');
   Assertion assertion;
   assertion.text = text;
-  assertion.metric = trimmed(text.substr(0, at));
+  assertion.metric = trimmed(text.substr(0, position));
   using Relation = Assertion::Relation;
-  assertion.relation = text[at] == '='   ? Relation::equal
-                       : text[at] == '<' ? (with_equal ? Relation::at_most : Relation::less)
+  assertion.relation = text[position] == '='   ? Relation::equal
+                       : text[position] == '<' ? (with_equal ? Relation::at_most : Relation::less)
                                          : (with_equal ? Relation::at_least : Relation::more);
   const bool time = is_time(assertion.metric);
   if (!time && assertion.metric != "rate" && assertion.metric != "errors") return std::nullopt;
-  const auto bound = parse_bound(trimmed(text.substr(at + (with_equal ? 2 : 1))), time);
+  const auto bound = parse_bound(trimmed(text.substr(position + (with_equal ? 2 : 1))), time);
   if (!bound) return std::nullopt;
   assertion.bound = *bound;
   return assertion;

@@ -29,14 +29,14 @@ double us(const Histogram& histogram, double percentile) { return static_cast<do
 
 double us_of(Nanos time) { return static_cast<double>(time) / 1e3; }
 
-double percent(double part, double of) { return of > 0 ? 100 * part / of : 0; }
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 /// Over a transport that may lose messages, loss, copies and disorder are findings and no faults: they are stated with
 /// their shares. What came damaged is a fault over any.
 Audit verification_of_messages(const Figures& figures) {
   const MessageCounts& m = figures.messages;
-  const auto share = [](auto part, std::uint64_t of) {
-    return fmt::format("{} ({:.3g}%)", part, percent(static_cast<double>(part), as_double(of)));
+  const auto share = [](auto part, std::uint64_t whole) {
+    return fmt::format("{} ({:.3g}%)", part, percent(static_cast<double>(part), as_double(whole)));
   };
   return {"verification", m.corrupt == 0 && m.received > 0,
           fmt::format("{} replies verified, corrupt {}; lost {}, duplicated {}, reordered {}, late {}; dropped by the "
@@ -81,11 +81,11 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
   const bool remakes_connections = plan.requests_per_connection > 0 || plan.is_foreign();
-  const std::uint64_t asked = remakes_connections ? c.attempted() : plan.connections;
-  return {"connections", c.established == asked && ended == 0 && measurement.all_joined,
+  const std::uint64_t requested = remakes_connections ? c.attempted() : plan.connections;
+  return {"connections", c.established == requested && ended == 0 && measurement.all_joined,
           fmt::format(
               "established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}", c.established,
-              asked, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures), ended,
+              requested, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures), ended,
               measurement.all_joined ? "" : "; not every client was known to the server before the load began")};
 }
 
@@ -141,20 +141,23 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const double window = seconds(plan.duration);
   const double by_rate = plan.steps.empty() ? *plan.rate_hz * window : messages_until(plan.steps, plan.duration);
-  const double asked = plan.count > 0 ? std::min(by_rate, as_double(plan.count)) : by_rate;
-  const auto within = [](double value, double of, double slack) { return std::abs(value - of) <= slack; };
-  const double slack = rate_tolerance * asked + 3;
-  const double chance = plan.arrivals == Arrivals::poisson ? 4 * std::sqrt(asked) : 0;
+  const double requested = plan.count > 0 ? std::min(by_rate, as_double(plan.count)) : by_rate;
+  const auto within = [](double value, double expected, double slack) {
+    return std::abs(value - expected) <= slack;
+  };
+  const double slack = rate_tolerance * requested + 3;
+  const double chance = plan.arrivals == Arrivals::poisson ? 4 * std::sqrt(requested) : 0;
 
   const double scheduled = as_double(figures.scheduled_in_window);
   const double completed = as_double(figures.completed_in_window);
   std::string rates =
-      fmt::format("requested {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", asked / window,
+      fmt::format("requested {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", requested / window,
                   scheduled / window, as_double(figures.sent_in_window) / window, completed / window);
   const double lost = carries_messages(plan.url) ? as_double(figures.sent_in_window - figures.response.count()) : 0;
   const double wrong = std::min(as_double(figures.wrong_in_window), std::max(0.0, scheduled - completed - lost));
   if (wrong > 0) rates += fmt::format(", answered wrongly {:.1f}/s", wrong / window);
-  if (!within(scheduled, asked, slack + chance)) return {"achieved_rate", false, rates + ": the generator fell behind"};
+  if (!within(scheduled, requested, slack + chance))
+    return {"achieved_rate", false, rates + ": the generator fell behind"};
   const std::string loss = lost > 0 ? fmt::format("loss: {} of the window's messages ({:.3g}%) were never answered; ",
                                                   lost, percent(lost, as_double(figures.sent_in_window)))
                                     : "";
@@ -202,11 +205,11 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   if (plan.arrivals == Arrivals::closed && plan.round == 0) {
     const std::uint64_t standing = std::min<std::uint64_t>(figures.connections.established, plan.connections);
     const std::uint64_t clients = standing - std::min<std::uint64_t>(plan.slow_readers, standing);
-    const double asked = as_double(clients * plan.depth);
+    const double requested = as_double(clients * plan.depth);
     const double response_s = mean_response_s(figures);
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
-    holds = holds && agree(asked, rate * response_s + lost, figures.response);
-    detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", asked, rate * response_s);
+    holds = holds && agree(requested, rate * response_s + lost, figures.response);
+    detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", requested, rate * response_s);
     if (lost > 0) detail += fmt::format(" and {:.4f} given up", lost);
   }
   return {"little", holds, fmt::format("{}; tolerance {:.1f}%", detail, tolerance(figures.service) * 100)};

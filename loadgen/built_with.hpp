@@ -15,7 +15,7 @@ struct BuiltWith {
 /// This build.
 BuiltWith built_with();
 
-/// What of the plan a build does not have, and how to get it; empty when it has all.
+/// Names what of the plan a build does not have, and how to get it; empty when it has all.
 std::string not_built(const LoadPlan& plan, const BuiltWith& build);
 
 }  // namespace netdyno::load

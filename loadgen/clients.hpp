@@ -10,8 +10,8 @@ namespace netdyno::load {
 
 /// Messages that a client has sent before the load (--start at-once), and how many its thread has received.
 struct EarlySpeech {
-  std::uint64_t said = 0;
-  std::uint64_t heard = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
 };
 
 /// The connections of one thread, by their numbers in its slice, and what is counted over them. Owning thread only.

@@ -23,7 +23,7 @@ struct PlainReply {
   bool last = false;         // the connection brings no other
 };
 
-/// What a decoder finds in the bytes of a server.
+/// Receives what a decoder finds in the bytes of a server.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;

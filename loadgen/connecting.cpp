@@ -46,8 +46,8 @@ void Connecting::speak_early(std::uint32_t number) {
   Connection& connection = clients_[number];
   EarlySpeech& early = clients_.early[number];
   const std::uint32_t client = Matching::first_early_client + clients_.slice.global(number);
-  while (early.said - early.heard < plan_.depth && sender_.probe(number, connection, {client, early.said}))
-    ++early.said;
+  while (early.sent - early.received < plan_.depth && sender_.probe(number, connection, {client, early.sent}))
+    ++early.sent;
 }
 
 /// Until every connect of every thread has ended; what is heard later is answered by nothing.

@@ -54,30 +54,30 @@ std::string load_text(const LoadPlan& plan) {
     which += fmt::format(", at most {} in flight each", plan.depth);
   else if (plan.workload != Workload::chat)
     which += ", any number in flight each";
-  const std::string asked = fmt::format(fmt::runtime(*plan.rate_hz < 10 ? "{:.3g}" : "{:.0f}"), *plan.rate_hz);
-  return fmt::format("{}, open loop, {} arrivals, {}/s asked{}", which, to_string(plan.arrivals), asked, looks);
+  const std::string rate = fmt::format(fmt::runtime(*plan.rate_hz < 10 ? "{:.3g}" : "{:.0f}"), *plan.rate_hz);
+  return fmt::format("{}, open loop, {} arrivals, {}/s asked{}", which, to_string(plan.arrivals), rate, looks);
 }
 
 /// A line for each step: what came in it, and how it was answered.
 std::string steps_text(const LoadPlan& plan, const Figures& figures) {
   std::string text;
   for (std::size_t i = 0; i < figures.steps.size(); ++i) {
-    const StepFigures& of = figures.steps[i];
-    const auto at = [&of](double percentile) {
-      return time_text(of.response.count() > 0 ? static_cast<double>(of.response.at(percentile)) : unknown);
+    const StepFigures& step = figures.steps[i];
+    const auto percentile_text = [&step](double percentile) {
+      return time_text(step.response.count() > 0 ? static_cast<double>(step.response.at(percentile)) : unknown);
     };
     text += fmt::format("{:<28}{:>8} sent{:>8} answered   p50 {:>8}   p99 {:>8}   errors {}\n",
-                        fmt::format("step {} {:g} s", text_of(plan.steps[i]), seconds(plan.steps[i].length)), of.sent,
-                        of.completed, at(50), at(99), of.errors);
+                        fmt::format("step {} {:g} s", text_of(plan.steps[i]), seconds(plan.steps[i].length)), step.sent,
+                        step.completed, percentile_text(50), percentile_text(99), step.errors);
   }
   return text;
 }
 
 /// "12 (0.3%)"; of nothing, there is no share.
 template <typename Count>
-std::string share(Count part, std::uint64_t of) {
-  if (of == 0) return fmt::format("{}", part);
-  return fmt::format("{} ({:.3g}%)", part, 100 * static_cast<double>(part) / static_cast<double>(of));
+std::string share(Count part, std::uint64_t whole) {
+  if (whole == 0) return fmt::format("{}", part);
+  return fmt::format("{} ({:.3g}%)", part, 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 std::string faults_text(const Figures& figures) {
@@ -159,10 +159,10 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   const Figures& f = measurement.figures;
   const Nanos window = plan.duration;
   CpuTime cpu;
-  for (const CpuTime& one : measurement.cpu) {
-    cpu.user_s += one.user_s;
-    cpu.system_s += one.system_s;
-    cpu.spun_s += one.spun_s;
+  for (const CpuTime& thread : measurement.cpu) {
+    cpu.user_s += thread.user_s;
+    cpu.system_s += thread.system_s;
+    cpu.spun_s += thread.spun_s;
   }
 
   std::string text = fmt::format("{}: {}\n\n", address_of(plan), load_text(plan));

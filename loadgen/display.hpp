@@ -11,10 +11,10 @@
 
 namespace netdyno::load {
 
-/// What went wrong, how often, and of how many things of its kind.
+/// States what went wrong, how often, and of how many things of its kind.
 std::string fault_text(const Faults::Kind& kind, const Figures& figures);
 
-/// What a person reads at the end; fits one screen (80 columns, 24 lines).
+/// The text that a person reads at the end; fits one screen (80 columns, 24 lines).
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 
 /// Writes events to `--events-fd`, and a live view to stderr where that is a terminal.

@@ -107,17 +107,17 @@ std::string to_csv(const LoadPlan& plan, const Measurement& measurement) {
       "part,begins_s,seconds,from_hz,to_hz,sent,completed,per_second,errors,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns"
       "\n";
   const Nanos window = plan.duration;
-  const std::string asked = plan.rate_hz ? fmt::format("{},{}", *plan.rate_hz, *plan.rate_hz) : ",";
+  const std::string rates = plan.rate_hz ? fmt::format("{},{}", *plan.rate_hz, *plan.rate_hz) : ",";
   text +=
-      fmt::format("window,0,{},{},{},{},{},{},{}\n", seconds(window), asked, f.sent_in_window, f.completed_in_window,
+      fmt::format("window,0,{},{},{},{},{},{},{}\n", seconds(window), rates, f.sent_in_window, f.completed_in_window,
                   rate(f.completed_in_window, window), asserted_errors(f), times(f.response));
   Nanos begins = 0;
   for (std::size_t i = 0; i < f.steps.size(); ++i) {
     const RateStep& step = plan.steps[i];
-    const StepFigures& of = f.steps[i];
+    const StepFigures& sums = f.steps[i];
     const Nanos lasted = std::clamp<Nanos>(window - begins, 0, step.length);
     text += fmt::format("step,{},{},{},{},{},{},{},{},{}\n", seconds(begins), seconds(lasted), step.from_hz, step.to_hz,
-                        of.sent, of.completed, rate(of.completed, lasted), of.errors, times(of.response));
+                        sums.sent, sums.completed, rate(sums.completed, lasted), sums.errors, times(sums.response));
     begins += step.length;
   }
   begins = 0;
@@ -160,24 +160,25 @@ std::string to_prometheus(const LoadPlan& plan, const Measurement& measurement, 
 /// Five steps to each halving of what is left, as HdrHistogram has them.
 std::string to_percentiles(const Measurement& measurement) {
   constexpr int ticks = 5;
-  const Histogram& of = measurement.figures.response;
-  const auto count = static_cast<double>(of.count());
+  const Histogram& response = measurement.figures.response;
+  const auto count = static_cast<double>(response.count());
   std::string text =
       fmt::format("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
-  for (double left = 1; of.count() > 0 && left * count >= 1; left /= 2) {
+  for (double left = 1; response.count() > 0 && left * count >= 1; left /= 2) {
     for (int tick = 0; tick < ticks; ++tick) {
       const double share = 1 - left + left / 2 * tick / ticks;
-      const std::int64_t value = of.at(100 * share);
+      const std::int64_t value = response.at(100 * share);
       text += fmt::format("{:>12.3f} {:>14.12f} {:>10} {:>14.2f}\n", static_cast<double>(value) / 1e3, share,
-                          of.count_up_to(value), 1 / (1 - share));
+                          response.count_up_to(value), 1 / (1 - share));
     }
   }
-  if (of.count() > 0)
-    text += fmt::format("{:>12.3f} {:>14.12f} {:>10}\n", static_cast<double>(of.max()) / 1e3, 1.0, of.count());
-  const double mean = of.count() > 0 ? of.mean() / 1e3 : no_value;
-  const double max = of.count() > 0 ? static_cast<double>(of.max()) / 1e3 : no_value;
+  if (response.count() > 0)
+    text +=
+        fmt::format("{:>12.3f} {:>14.12f} {:>10}\n", static_cast<double>(response.max()) / 1e3, 1.0, response.count());
+  const double mean = response.count() > 0 ? response.mean() / 1e3 : no_value;
+  const double max = response.count() > 0 ? static_cast<double>(response.max()) / 1e3 : no_value;
   return text + fmt::format("#[Mean    = {:>12.3f}]\n#[Max     = {:>12.3f}, Total count    = {:>12}]\n", mean, max,
-                            of.count());
+                            response.count());
 }
 
 }  // namespace netdyno::load

@@ -29,29 +29,29 @@ class Flight {
   };
 
   /// A message joins the queue.
-  void intend(Nanos at);
+  void intend(Nanos intended);
 
   std::uint64_t unsent() const { return unsent_; }
   /// The sequence number that is sent next.
   std::uint64_t next_to_send() const { return first_ + size_ - unsent_; }
   /// The next one goes out; returns when it was meant to.
-  Nanos send(Nanos at);
+  Nanos send(Nanos sent_at);
 
   /// The times of a message that was sent and not yet answered, which from now on it is; else nothing.
   std::optional<Answered> answer(std::uint64_t sequence);
 
   /// Where answers come in order: the sent message whose answer comes next. Only where there is one.
   std::uint64_t oldest() const { return first_; }
-  Nanos oldest_sent() { return at(first_).sent; }
+  Nanos oldest_sent() { return times_of(first_).sent; }
 
-  /// Where answers come in order: those that were sent wait to be sent again, and `each` gets their times. But those
+  /// Where answers come in order: those that were sent wait to be sent again, and `visit` gets their times. But those
   /// that have expired are out of it; returns how many.
-  template <typename Each>
-  std::uint64_t take_back(Each each);
+  template <typename Visit>
+  std::uint64_t take_back(Visit visit);
 
   /// The same, but those that were sent are out of it, too; returns how many that are, with those that have expired.
-  template <typename Each>
-  std::uint64_t forget_sent(Each each);
+  template <typename Visit>
+  std::uint64_t forget_sent(Visit visit);
 
   /// Where none is on its way: those that were meant before `deadline` are out of it; returns how many.
   std::uint64_t forget_unsent(Nanos deadline);
@@ -60,9 +60,9 @@ class Flight {
   std::uint64_t waiting() const { return size_ - answered_in_ring_ + overtaken_count(); }
   std::uint64_t unanswered() const { return waiting() - unsent_; }
 
-  /// Calls `each` with the times of every sent message meant before `deadline` that has no answer, once in its life.
-  template <typename Each>
-  void expire(Nanos deadline, Each each);
+  /// Calls `visit` with the times of every sent message meant before `deadline` that has no answer, once in its life.
+  template <typename Visit>
+  void expire(Nanos deadline, Visit visit);
 
   /// Messages that have expired and are still not answered.
   std::uint64_t overdue() const { return overdue_; }
@@ -71,7 +71,7 @@ class Flight {
   static constexpr Nanos answered_mark = -1;
   static constexpr std::uint64_t longest_overtaking = 1024;
 
-  Times& at(std::uint64_t sequence) { return ring_.empty() ? only_ : ring_[sequence & (ring_.size() - 1)]; }
+  Times& times_of(std::uint64_t sequence) { return ring_.empty() ? only_ : ring_[sequence & (ring_.size() - 1)]; }
   std::size_t capacity() const { return ring_.empty() ? 1 : ring_.size(); }
   std::uint64_t overtaken_count() const { return overtaken_ ? overtaken_->size() : 0; }
   Answered take(const Times& times, std::uint64_t sequence);
@@ -91,16 +91,16 @@ class Flight {
   std::unique_ptr<std::map<std::uint64_t, Times>> overtaken_;
 };
 
-inline void Flight::intend(Nanos at_time) {
+inline void Flight::intend(Nanos intended) {
   if (size_ == capacity()) grow();
-  at(first_ + size_) = {at_time, 0};
+  times_of(first_ + size_) = {intended, 0};
   ++size_;
   ++unsent_;
 }
 
-inline Nanos Flight::send(Nanos at_time) {
-  Times& times = at(next_to_send());
-  times.sent = at_time;
+inline Nanos Flight::send(Nanos sent_at) {
+  Times& times = times_of(next_to_send());
+  times.sent = sent_at;
   --unsent_;
   return times.intended;
 }
@@ -113,38 +113,38 @@ inline Flight::Answered Flight::take(const Times& times, std::uint64_t sequence)
 
 inline std::optional<Flight::Answered> Flight::answer(std::uint64_t sequence) {
   if (sequence != first_ || size_ == unsent_ || answered_in_ring_ > 0) return answer_out_of_order(sequence);
-  const Answered answered = take(at(sequence), sequence);
+  const Answered answered = take(times_of(sequence), sequence);
   ++first_;
   --size_;
   return answered;
 }
 
-template <typename Each>
-std::uint64_t Flight::take_back(Each each) {
+template <typename Visit>
+std::uint64_t Flight::take_back(Visit visit) {
   std::uint64_t out = 0;
   for (; first_ < expired_to_ && size_ > unsent_; ++first_, --size_, ++out) --overdue_;
-  for (std::uint64_t sequence = first_; sequence < next_to_send(); ++sequence) each(at(sequence));
+  for (std::uint64_t sequence = first_; sequence < next_to_send(); ++sequence) visit(times_of(sequence));
   unsent_ = size_;
   return out;
 }
 
-template <typename Each>
-std::uint64_t Flight::forget_sent(Each each) {
+template <typename Visit>
+std::uint64_t Flight::forget_sent(Visit visit) {
   std::uint64_t out = 0;
   for (; size_ > unsent_; ++first_, --size_, ++out) {
     if (first_ < expired_to_)
       --overdue_;
     else
-      each(at(first_));
+      visit(times_of(first_));
   }
   return out;
 }
 
-template <typename Each>
-void Flight::expire(Nanos deadline, Each each) {
+template <typename Visit>
+void Flight::expire(Nanos deadline, Visit visit) {
   const auto give_up = [&](const Times& times) {
     ++overdue_;
-    each(times);
+    visit(times);
   };
   // Intended times never decrease along the sequence, so the first one that is in time ends the search.
   if (overtaken_) {
@@ -156,7 +156,7 @@ void Flight::expire(Nanos deadline, Each each) {
   }
   expired_to_ = std::max(expired_to_, first_);
   for (; expired_to_ < next_to_send(); ++expired_to_) {
-    const Times& times = at(expired_to_);
+    const Times& times = times_of(expired_to_);
     if (times.intended == answered_mark) continue;
     if (times.intended >= deadline) return;
     give_up(times);

@@ -111,12 +111,12 @@ std::optional<std::string> try_text_or_file(const std::string& text) {
 std::vector<std::string> lines_of_file(const std::string& option, const std::string& file) {
   const std::string text = read_file(option, file);
   std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
     while (!line.empty() && static_cast<unsigned char>(line.back()) <= ' ') line.pop_back();
     if (!line.empty() && line.front() != '#') lines.push_back(line);
-    at = end + 1;
+    begin = end + 1;
   }
   return lines;
 }
@@ -149,9 +149,9 @@ std::optional<std::string> unescape(std::string_view text) {
 std::optional<LengthField> parse_length_field(std::string_view text) {
   const auto number = [&text]<typename Number>(Number& value) {
     const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
+    const auto [read_to, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{}) return false;
-    text.remove_prefix(static_cast<std::size_t>(at - text.data()));
+    text.remove_prefix(static_cast<std::size_t>(read_to - text.data()));
     return true;
   };
   constexpr std::size_t longest_offset = 1 << 16;

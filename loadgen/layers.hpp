@@ -27,7 +27,7 @@ struct WebSocketRequest {
 };
 
 void add_tls_options(CommandLine& line, TlsOptions& tls);
-/// What of the command line contradicts itself; empty when nothing does.
+/// Names what of the command line contradicts itself; empty when nothing does.
 std::string tls_contradiction(const CommandLine& line, const TlsOptions& tls);
 
 }  // namespace netdyno::load

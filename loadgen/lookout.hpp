@@ -75,7 +75,7 @@ class LateReads {
   bool allowed() const { return allowed_; }
   /// Whether what was read could as well have been read later; once it could not, nothing waits any more.
   void note(bool could_wait) { allowed_ = allowed_ && could_wait; }
-  void sent(Nanos at) { until_ = at + longest; }
+  void sent(Nanos sent_at) { until_ = sent_at + longest; }
   /// Replies may wait until then.
   Nanos until() const { return allowed_ ? until_ : 0; }
 

@@ -27,24 +27,24 @@ bool LoopClock::counter_is_the_clock() {
 Nanos LoopClock::turn() {
   if (!counting_) return latest_ = now_ns();
   const std::uint64_t before = counter();
-  const Nanos at = now_ns();
+  const Nanos now = now_ns();
   const std::uint64_t after = counter();
-  latest_ = std::max(latest_, at);
+  latest_ = std::max(latest_, now);
   if (after - before > together) {
     rate_ = 0;  // which count belongs to this time is not known: until the next turn, ask the system
     return latest_;
   }
   turn_counter_ = before + (after - before) / 2;
-  turn_at_ = at;
+  turn_at_ = now;
   if (base_at_ == 0) {
     base_counter_ = turn_counter_;
-    base_at_ = at;
+    base_at_ = now;
   }
-  if (at - base_at_ >= (measured_rate_ == 0 ? soon : often)) {
+  if (now - base_at_ >= (measured_rate_ == 0 ? soon : often)) {
     const auto counts = static_cast<double>(turn_counter_ - base_counter_);
-    measured_rate_ = static_cast<std::uint64_t>(static_cast<double>(at - base_at_) / counts * (1ULL << rate_bits));
+    measured_rate_ = static_cast<std::uint64_t>(static_cast<double>(now - base_at_) / counts * (1ULL << rate_bits));
     base_counter_ = turn_counter_;
-    base_at_ = at;
+    base_at_ = now;
   }
   rate_ = measured_rate_;
   return latest_;

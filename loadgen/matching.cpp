@@ -53,9 +53,9 @@ void Matching::hear_early(const Stamp& stamp, std::size_t size) {
   if (clients_.slice.owns(sender)) {
     const std::uint32_t number = clients_.slice.local(sender);
     EarlySpeech& early = clients_.early[number];
-    if (stamp.sequence >= early.said) return corrupt();
-    if (stamp.sequence >= early.heard) {
-      early.heard = stamp.sequence + 1;
+    if (stamp.sequence >= early.sent) return corrupt();
+    if (stamp.sequence >= early.received) {
+      early.received = stamp.sequence + 1;
       clients_.just_heard.push_back(number);
     }
   }
@@ -192,17 +192,17 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   if (!answered) return;  // chat: the witness before this one had it already
   const Flight::Times& times = answered->times;
   // A server that answers what it has not been asked yet may be read after the question has left.
-  const Nanos at = std::max(now_, times.sent);
+  const Nanos answered_at = std::max(now_, times.sent);
   --clients_.waiting;
   if (window_.holds(times.intended)) {
-    clients_[sender].response_ns += static_cast<std::uint64_t>(at - times.intended);
+    clients_[sender].response_ns += static_cast<std::uint64_t>(answered_at - times.intended);
     ++clients_[sender].answered;
   }
-  recorder_.answered(times.intended, times.sent, at, answered->expired);
+  recorder_.answered(times.intended, times.sent, answered_at, answered->expired);
   if (by_kernel_) recorder_.timed_by_kernel(times.intended);
   if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
   if (answered->expired) --clients_.overdue;
-  const bool late = at - times.intended > plan_.timeout;
+  const bool late = answered_at - times.intended > plan_.timeout;
   recorder_.figures.messages.late += late;
   if (answered->expired) return;
   if (late) {

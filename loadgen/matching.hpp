@@ -35,11 +35,11 @@ class Matching final : public ReplySink {
   /// The window ends earlier than it was to.
   void end_window(const Window& window) { window_ = window; }
 
-  /// What is decoded from now on came to this connection, and its times end at `at`: when it was read, or
+  /// Attributes what is decoded from now on to this connection; its times end at `moment`: when it was read, or
   /// (`by_kernel`) when the kernel had taken it in.
-  void arrived(std::uint32_t receiver, Nanos at, bool by_kernel = false) {
+  void arrived(std::uint32_t receiver, Nanos moment, bool by_kernel = false) {
     receiver_ = receiver;
-    now_ = at;
+    now_ = moment;
     by_kernel_ = by_kernel;
   }
   /// How long it had been there; `never` where that is not known.

@@ -18,9 +18,9 @@ bool remove_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-std::vector<std::string_view> split(std::string_view text, char at) {
+std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  for (auto next = text.find(at); next != std::string_view::npos; next = text.find(at)) {
+  for (auto next = text.find(separator); next != std::string_view::npos; next = text.find(separator)) {
     parts.push_back(text.substr(0, next));
     text.remove_prefix(next + 1);
   }
@@ -107,9 +107,9 @@ std::string text_of(const RateStep& step) {
   return fmt::format("{:.10g} to {:.10g}/s", step.from_hz, step.to_hz);
 }
 
-Pace::Pace(std::vector<RateStep> steps, Nanos before) {
+Pace::Pace(std::vector<RateStep> steps, Nanos lead) {
   const double first = steps.front().from_hz;
-  steps.insert(steps.begin(), {first, first, before});
+  steps.insert(steps.begin(), {first, first, lead});
   long double begins_s = 0;
   long double messages = 0;
   for (const RateStep& step : steps) {
@@ -123,7 +123,7 @@ Pace::Pace(std::vector<RateStep> steps, Nanos before) {
 
 /// In a step the rate is a + s t, so after t seconds n = a t + s t^2 / 2 messages have become due. Solved for t in the
 /// form that loses no digits where s is small.
-Nanos Pace::at(long double messages) const {
+Nanos Pace::due_after(long double messages) const {
   const auto after = std::ranges::upper_bound(parts_, messages, {}, &Part::messages);
   const Part& part = after == parts_.begin() ? *after : *std::prev(after);
   const long double n = messages - part.messages;

@@ -26,7 +26,7 @@ constexpr double least_rate = 1e-3;
 constexpr double most_rate = 1e7;
 std::optional<double> parse_rate(std::string_view text);
 
-/// What `--rate` says: one rate, or the steps of the window, one after the other: "1k,5k,20k/10s" (10 s each),
+/// The rates of `--rate`: one rate, or the steps of the window, one after the other: "1k,5k,20k/10s" (10 s each),
 /// "1k..20k/30s" (a ramp), "1k..20k/30s,20k/1m". With /conn all are of each connection: "10..200/conn/30s".
 struct Rates {
   std::vector<RateStep> steps;  // one without a length: all of the window
@@ -46,12 +46,12 @@ std::string text_of(const RateStep& step);
 /// When messages are due under steps: at the first rate until the steps begin, and at the last one after them.
 class Pace {
  public:
-  /// `before`: how long the first rate lasts before the first step.
-  Pace(std::vector<RateStep> steps, Nanos before);
+  /// `lead`: how long the first rate lasts before the first step.
+  Pace(std::vector<RateStep> steps, Nanos lead);
 
   /// After the start, when so many messages have become due. Computed from their number alone, so that no rounding adds
   /// up.
-  Nanos at(long double messages) const;
+  Nanos due_after(long double messages) const;
 
  private:
   struct Part {

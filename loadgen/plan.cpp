@@ -103,10 +103,10 @@ std::int32_t microseconds_of(std::chrono::nanoseconds time) {
 std::optional<Share> parse_share(const std::string& text) {
   Share share;
   const char* const end = text.data() + text.size();
-  const auto of = std::from_chars(text.data(), end, share.index);
-  if (of.ec != std::errc{} || of.ptr == end || *of.ptr != '/') return std::nullopt;
-  const auto rest = std::from_chars(of.ptr + 1, end, share.count);
-  if (rest.ec != std::errc{} || rest.ptr != end || share.index == 0 || share.index > share.count) return std::nullopt;
+  const auto index = std::from_chars(text.data(), end, share.index);
+  if (index.ec != std::errc{} || index.ptr == end || *index.ptr != '/') return std::nullopt;
+  const auto count = std::from_chars(index.ptr + 1, end, share.count);
+  if (count.ec != std::errc{} || count.ptr != end || share.index == 0 || share.index > share.count) return std::nullopt;
   if (share.count > most_shares) return std::nullopt;
   --share.index;
   return share;
@@ -170,7 +170,7 @@ void add_any_url(CommandLine& line, LoadPlan& plan) {
     if (scheme == "http" || scheme == "https") return take_http_url(plan, text);
     if (scheme == "ws" || scheme == "wss") return take_websocket_url(plan, text);
     if (text.starts_with('@')) {
-      for (const std::string& one : lines_of_file("url", text.substr(1))) take_http_url(plan, one);
+      for (const std::string& url : lines_of_file("url", text.substr(1))) take_http_url(plan, url);
       if (!plan.http) refuse_value("url", fmt::format("'{}' holds no URL", text.substr(1)));
       return;
     }

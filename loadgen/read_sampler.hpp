@@ -8,8 +8,8 @@
 
 namespace netdyno::load {
 
-/// Which reads ask for a stamp: some, drawn at random, so that no order of the connections makes the choice. That
-/// makes a read about 0.3 us longer, which at `samples_per_second` is 0.3% of the thread's core
+/// Decides which reads ask for a stamp: some, drawn at random, so that no order of the connections makes the choice.
+/// That makes a read about 0.3 us longer, which at `samples_per_second` is 0.3% of the thread's core
 /// (docs/adr/kernel-clock.md). Owning thread only.
 class ReadSampler {
  public:

@@ -106,7 +106,7 @@ Json replies_json(const Figures& figures) {
           {"other_faults", figures.faults.count_of_others()}};
 }
 
-/// What of a step lies in the window, which may have been cut short.
+/// The part of a step within the window, which may have been cut short.
 Nanos step_length(const LoadPlan& plan, const RateStep& step, Nanos begins) {
   return std::clamp<Nanos>(plan.duration - begins, 0, step.length);
 }
@@ -116,17 +116,17 @@ Json steps_json(const LoadPlan& plan, const Figures& figures) {
   Nanos begins = 0;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const RateStep& step = plan.steps[i];
-    const StepFigures& of = figures.steps.at(i);
+    const StepFigures& sums = figures.steps.at(i);
     const Nanos lasted = step_length(plan, step, begins);
     list.push_back({{"from_hz", step.from_hz},
                     {"to_hz", step.to_hz},
                     {"begins_s", seconds(begins)},
                     {"seconds", seconds(lasted)},
-                    {"sent", of.sent},
-                    {"completed", of.completed},
-                    {"per_second", per_second(static_cast<double>(of.completed), lasted)},
-                    {"errors", of.errors},
-                    {"response_ns", distribution(of.response)}});
+                    {"sent", sums.sent},
+                    {"completed", sums.completed},
+                    {"per_second", per_second(static_cast<double>(sums.completed), lasted)},
+                    {"errors", sums.errors},
+                    {"response_ns", distribution(sums.response)}});
     begins += step.length;
   }
   return list;

@@ -48,8 +48,8 @@ std::optional<Number> number_behind(std::string_view word, std::string_view line
 
 /// The moment that "go" names; none where it is too far ahead to wait for.
 std::optional<Nanos> moment_of(std::string_view line) {
-  const auto at = number_behind<Nanos>("go ", line);
-  return at && *at >= 0 && *at <= now_ns() + furthest_ahead ? at : std::nullopt;
+  const auto moment = number_behind<Nanos>("go ", line);
+  return moment && *moment >= 0 && *moment <= now_ns() + furthest_ahead ? moment : std::nullopt;
 }
 
 /// Lines of stdin, until stop().
@@ -77,8 +77,8 @@ class Lines {
 
   /// Also a signal's handler calls it.
   void stop() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stopped_.get(), &one, sizeof one);
+    const std::uint64_t increment = 1;
+    [[maybe_unused]] const ssize_t written = write(stopped_.get(), &increment, sizeof increment);
   }
 
  private:
@@ -108,14 +108,15 @@ std::uint64_t read_number_after(std::string_view word, const char* otherwise) {
 
 }  // namespace
 
-Nanos awaited_go() {
+Nanos wait_for_go() {
   std::string line;
   std::getline(std::cin, line);
   const auto named = moment_of(line);
   if (!named) die("no start time came on stdin");
-  const Nanos at = *named;
-  if (const Nanos now = now_ns(); at < now) die(fmt::format("the start time was already {} us ago", (now - at) / 1000));
-  return at;
+  const Nanos start = *named;
+  if (const Nanos now = now_ns(); start < now)
+    die(fmt::format("the start time was already {} us ago", (now - start) / 1000));
+  return start;
 }
 
 namespace {
@@ -207,9 +208,9 @@ class Run {
       if (!line || *line == "end") break;
       if (*line == "drop") {
         settle(false);
-      } else if (const auto at = moment_of(*line)) {
+      } else if (const auto moment = moment_of(*line)) {
         settle(true);
-        take_slice(*at);
+        take_slice(*moment);
       } else {
         die(fmt::format("--turns: '{}' is none of 'go N', 'drop', 'end'", *line));
       }
@@ -223,17 +224,17 @@ class Run {
 
   bool cannot_go_on() const { return control_.established == 0 || control_.is_stuck || interrupts_ > 0; }
 
-  void take_slice(Nanos at) {
+  void take_slice(Nanos start) {
     ++control_.turn;
-    if (at <= now_ns()) return observer_.missed_slice();
-    start_ = at;
+    if (start <= now_ns()) return observer_.missed_slice();
+    start_ = start;
     std::vector<WatchedCore> watched;
     for (const int core : plan_.witnessed) watched.push_back({fmt::to_string(core), core});
     Witness witness{watched, witness_every};
     timeline_.clear();
     control_.begin_slice();
-    control_.window_end = at + plan_.warmup + plan_.duration;
-    control_.start = at;
+    control_.window_end = start + plan_.warmup + plan_.duration;
+    control_.start = start;
     wake_all();
     control_.wait_for(Milestone::sliced, never);
     control_.window_end = never;  // an interrupt now ends the window that might begin
@@ -267,7 +268,7 @@ class Run {
   }
 
   bool begin() {
-    start_ = control_.established == 0 ? never : plan_.await_go ? awaited_go() : now_ns() + start_ahead;
+    start_ = control_.established == 0 ? never : plan_.await_go ? wait_for_go() : now_ns() + start_ahead;
     if (start_ != never) {
       control_.window_end = start_ + plan_.warmup + plan_.duration;
       heed_interrupts();

@@ -51,7 +51,7 @@ struct Measurement {
 
 /// --await-go: reads the line on stdin that says when the load begins, nanoseconds of CLOCK_MONOTONIC. Ends the program
 /// where there is none, or the moment has passed.
-Nanos awaited_go();
+Nanos wait_for_go();
 
 Measurement run_load(const LoadPlan& plan, Observer& observer);
 

@@ -16,21 +16,21 @@ class ClosedLoop final : public Schedule {
   ClosedLoop(std::uint32_t connections, std::uint32_t depth, Nanos round)
       : connections_(connections), depth_(depth), round_(round) {}
 
-  void start(Nanos at) override {
-    start_ = at;
+  void start(Nanos start_time) override {
+    start_ = start_time;
     for (std::uint32_t message = 0; message < depth_; ++message)
-      for (std::uint32_t i = 0; i < connections_; ++i) plan(i, at);
+      for (std::uint32_t i = 0; i < connections_; ++i) plan(i, start_time);
   }
   void answered(std::uint32_t connection, Nanos now) override {
     plan(connection, round_ == 0 ? now : start_ + ((now - start_) / round_ + 1) * round_);
   }
 
  private:
-  void plan(std::uint32_t connection, Nanos at) {
+  void plan(std::uint32_t connection, Nanos intended) {
     if (next_.intended == never) {
-      next_ = {at, connection};
+      next_ = {intended, connection};
     } else {
-      waiting_.push_back({at, connection});
+      waiting_.push_back({intended, connection});
     }
   }
   void advance() override {
@@ -56,11 +56,11 @@ class ClosedLoop final : public Schedule {
 class EvenPace {
  public:
   explicit EvenPace(double rate_hz) : gap_ns_(1e9L / rate_hz) {}
-  Nanos at(long double k) const { return static_cast<Nanos>(std::llroundl(k * gap_ns_)); }
+  Nanos due_after(long double k) const { return static_cast<Nanos>(std::llroundl(k * gap_ns_)); }
   /// The first message that is due at this time or after it.
   std::uint64_t first_from(Nanos time) const {
     auto k = static_cast<std::uint64_t>(time / gap_ns_);
-    while (at(k) < time) ++k;
+    while (due_after(k) < time) ++k;
     return k;
   }
 
@@ -76,8 +76,8 @@ class Constant final : public Schedule {
   Constant(PaceOf pace, const Slice& slice, std::uint64_t first = 0, Nanos elapsed = 0)
       : slice_(slice), pace_(std::move(pace)), first_(first), elapsed_(elapsed) {}
 
-  void start(Nanos at) override {
-    start_ = at - elapsed_;
+  void start(Nanos start_time) override {
+    start_ = start_time - elapsed_;
     round_ = first_ / slice_.connections;
     next_.connection = 0;
     while (number() < first_) go_on();
@@ -96,7 +96,7 @@ class Constant final : public Schedule {
       ++round_;
     }
   }
-  void plan_next() { next_.intended = start_ + pace_.at(static_cast<long double>(number())); }
+  void plan_next() { next_.intended = start_ + pace_.due_after(static_cast<long double>(number())); }
   std::uint64_t number() const { return round_ * slice_.connections + slice_.global(next_.connection); }
 
   Slice slice_;
@@ -117,8 +117,8 @@ class ChangingPoisson final : public Schedule {
         connection_(0, slice.size() - 1),
         pace_(plan.steps, plan.warmup) {}
 
-  void start(Nanos at) override {
-    start_ = at;
+  void start(Nanos start_time) override {
+    start_ = start_time;
     advance();
   }
   void answered(std::uint32_t, Nanos) override {}
@@ -126,7 +126,7 @@ class ChangingPoisson final : public Schedule {
  private:
   void advance() override {
     due_ += gap_(random_);
-    next_ = {start_ + pace_.at(due_), connection_(random_)};
+    next_ = {start_ + pace_.due_after(due_), connection_(random_)};
   }
 
   std::mt19937_64 random_;
@@ -146,8 +146,8 @@ class PoissonRate final : public Schedule {
         gap_ns_(rate_hz * slice.size() / slice.connections / 1e9),
         connection_(0, slice.size() - 1) {}
 
-  void start(Nanos at) override {
-    start_ = at;
+  void start(Nanos start_time) override {
+    start_ = start_time;
     advance();
   }
   void answered(std::uint32_t, Nanos) override {}

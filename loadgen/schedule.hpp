@@ -40,7 +40,7 @@ class Schedule {
   virtual ~Schedule() = default;
 
   /// The schedule's time 0. Called once, first.
-  virtual void start(Nanos at) = 0;
+  virtual void start(Nanos start_time) = 0;
   /// The next message; its time is `never` while only an answer can bring one.
   const Arrival& next() const { return next_; }
   /// Takes the next message. Only when there is one.

@@ -11,10 +11,10 @@ constexpr std::size_t rest_worth_keeping = 4 << 10;
 void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked) {
   while (!connection.blocked && connection.sendable() > 0) {
     gather(number, connection);
-    const Nanos at = clock_.now();
+    const Nanos sent_at = clock_.now();
     const std::size_t taken = write(number);
     recorder_.figures.bytes.sent += taken;
-    const std::size_t begun = note_begun(number, connection, taken, at, was_blocked);
+    const std::size_t begun = note_begun(number, connection, taken, sent_at, was_blocked);
     if (taken == buffer_.size()) continue;
     connection.rest.assign(buffer_, taken, begun - taken);
     connection.rest_at = 0;
@@ -44,15 +44,15 @@ std::size_t Sender::write(std::uint32_t number) {
   return taken < header ? taken : header + transport_.send(number, bytes.substr(header));
 }
 
-std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos at,
+std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos sent_at,
                                bool was_blocked) {
   std::size_t begun = 0;
   for (const std::size_t end : ends_) {
     if (taken <= begun) break;
     begun = end;
     const Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
-    const Nanos intended = connection.flight.send(at);
-    recorder_.sent(intended, at, was_blocked);
+    const Nanos intended = connection.flight.send(sent_at);
+    recorder_.sent(intended, sent_at, was_blocked);
     recorder_.figures.messages.expected += recipients_;
     if (!messages_) recorder_.figures.bytes.expected += recipients_ * codec_.reply_size(stamp).value_or(0);
   }

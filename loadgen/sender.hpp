@@ -46,7 +46,8 @@ class Sender {
   void gather(std::uint32_t number, const Connection& connection);
   std::size_t write(std::uint32_t number);
   /// Notes the messages whose first byte was taken; returns the end of the last of them in the buffer.
-  std::size_t note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos at, bool was_blocked);
+  std::size_t note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos sent_at,
+                         bool was_blocked);
 
   bool split_;
   bool messages_;

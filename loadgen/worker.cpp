@@ -161,24 +161,24 @@ void Worker::measure(Nanos start) {
     }
     const bool spinning = until <= now_ && !has_to_send();
     if (transport_->wait(until, *this) || until == never) continue;
-    const Nanos at = now_ns();
-    if (spinning) spun_ += at - now_;
-    if (until > now_ && at >= until) lookout_.woken(at - until);
+    const Nanos woken_at = now_ns();
+    if (spinning) spun_ += woken_at - now_;
+    if (until > now_ && woken_at >= until) lookout_.woken(woken_at - until);
   }
   finish();
 }
 
 void Worker::heed_early_end() {
-  const Nanos at = control_.end_early.load(std::memory_order_relaxed);
-  if (at < window_.end) end_window(at);
+  const Nanos end = control_.end_early.load(std::memory_order_relaxed);
+  if (end < window_.end) end_window(end);
   give_up_ = std::min(give_up_, control_.give_up.load(std::memory_order_relaxed));
 }
 
-void Worker::end_window(Nanos at) {
-  window_ = {std::min(window_.start, at), at};
+void Worker::end_window(Nanos end) {
+  window_ = {std::min(window_.start, end), end};
   give_up_ = window_.end + plan_.timeout;
-  if (boundary_ != never) boundary_ = std::min(boundary_, at);
-  recorder_.end_window(at);
+  if (boundary_ != never) boundary_ = std::min(boundary_, end);
+  recorder_.end_window(end);
   matching_.end_window(window_);
 }
 
@@ -202,8 +202,8 @@ void Worker::rest() {
   }
   look_at_ = std::max(look_at_ + plan_.look_every, now_);
   const Nanos until = std::min(look_at_, boundary_);
-  const timespec at{until / one_second, until % one_second};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  const timespec wake_time{until / one_second, until % one_second};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake_time, nullptr);
   looks_left_ = clients_.size() / connections_a_look;
   may_queue_ = true;
 }
@@ -229,12 +229,12 @@ bool Worker::looks_for_replies(Nanos until) {
   const Nanos began = now_ns();
   const Nanos end = std::min(until, began + ReplyLookout::length);
   bool found = false;
-  Nanos at = began;
+  Nanos last_look = began;
   for (Nanos next = began; !found && next < end; next = now_ns()) {
-    at = next;
+    last_look = next;
     found = transport_->wait(0, *this);
   }
-  spun_ += at - began;  // what was found then is work
+  spun_ += last_look - began;  // what was found then is work
   reply_lookout_.ended(found);
   return found;
 }
@@ -248,12 +248,12 @@ bool Worker::may_read_later(Nanos until) {
   return held_.empty();
 }
 
-/// What is at hand is read before what is due is sent, as a connection may be at its end. The thread wakes as much
+/// Reads what is at hand before what is due is sent, as a connection may be at its end. The thread wakes as much
 /// earlier as that takes.
 void Worker::sleep_and_read(Nanos until) {
   const Nanos moment = std::min(until, late_reads_.until());
-  const timespec at{moment / one_second, moment % one_second};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  const timespec wake_time{moment / one_second, moment % one_second};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake_time, nullptr);
   transport_->wait(0, *this);
   if (const Nanos now = now_ns(); now >= moment) lookout_.woken(now - moment);
 }
@@ -300,7 +300,7 @@ bool Worker::is_due() const {
 }
 
 /// Whether the next message may be sent: --count is of those that are meant for the window.
-bool Worker::takes_one(Nanos intended) {
+bool Worker::claim_from_count(Nanos intended) {
   if (plan_.count == 0 || intended < window_.start) return true;
   spent_ = control_.left.fetch_sub(1, std::memory_order_relaxed) <= 0;
   return !spent_;
@@ -331,8 +331,8 @@ void Worker::report_answered() {
   if (++control_.answered == control_.threads()) end_for_all(now_ns() + 1);
 }
 
-void Worker::end_for_all(Nanos at) {
-  const Nanos end = std::max(at, window_.start);
+void Worker::end_for_all(Nanos moment) {
+  const Nanos end = std::max(moment, window_.start);
   if (end < std::min(window_.end, control_.end_early.load())) control_.end_early = end;
 }
 
@@ -346,7 +346,7 @@ void Worker::send_due(int most) {
   }
 }
 
-/// What answers call for, while others may have come. Joined, it waits for the turn of the loop.
+/// Sends what answers call for, while others may have come. Joined, it waits for the turn of the loop.
 void Worker::send_between_events() {
   if (!joined_) send_due(sends_between_events);
 }
@@ -374,7 +374,7 @@ void Worker::queue_all_due() {
 
 /// The next message of the schedule joins the queue of its connection. False where --count is exhausted.
 bool Worker::queue_next() {
-  if (!takes_one(schedule_->next().intended)) return false;
+  if (!claim_from_count(schedule_->next().intended)) return false;
   const Arrival arrival = schedule_->take();
   Connection& connection = clients_[arrival.connection];
   recorder_.scheduled(arrival.intended);
@@ -406,7 +406,7 @@ bool Worker::has_to_send() const {
   return is_due() && (!joined_ || may_queue_);
 }
 
-/// What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
+/// Waits for what a stream still holds, which comes before the rest. A message that is overdue has been lost.
 bool Worker::has_all_answers() const { return clients_.waiting == (reader_ ? clients_.overdue : 0); }
 
 /// Everything that was meant to be sent has its answers. Only after the end of the window.
@@ -466,8 +466,8 @@ void Worker::tell_progress() {
 /// is due meanwhile. In a closed loop the next message goes out instead.
 void Worker::expire_some() {
   const std::uint32_t size = clients_.size();
-  const std::uint32_t some = std::min(connections_looked_at_once, size);
-  for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
+  const std::uint32_t count = std::min(connections_looked_at_once, size);
+  for (std::uint32_t i = 0; i < count; ++i, expire_next_ = (expire_next_ + 1) % size) {
     Connection& connection = clients_[expire_next_];
     if (connecting_.too_long(connection, now_)) {
       transport_->close(expire_next_);
@@ -491,15 +491,15 @@ void Worker::expire_some() {
     recorder_.error(now_, expired);
     for (std::uint64_t k = 0; k < expired && now_ < window_.end; ++k) schedule_->answered(expire_next_, now_);
   }
-  expire_at_ = now_ + std::max<Nanos>(1'000'000, patience_ / 10 * some / size);
+  expire_at_ = now_ + std::max<Nanos>(1'000'000, patience_ / 10 * count / size);
 }
 
 /// How long what was just stamped with now_ had been there. The stamp comes first: what this takes is in no response
 /// time.
 Nanos Worker::lag_since(KernelStamp arrived) {
   if (!arrived) return never;
-  const auto at = wall_clock_.monotonic(*arrived, WallClock::read());
-  return at && *at <= now_ ? now_ - *at : never;
+  const auto arrived_at = wall_clock_.monotonic(*arrived, WallClock::read());
+  return arrived_at && *arrived_at <= now_ ? now_ - *arrived_at : never;
 }
 
 /// The times of what is decoded next end with its stamp where they are to and there is one, else with now_, and the lag
@@ -531,7 +531,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   send_between_events();
 }
 
-/// What is due on a connection that had too many in flight, and has room again, goes out. It waited for answers, and
+/// Sends what is due on a connection that had too many in flight, and has room again. It waited for answers, and
 /// not for this program.
 void Worker::fill_places(std::uint32_t number) {
   Connection& connection = clients_[number];

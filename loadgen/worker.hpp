@@ -61,13 +61,13 @@ class Worker final : private TransportEvents {
   void cross_boundary();
   Nanos next_wakeup(Nanos give_up) const;
   bool is_due() const;
-  bool takes_one(Nanos intended);
+  bool claim_from_count(Nanos intended);
   bool has_all_answers() const;
   bool all_taken() const;
   bool is_cut_off() const;
   bool ends_with_the_count();
   void report_answered();
-  void end_for_all(Nanos at);
+  void end_for_all(Nanos moment);
   void tell_progress();
   void send_due(int most);
   void send_joined(int most);
@@ -88,7 +88,7 @@ class Worker final : private TransportEvents {
   void fill_places(std::uint32_t number);
   std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end);
   void heed_early_end();  // Control::interrupt, or the end of a count
-  void end_window(Nanos at);
+  void end_window(Nanos end);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
   std::uint64_t& ends_by(CloseReason reason);
   bool is_chat() const { return plan_.workload == Workload::chat; }

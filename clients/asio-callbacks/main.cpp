@@ -128,7 +128,7 @@ class Network {
     if (!plan_.load.await_go) return begin(load::now_ns());
     stdin_.assign(dup(STDIN_FILENO));
     stdin_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
-      if (!error && !over_) begin(load::awaited_go());
+      if (!error && !over_) begin(load::wait_for_go());
     });
   }
 

@@ -141,7 +141,7 @@ class Network {
     stdin_ = std::make_unique<QSocketNotifier>(STDIN_FILENO, QSocketNotifier::Read);
     QObject::connect(stdin_.get(), &QSocketNotifier::activated, stdin_.get(), [this] {
       stdin_->setEnabled(false);
-      if (!over_) begin(load::awaited_go());
+      if (!over_) begin(load::wait_for_go());
     });
   }
 

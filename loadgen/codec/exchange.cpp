@@ -60,8 +60,8 @@ class ExchangeDecoder final : public Decoder {
   bool read_length(ReplySink& sink) {
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < length_->width; ++i) {
-      const std::size_t at = length_->offset + (length_->little_endian ? length_->width - 1 - i : i);
-      value = value << 8U | static_cast<unsigned char>(begin_[at]);
+      const std::size_t position = length_->offset + (length_->little_endian ? length_->width - 1 - i : i);
+      value = value << 8U | static_cast<unsigned char>(begin_[position]);
     }
     const auto follow = static_cast<std::int64_t>(std::min<std::uint64_t>(value, longest_reply + 1)) + length_->more;
     size_ = head_ + static_cast<std::size_t>(std::max<std::int64_t>(follow, 0));
@@ -74,13 +74,13 @@ class ExchangeDecoder final : public Decoder {
   std::size_t to_mark(std::string_view bytes) {
     const std::size_t before = tail_.size();
     tail_.append(bytes.substr(0, std::min(bytes.size(), until_.size() - 1)));
-    if (const auto at = tail_.find(until_); at != std::string::npos) {
+    if (const auto mark = tail_.find(until_); mark != std::string::npos) {
       marked_ = true;
-      return at + until_.size() - before;
+      return mark + until_.size() - before;
     }
-    if (const auto at = bytes.find(until_); at != std::string_view::npos) {
+    if (const auto mark = bytes.find(until_); mark != std::string_view::npos) {
       marked_ = true;
-      return at + until_.size();
+      return mark + until_.size();
     }
     tail_.resize(before);
     tail_.append(bytes.substr(bytes.size() - std::min(bytes.size(), until_.size())));
@@ -162,8 +162,8 @@ class ExchangeCodec final : public Codec {
     if (!name.starts_with(random)) return std::nullopt;
     unsigned long long below = 0;
     const char* const end = name.data() + name.size();
-    const auto [at, error] = std::from_chars(name.data() + random.size(), end, below);
-    if (error != std::errc{} || at != end || below == 0) return std::nullopt;
+    const auto [read_to, error] = std::from_chars(name.data() + random.size(), end, below);
+    if (error != std::errc{} || read_to != end || below == 0) return std::nullopt;
     return Place{Place::What::random, below};
   }
 

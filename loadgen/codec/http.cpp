@@ -12,7 +12,7 @@ constexpr std::string_view end_of_head = "\r\n\r\n";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// What of a response's head matters here (RFC 9112).
+/// The part of a response's head that matters here (RFC 9112).
 struct ResponseHead {
   bool ok = false;  // status 200
   std::size_t content_length = 0;

@@ -19,7 +19,7 @@ void frame_websocket(Opcode opcode, std::uint32_t mask, std::string& out, std::s
 /// holds.
 class WebSocketReader {
  public:
-  /// What the last call of `receive` has met of control frames.
+  /// The control frames that the last call of `receive` has met.
   struct Control {
     std::optional<std::string> ping;   // the last one: the others need no answer (5.5.3)
     std::optional<std::string> close;  // nothing is read after it

@@ -28,7 +28,7 @@ std::vector<std::vector<Address>> resolve_sources(const std::vector<std::string>
 /// That of a source which a socket to the server can have: of the same family. nullptr where there is none.
 const Address* find_source(const std::vector<Address>& source, const Address& server);
 
-/// What the errno of a connect means.
+/// Returns what the errno of a connect means.
 ConnectFailure connect_failure(int error);
 
 /// The pending error of a socket; reading clears it (socket(7), SO_ERROR).

@@ -22,15 +22,15 @@ ControlBytes Greetings::begin(std::uint32_t connection, Nanos now) {
 }
 
 std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
-  while (!queue_.empty() && queue_.top().at <= now) {
+  while (!queue_.empty() && queue_.top().due <= now) {
     const std::uint32_t connection = queue_.top().connection;
     queue_.pop();
     Peer& peer = peers_[connection];
     if (peer.state == State::gone) continue;
-    const bool wanted = peer.due <= now && !peer.spoke;
+    const bool needs_hello = peer.due <= now && !peer.spoke;
     if (peer.due <= now) look_again(connection, now);
     queue_.push({peer.due, connection});
-    if (wanted) return Hello{connection, encode_control({ControlKind::hello, token(connection)})};
+    if (needs_hello) return Hello{connection, encode_control({ControlKind::hello, token(connection)})};
   }
   return std::nullopt;
 }

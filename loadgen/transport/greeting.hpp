@@ -43,7 +43,7 @@ class Greetings {
   ControlBytes begin(std::uint32_t connection, Nanos now);
 
   /// The earliest moment when there may be a HELO to send; `never` while no connection greets or is known.
-  Nanos due() const { return queue_.empty() ? never : queue_.top().at; }
+  Nanos due() const { return queue_.empty() ? never : queue_.top().due; }
   /// The next HELO that is due, to be sent now: a repeated one, or one of a connection that has been silent.
   std::optional<Hello> take_due(Nanos now);
 
@@ -67,9 +67,9 @@ class Greetings {
     bool spoke = false;  // since the last look
   };
   struct Look {
-    Nanos at;
+    Nanos due;
     std::uint32_t connection;
-    bool operator>(const Look& other) const { return at > other.at; }
+    bool operator>(const Look& other) const { return due > other.due; }
   };
 
   std::uint64_t token(std::uint32_t connection) const;

@@ -37,8 +37,8 @@ bool Poller::was_wake(const epoll_event& event) {
 }
 
 void Poller::wake() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
+  const std::uint64_t increment = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_.get(), &increment, sizeof increment);
 }
 
 void Poller::control(int operation, int fd, std::uint32_t what, std::uint64_t mark) {

@@ -11,26 +11,28 @@ Route::Route(std::size_t addresses, std::uint32_t connections, Nanos connect_tim
 
 void Route::begin(std::uint32_t connection, Nanos now) {
   if (tries_.empty()) return;
-  Try& one = tries_[connection];
-  one = {best_.value_or(0), one.number + 1, 0, false};
+  Try& attempt = tries_[connection];
+  attempt = {best_.value_or(0), attempt.number + 1, 0, false};
   wait_for(connection, now);
 }
 
-bool Route::has_next(const Try& one) const { return best_ ? one.address != *best_ : one.address + 1 < addresses_; }
+bool Route::has_next(const Try& attempt) const {
+  return best_ ? attempt.address != *best_ : attempt.address + 1 < addresses_;
+}
 
 void Route::wait_for(std::uint32_t connection, Nanos now) {
-  const Try& one = tries_[connection];
-  if (has_next(one)) waits_.push_back({now + share_, connection, one.number});
+  const Try& attempt = tries_[connection];
+  if (has_next(attempt)) waits_.push_back({now + share_, connection, attempt.number});
 }
 
 bool Route::take_next(std::uint32_t connection, int error, Nanos now) {
   if (tries_.empty()) return false;
-  Try& one = tries_[connection];
-  if (one.error == 0 || connect_failure(one.error) == ConnectFailure::other) one.error = error;
-  one.ended = !has_next(one);
-  if (one.ended) return false;
-  one.address = best_ ? *best_ : one.address + 1;
-  ++one.number;
+  Try& attempt = tries_[connection];
+  if (attempt.error == 0 || connect_failure(attempt.error) == ConnectFailure::other) attempt.error = error;
+  attempt.ended = !has_next(attempt);
+  if (attempt.ended) return false;
+  attempt.address = best_ ? *best_ : attempt.address + 1;
+  ++attempt.number;
   wait_for(connection, now);
   return true;
 }
@@ -49,8 +51,8 @@ std::optional<std::uint32_t> Route::take_expired(Nanos now) {
   while (due() <= now) {
     const Wait wait = waits_.front();
     waits_.pop_front();
-    const Try& one = tries_[wait.connection];
-    if (!one.ended && one.number == wait.number) return wait.connection;
+    const Try& attempt = tries_[wait.connection];
+    if (!attempt.ended && attempt.number == wait.number) return wait.connection;
   }
   return std::nullopt;
 }

@@ -10,9 +10,9 @@
 
 namespace netdyno::load {
 
-/// Which of its server's addresses each connection of a thread tries: all in order, until one of them has led to the
-/// server, and from then on that one, so that a load goes to one place. An address that is silent has its share of the
-/// time of a connect (RFC 8305 would begin the next one beside it; here each connection is one attempt).
+/// Decides which address of its server each connection of a thread tries: all in order, until one of them has led to
+/// the server, and from then on that one, so that a load goes to one place. An address that is silent has its share of
+/// the time of a connect (RFC 8305 would begin the next one beside it; here each connection is one attempt).
 class Route {
  public:
   /// `addresses` is how many there are, at least one.
@@ -49,7 +49,7 @@ class Route {
     std::uint32_t number;
   };
 
-  bool has_next(const Try& one) const;
+  bool has_next(const Try& attempt) const;
   void wait_for(std::uint32_t connection, Nanos now);
 
   std::size_t addresses_;

@@ -147,8 +147,8 @@ std::string stream_words(unsigned long error, OwnCertificate own) {
 }
 
 /// Never prompts for the password of a key: a load that waits at a terminal is not one of a script.
-int give_no_password(char*, int, int, void* asked) {
-  *static_cast<bool*>(asked) = true;
+int give_no_password(char*, int, int, void* is_encrypted) {
+  *static_cast<bool*>(is_encrypted) = true;
   return -1;
 }
 

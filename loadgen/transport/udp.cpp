@@ -148,8 +148,8 @@ class UdpTransport final : public Transport {
     greetings_.spoke(connection);
     std::size_t taken = 0;
     while (!ends.empty()) {
-      const auto some = ends.first(std::min(ends.size(), Batch::most));
-      const long sent = batch_.send(fds_[connection].get(), bytes, taken, some);
+      const auto batch_ends = ends.first(std::min(ends.size(), Batch::most));
+      const long sent = batch_.send(fds_[connection].get(), bytes, taken, batch_ends);
       if (sent <= 0) {
         not_sent(connection);
         break;

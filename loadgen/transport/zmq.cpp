@@ -246,7 +246,7 @@ class ZmqTransport final : public Transport {
     }
   }
 
-  /// What libzmq tells of a connection is that it ended, not why: refused is what a connect nearly always was that
+  /// Learns from libzmq that a connection ended, but not why: refused is what a connect nearly always was that
   /// failed. What came before is delivered first.
   void look_at_monitor(std::uint32_t connection, TransportEvents& events) {
     Link& link = links_[connection];

@@ -41,31 +41,31 @@ TEST(Rates, OfStepsHaveAMeanAndAMost) {
 
 TEST(Pace, IsTheFirstRateUntilTheStepsBegin) {
   const Pace pace{{{1000, 1000, s}, {4000, 4000, s}}, s / 2};
-  EXPECT_EQ(pace.at(0), 0);
-  EXPECT_EQ(pace.at(500), s / 2);
-  EXPECT_EQ(pace.at(1500), s + s / 2);
-  EXPECT_EQ(pace.at(1504), s + s / 2 + s / 1000);
-  EXPECT_EQ(pace.at(5500), 2 * s + s / 2) << "and after them the last";
-  EXPECT_EQ(pace.at(9500), 3 * s + s / 2);
+  EXPECT_EQ(pace.due_after(0), 0);
+  EXPECT_EQ(pace.due_after(500), s / 2);
+  EXPECT_EQ(pace.due_after(1500), s + s / 2);
+  EXPECT_EQ(pace.due_after(1504), s + s / 2 + s / 1000);
+  EXPECT_EQ(pace.due_after(5500), 2 * s + s / 2) << "and after them the last";
+  EXPECT_EQ(pace.due_after(9500), 3 * s + s / 2);
 }
 
 /// From 1000/s to 3000/s in 2 s: half of the time has brought 1500 of the 4000.
 TEST(Pace, RisesAndFallsEvenlyInARamp) {
   const Pace up{{{1000, 3000, 2 * s}}, 0};
-  EXPECT_EQ(up.at(1500), s);
-  EXPECT_EQ(up.at(4000), 2 * s);
+  EXPECT_EQ(up.due_after(1500), s);
+  EXPECT_EQ(up.due_after(4000), 2 * s);
   const Pace down{{{3000, 1000, 2 * s}}, 0};
-  EXPECT_EQ(down.at(2500), s);
-  EXPECT_EQ(down.at(4000), 2 * s);
+  EXPECT_EQ(down.due_after(2500), s);
+  EXPECT_EQ(down.due_after(4000), 2 * s);
 }
 
 TEST(Pace, NeverGoesBack) {
   const Pace pace{{{10, 5000, s}, {5000, 20, s}, {20, 20, s}}, s / 10};
   Nanos before = 0;
   for (int message = 0; message < 5100; ++message) {
-    const Nanos at = pace.at(message);
-    ASSERT_GE(at, before) << message;
-    before = at;
+    const Nanos due = pace.due_after(message);
+    ASSERT_GE(due, before) << message;
+    before = due;
   }
 }
 
