@@ -51,14 +51,14 @@ int main(int argc, char** argv) {
   const int server_core = plan.server_cores.empty() ? sched_getcpu() : plan.server_cores.front();
   const double on_one_core = round_trips_on_one_core(asking.get(), server_core, plan.exchange / 4);
   asking.reset();  // which ends the other process
-  const nlohmann::ordered_json said = {
+  const nlohmann::ordered_json result = {
       {"round_trips_per_second", there_and_back},
       {"server_millions_per_second", server},
       {"generator_millions_per_second", generator},
       {"one_core_round_trips_per_second", on_one_core},
       {"seconds", std::chrono::duration<double>(Clock::now() - begun).count()},
   };
-  std::printf("%s\n", said.dump().c_str());
+  std::printf("%s\n", result.dump().c_str());
   waitpid(child, nullptr, 0);  // until it has ended: an orphan would be left to an init that may never reap it
   return 0;
 }

@@ -5,7 +5,7 @@
 
 namespace netdyno::canary {
 
-/// What was asked for on the command line.
+/// The options of the command line.
 struct Plan {
   std::vector<int> server_cores;     // of the side that answers; none: wherever it is put
   std::vector<int> generator_cores;  // of the side that asks

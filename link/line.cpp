@@ -30,7 +30,7 @@ Line::Line(const Terms& terms, std::uint64_t direction)
 
 void Line::warm_up(std::size_t frames) { std::memset(slots_.get(), 0, std::min(frames, ring_.size()) * slot_bytes); }
 
-std::span<char> Line::space() { return {at(next_), slot_bytes}; }
+std::span<char> Line::space() { return {bytes_of(next_), slot_bytes}; }
 
 /// In the order of netem (net/sched/sch_netem.c): what is lost takes no time and no room.
 Fate Line::take(std::size_t size, Clock::time_point now) {
@@ -46,7 +46,7 @@ Fate Line::take(std::size_t size, Clock::time_point now) {
 
 std::string_view Line::frame() const {
   const Entry& entry = ring_[first_];
-  return {at(entry.slot), entry.size};
+  return {bytes_of(entry.slot), entry.size};
 }
 
 void Line::pop() {

@@ -15,7 +15,7 @@ namespace netdyno::link {
 
 using Clock = std::chrono::steady_clock;
 
-/// What becomes of a frame at the beginning of the link.
+/// The fate of a frame at the beginning of the link.
 enum class Fate {
   carried,
   lost,
@@ -57,13 +57,13 @@ class Line {
   };
 
   bool draw_loss() { return randomness_() < loss_below_; }
-  /// What waits for the rate before a frame that comes now, in bytes.
+  /// The bytes that wait for the rate before a frame that comes now.
   std::uint64_t backlog(Clock::time_point now) const;
   /// When a frame that comes now has left the sender.
   Clock::time_point transmit(std::size_t size, Clock::time_point now);
   std::uint32_t free_slot();
-  char* at(std::uint32_t slot) { return slots_.get() + slot * slot_bytes; }
-  const char* at(std::uint32_t slot) const { return slots_.get() + slot * slot_bytes; }
+  char* bytes_of(std::uint32_t slot) { return slots_.get() + slot * slot_bytes; }
+  const char* bytes_of(std::uint32_t slot) const { return slots_.get() + slot * slot_bytes; }
 
   Terms terms_;
   std::mt19937_64 randomness_;

@@ -18,7 +18,7 @@ void print_line(const nlohmann::ordered_json& json) {
   std::fflush(stdout);
 }
 
-/// What the program has by now stays in memory: a kernel that takes back pages that were not used for a moment (DAMON)
+/// Keeps in memory what is there by now: a kernel that takes back pages that were not used for a moment (DAMON)
 /// makes a frame wait for milliseconds. Where it is not allowed (RLIMIT_MEMLOCK), the line of totals shows what that
 /// costs. Not what comes later (MCL_FUTURE): beyond the limit that could not be had at all.
 void keep_memory() { [[maybe_unused]] const int refused = mlockall(MCL_CURRENT | MCL_ONFAULT); }

@@ -8,7 +8,7 @@
 
 namespace netdyno::link {
 
-/// What a link does to the frames of each direction.
+/// The treatment of frames in each direction of a link.
 struct Terms {
   std::chrono::nanoseconds delay{0};
   double loss = 0;                      // share of the frames, each by itself
@@ -18,7 +18,7 @@ struct Terms {
   std::uint64_t seed = 1;               // of the losses
 };
 
-/// What was asked for on the command line.
+/// The options of the command line.
 struct Plan {
   std::array<std::string, 2> namespaces;  // files such as /proc/PID/ns/net or /run/netns/NAME
   std::string interface = "lan";          // its name in both

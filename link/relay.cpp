@@ -25,7 +25,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// What the kernel says of this program: how long it ran, and how long it could have run and had no core (the second
+/// Reads from the kernel how long this program ran, and how long it could have run and had no core (the second
 /// number of schedstat, Documentation/scheduler/sched-stats.rst), which delays frames before they are read.
 nlohmann::ordered_json own_cost() {
   rusage usage{};

@@ -14,7 +14,7 @@ namespace netdyno::client {
 /// Application's thread only.
 class Application {
  public:
-  /// What it takes from the journal before finish(), any thread may.
+  /// Takes from the journal, before finish(), only what any thread may.
   Application(const ClientPlan& plan, Journal& journal);
 
   /// When wake() is due next.

@@ -37,8 +37,8 @@ Journal::Journal(const ClientPlan& plan)
       recorder_(timeline_),
       deliveries_(plan.load.connections, 1) {}
 
-void Journal::begin(Nanos at) {
-  start_ = at;
+void Journal::begin(Nanos start) {
+  start_ = start;
   window_.start = start_ + plan_.load.warmup;
   window_.end = window_.start + plan_.load.duration;
   recorder_.set_window(window_);

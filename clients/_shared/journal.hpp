@@ -44,7 +44,7 @@ class Journal {
   /// The first attempt of every instance has come to an end.
   bool settled() const { return settled_ == instances_; }
   /// The load starts at a moment: warm-up, then the window.
-  void begin(Nanos at);
+  void begin(Nanos start);
   bool begun() const { return window_.end != load::never; }
   /// Stops all sending: the window is over, or shutdown was requested.
   void end();

@@ -7,7 +7,7 @@ namespace netdyno::client {
 
 using load::Nanos;
 
-/// What a client contestant is asked to do (protocol/client.md). Parsed once, never changed.
+/// The task of a client contestant (protocol/client.md). Parsed once, never changed.
 struct ClientPlan {
   load::LoadPlan load;  // closed loop, one message in flight on each connection
   Nanos retry_delay;    // from a failure to the next attempt

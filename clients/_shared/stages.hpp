@@ -27,7 +27,7 @@ struct Limits {
   std::chrono::nanoseconds write = std::chrono::seconds{5};
   std::chrono::nanoseconds answer = std::chrono::seconds{5};
 
-  std::chrono::nanoseconds of(Stage stage) const {
+  std::chrono::nanoseconds limit_of(Stage stage) const {
     const std::chrono::nanoseconds limits[] = {resolve, connect, write, answer};
     return limits[static_cast<std::size_t>(stage)];
   }

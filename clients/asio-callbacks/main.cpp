@@ -32,7 +32,7 @@ using asio_callbacks::Server;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC in libstdc++, the clock of Nanos
 
-Clock::time_point moment(Nanos at) { return Clock::time_point{std::chrono::nanoseconds{at}}; }
+Clock::time_point moment(Nanos nanos) { return Clock::time_point{std::chrono::nanoseconds{nanos}}; }
 
 class Network;
 
@@ -139,15 +139,15 @@ class Network {
   }
 
  private:
-  void begin(Nanos at) {
-    journal_.begin(at);
+  void begin(Nanos start_time) {
+    journal_.begin(start_time);
     timer_.expires_at(moment(journal_.window().end));
     timer_.async_wait([this](const error_code& error) {
       if (!error) end();
     });
     listener_.begun(journal_.window());
-    if (at <= load::now_ns()) return start();
-    start_timer_.expires_at(moment(at));
+    if (start_time <= load::now_ns()) return start();
+    start_timer_.expires_at(moment(start_time));
     start_timer_.async_wait([this](const error_code& error) {
       if (!error && !over_) start();
     });
@@ -253,7 +253,7 @@ class Loop {
 
   void run() { io_.run(); }
   template <typename Handler>
-  void when_told_to_end(Handler handler) {
+  void on_stop_signal(Handler handler) {
     signals_.async_wait([handler](const error_code& error, int) {
       if (!error) handler();
     });
@@ -306,7 +306,7 @@ int main(int argc, char** argv) {
       plan,
       journal,
       {[&loop](auto established) { loop.connected(established); }, [&loop](auto window) { loop.begin(window); }}};
-  loop.when_told_to_end([&network] { network.stop(); });
+  loop.on_stop_signal([&network] { network.stop(); });
 
   std::jthread thread{[&] {
     network.run();

@@ -152,12 +152,12 @@ class Network {
   }
 
  private:
-  void begin(Nanos at) {
-    journal_.begin(at);
+  void begin(Nanos start_time) {
+    journal_.begin(start_time);
     start_at(end_timer_, journal_.window().end);
     driver_.begin(journal_.window());
-    if (at <= load::now_ns()) return start_instances();
-    start_at(start_timer_, at);
+    if (start_time <= load::now_ns()) return start_instances();
+    start_at(start_timer_, start_time);
   }
 
   void start_instances() {

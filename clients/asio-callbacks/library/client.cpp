@@ -147,7 +147,7 @@ void Client::begin(Stage stage) {
 }
 
 void Client::arm() {
-  timer_.expires_at(began_ + options_.limits.of(stage_));
+  timer_.expires_at(began_ + options_.limits.limit_of(stage_));
   timer_.async_wait(in_this_attempt([this](const error_code& error) {
     if (!error) on_deadline();
   }));
@@ -157,7 +157,7 @@ void Client::on_deadline() {
   if (stage_ == Stage::idle) return;
   // The stage may have changed since the timer was armed, and rearming does not cancel a wait whose completion was
   // already queued: look at the time.
-  began_ + options_.limits.of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
+  began_ + options_.limits.limit_of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
 }
 
 void Client::fail_stream(const error_code& error) {

@@ -163,15 +163,15 @@ void Client::begin(Stage stage) {
   arm();
 }
 
-void Client::arm() { deadline_.start_after(began_ + options_.limits.of(stage_) - Clock::now()); }
+void Client::arm() { deadline_.start_after(began_ + options_.limits.limit_of(stage_) - Clock::now()); }
 
-/// Which stage it is: of a write it is looked up when it matters, for a slot would cost each request another turn.
+/// Returns the stage. Of a write it is looked up when it matters, for a slot would cost each request another turn.
 Stage Client::stage() const { return stage_ == Stage::write && socket_.bytesToWrite() == 0 ? Stage::answer : stage_; }
 
 void Client::on_deadline() {
   stage_ = stage();
   if (stage_ == Stage::idle) return;
-  began_ + options_.limits.of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
+  began_ + options_.limits.limit_of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
 }
 
 void Client::fail(Reason reason) {

@@ -24,14 +24,14 @@ ClientPlan parse(std::vector<const char*> options = {}) {
   return parse_client_plan(static_cast<int>(options.size()), options.data());
 }
 
-/// What a server answers to a request.
+/// The answer of a server to a request.
 std::string answer_to(std::string_view request) {
   wire::WorkMessage message;
   message.ParseFromArray(request.data(), static_cast<int>(request.size()));
-  const wire::WorkRequest asked = message.request();
+  const wire::WorkRequest work = message.request();
   auto& response = *message.mutable_response();
-  response.set_job_id(asked.job_id());
-  response.set_stamp(asked.stamp());
+  response.set_job_id(work.job_id());
+  response.set_stamp(work.stamp());
   response.set_is_complete(true);
   const std::string body = message.SerializeAsString();
   const auto header = encode_frame_header(body.size());
@@ -39,7 +39,7 @@ std::string answer_to(std::string_view request) {
 }
 
 struct Pair {
-  explicit Pair(const ClientPlan& asked) : plan(asked), journal(plan), first(journal, 0), second(journal, 1) {}
+  explicit Pair(const ClientPlan& parsed) : plan(parsed), journal(plan), first(journal, 0), second(journal, 1) {}
   ClientPlan plan;
   Journal journal;
   Caller first;
@@ -84,8 +84,9 @@ TEST(Failure, IsTheStageAndTheReasonOfALibrarysError) {
 TEST(Limits, AreThoseOfTheCommandLine) {
   const Options options = library_options(parse({"--connect-timeout", "2s", "--timeout", "3s", "--nodelay", "off"}));
   for (const Stage stage : {Stage::resolve, Stage::connect})
-    EXPECT_EQ(options.limits.of(stage), std::chrono::seconds{2});
-  for (const Stage stage : {Stage::write, Stage::answer}) EXPECT_EQ(options.limits.of(stage), std::chrono::seconds{3});
+    EXPECT_EQ(options.limits.limit_of(stage), std::chrono::seconds{2});
+  for (const Stage stage : {Stage::write, Stage::answer})
+    EXPECT_EQ(options.limits.limit_of(stage), std::chrono::seconds{3});
   EXPECT_FALSE(options.nodelay);
   EXPECT_FALSE(options.split_writes);
 }
