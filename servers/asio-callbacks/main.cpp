@@ -101,8 +101,8 @@ class Server {
   void end() {
     take_in();  // connected clients have been promised an answer
     acceptor_.close();
-    const auto everybody = shared_.registry.snapshot();
-    for (const auto& connection : *everybody)
+    const auto members = shared_.registry.snapshot();
+    for (const auto& connection : *members)
       asio::dispatch(connection->executor(), [connection] { connection->stop_receiving(); });
   }
 

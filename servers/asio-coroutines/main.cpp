@@ -182,9 +182,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// True where a reader is behind now.
   bool broadcast(const SharedFrame& frame) {
-    const auto everybody = shared_.registry.snapshot();
+    const auto members = shared_.registry.snapshot();
     bool behind = false;
-    for (const auto& member : *everybody) {
+    for (const auto& member : *members) {
       if (member.get() == this && options_.audience == Audience::others) continue;
       if (options_.threads == 1) {
         member->deliver(frame);  // as post() would do here, for a third of the price
@@ -198,9 +198,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Whether a reader is still behind. Each checks for itself until the next call.
   bool others_wait() {
-    const auto everybody = shared_.registry.snapshot();
+    const auto members = shared_.registry.snapshot();
     bool behind = false;
-    for (const auto& member : *everybody) {
+    for (const auto& member : *members) {
       if (!member->behind()) continue;
       behind = true;
       asio::dispatch(member->executor(), [member] { member->look(); });
@@ -338,8 +338,8 @@ class Server {
   void end() {
     take_in();  // connected clients have been promised an answer
     acceptor_.close();
-    const auto everybody = shared_.registry.snapshot();
-    for (const auto& connection : *everybody)
+    const auto members = shared_.registry.snapshot();
+    for (const auto& connection : *members)
       asio::dispatch(connection->executor(), [connection] { connection->stop_receiving(); });
   }
 

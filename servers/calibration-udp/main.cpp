@@ -111,7 +111,7 @@ class Server final : private Watched {
     });
   }
 
-  /// What waits for its answer is bounded. Stalls count from the first request.
+  /// Bounds what waits for its answer. Stalls count from the first request.
   void take(Client& client, std::string_view request, Clock::time_point now) {
     if (waiting_bytes_ > options_.outbox_limit) return counters_.add_receive_dropped();
     if (!std::exchange(begun_, true)) {
@@ -170,7 +170,7 @@ class Server final : private Watched {
     for (const auto now = Clock::now(); !answers_.empty() && answers_.top().due() <= now; answers_.pop()) {
       const Answer& answer = answers_.top();
       waiting_bytes_ -= answer.cost();
-      send(answer, programme_.faults.of(answer.number), now);
+      send(answer, programme_.faults.fate_of(answer.number), now);
     }
   }
 
@@ -198,7 +198,7 @@ class Server final : private Watched {
   /// The whole server stands still, as often as programmed.
   Task carry_out_stalls() {
     for (const Stall& stall : programme_.stalls) {
-      co_await sleep_until(loop_, first_request_ + stall.at);
+      co_await sleep_until(loop_, first_request_ + stall.begin);
       stand_still(programme_, first_request_, signals_.get(), record_);
     }
   }

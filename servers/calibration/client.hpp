@@ -46,7 +46,7 @@ struct Shared {
     const auto now = Clock::now();
     auto until = Clock::time_point::min();
     for (const Stall& stall : programme.stalls) {
-      const auto from = first_request + stall.at;
+      const auto from = first_request + stall.begin;
       if (begun && stall.connection == connection && now >= from) until = std::max(until, from + stall.duration);
     }
     return until;
@@ -190,7 +190,7 @@ class Client final : public Connection<Callback> {
       shared_.record.held_for_order();
     }
     const std::uint64_t number = ++shared_.answers;
-    const Fate fate = shared_.programme.faults.of(number);
+    const Fate fate = shared_.programme.faults.fate_of(number);
     const std::size_t header_size = header.size();
     answers_.push_back({number, done_, due - done_, due, fate, header.append(body), header_size});
     waiting_bytes_ += cost(answers_.back());

@@ -68,7 +68,7 @@ class Server {
 
   void set_stalls() {
     for (const Stall& stall : shared_.programme.stalls) {
-      const auto begin = shared_.first_request + stall.at;
+      const auto begin = shared_.first_request + stall.begin;
       if (!stall.connection) shared_.loop.at(begin, callback<&Server::stall_all>(*this));
     }
   }
@@ -76,7 +76,7 @@ class Server {
   /// Records the stalls that met a connection. They are held to the clock, so they are as long as programmed.
   void record_stalls_of_connections() {
     for (const Stall& stall : shared_.programme.stalls) {
-      const auto end = shared_.first_request + stall.at + stall.duration;
+      const auto end = shared_.first_request + stall.begin + stall.duration;
       if (stall.connection && shared_.begun && *stall.connection <= accepted_ && end <= Clock::now())
         shared_.record.stalled(stall, end - stall.duration, end);
     }

@@ -108,7 +108,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   const ServerOptions& options_;
   Counters counters_;
   ConnectionsPerThread connections_per_thread_;
-  Worker::Everybody workers_;
+  Worker::Workers workers_;
   std::size_t next_ = 0;
   EndWatch end_watch_;
   int listener_fd_;

@@ -10,10 +10,10 @@ constexpr std::chrono::microseconds tick{10};
 
 }  // namespace
 
-Worker::Worker(const ServerOptions& options, Counters& counters, const Everybody& everybody)
+Worker::Worker(const ServerOptions& options, Counters& counters, const Workers& workers)
     : options_(options),
       counters_(counters),
-      everybody_(everybody),
+      workers_(workers),
       buffer_(std::make_unique_for_overwrite<char[]>(options.read_buffer)),
       timer_fd_(&base_),
       timer_(folly::HHWheelTimerHighRes::newTimer(&timer_fd_, tick)) {}
@@ -40,11 +40,11 @@ void Worker::remove(Connection& connection) {
 }
 
 void Worker::broadcast(const SharedFrame& frame, const Connection& sender) {
-  for (const auto& worker : everybody_) {
+  for (const auto& worker : workers_) {
     if (worker.get() == this) {
       deliver(frame, options_.audience == Audience::others ? &sender : nullptr);
     } else {
-      worker->base_.runInEventBaseThread([&other = *worker, frame] { other.deliver(frame, nullptr); });
+      worker->base_.runInEventBaseThread([&receiver = *worker, frame] { receiver.deliver(frame, nullptr); });
     }
   }
 }

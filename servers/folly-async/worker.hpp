@@ -20,10 +20,10 @@ namespace netdyno {
 /// what says otherwise.
 class Worker {
  public:
-  using Everybody = std::vector<std::unique_ptr<Worker>>;
+  using Workers = std::vector<std::unique_ptr<Worker>>;
 
-  /// `everybody` must be complete before the first one runs.
-  Worker(const ServerOptions& options, Counters& counters, const Everybody& everybody);
+  /// `workers` must be complete before the first one runs.
+  Worker(const ServerOptions& options, Counters& counters, const Workers& workers);
 
   /// Turns this thread into the worker's, until end() was called and all connections are gone.
   void run() { base_.loopForever(); }
@@ -54,7 +54,7 @@ class Worker {
 
   const ServerOptions& options_;
   Counters& counters_;
-  const Everybody& everybody_;
+  const Workers& workers_;
   std::unique_ptr<char[]> buffer_;
   std::unordered_map<const Connection*, std::unique_ptr<Connection>> connections_;
   bool ending_ = false;

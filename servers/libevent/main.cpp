@@ -254,7 +254,7 @@ class Client {
   /// Nothing calls it back any more.
   void close() {
     if (std::exchange(closed_, true)) return;
-    for (const Event* each : {&input_, &output_, &timer_}) event_del(each->get());
+    for (const Event* event : {&input_, &output_, &timer_}) event_del(event->get());
     shared_.clients.remove(*this);
   }
 

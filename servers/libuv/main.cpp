@@ -87,11 +87,11 @@ class Client {
 
   void read() {
     if (std::exchange(reading_, true)) return;
-    const auto lend = [](uv_handle_t* of, std::size_t, uv_buf_t* buffer) {
-      std::vector<char>& shared = self(of).shared_.buffer;
+    const auto lend = [](uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
+      std::vector<char>& shared = self(handle).shared_.buffer;
       *buffer = uv_buf_init(shared.data(), static_cast<unsigned>(shared.size()));
     };
-    uv_read_start(stream(), lend, [](uv_stream_t* of, ssize_t n, const uv_buf_t*) { self(of).on_read(n); });
+    uv_read_start(stream(), lend, [](uv_stream_t* stream, ssize_t n, const uv_buf_t*) { self(stream).on_read(n); });
   }
 
   /// Queues a frame, which leaves at the end of the turn. A reader for which too much waits is given up and counted.
@@ -130,7 +130,7 @@ class Client {
     if (closed()) return;
     shared_.counters.add_bytes_out(unsent_ - uv_stream_get_write_queue_size(stream()));
     unsent_ = 0;
-    const auto let_go = [](uv_handle_t* of) { self(of).on_closed(); };
+    const auto let_go = [](uv_handle_t* handle) { self(handle).on_closed(); };
     uv_close(handle(socket_), let_go);
     uv_close(handle(timer_), let_go);
   }
@@ -139,8 +139,8 @@ class Client {
 
  private:
   template <typename Handle>
-  static Client& self(const Handle* of) {
-    return *static_cast<Client*>(of->data);
+  static Client& self(const Handle* handle) {
+    return *static_cast<Client*>(handle->data);
   }
 
   bool closed() const { return uv_is_closing(reinterpret_cast<const uv_handle_t*>(&socket_)) != 0; }
@@ -191,9 +191,9 @@ class Client {
           // It reads on, once, as libuv reports a reset only to a read.
           waits_ = true;
           if (held_.empty() && !ended_) read();
-          return start_timer(timer_, Grace::Clock::now() + effect.duration, [](uv_timer_t* of) {
-            self(of).waits_ = false;
-            self(of).carry_out();
+          return start_timer(timer_, Grace::Clock::now() + effect.duration, [](uv_timer_t* timer) {
+            self(timer).waits_ = false;
+            self(timer).carry_out();
           });
         case Effect::Kind::burn:
           pause();
@@ -246,7 +246,7 @@ class Client {
       sent -= begin;
     }
     std::erase_if(rest_, [](const uv_buf_t& part) { return part.len == 0; });
-    const auto on_sent = [](uv_write_t* of, int status) { self(of).on_sent(status); };
+    const auto on_sent = [](uv_write_t* request, int status) { self(request).on_sent(status); };
     if (uv_write(&write_, stream(), rest_.data(), static_cast<unsigned>(rest_.size()), on_sent) < 0) close();
   }
 
@@ -293,7 +293,7 @@ class Client {
 
 void Shared::in_a_turn_for_long_work(Client& client) {
   long_work.push_back(&client);
-  uv_idle_start(&working, [](uv_idle_t* of) { static_cast<Shared*>(of->data)->do_long_work(); });
+  uv_idle_start(&working, [](uv_idle_t* idle) { static_cast<Shared*>(idle->data)->do_long_work(); });
 }
 
 void Shared::do_long_work() {
@@ -322,10 +322,11 @@ class Server {
 
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
-    const auto accept = [](uv_stream_t* of, int status) { self(of).accept(status); };
+    const auto accept = [](uv_stream_t* stream, int status) { self(stream).accept(status); };
     must(uv_listen(reinterpret_cast<uv_stream_t*>(&listener_), shared_.options.backlog, accept), "uv_listen");
-    must(uv_poll_start(&stop_signal_, UV_READABLE, [](uv_poll_t* of, int, int) { self(of).end(); }), "uv_poll_start");
-    must(uv_check_start(&turn_, [](uv_check_t* of) { self(of).shared_.clients.end_turn(); }), "uv_check_start");
+    must(uv_poll_start(&stop_signal_, UV_READABLE, [](uv_poll_t* poll, int, int) { self(poll).end(); }),
+         "uv_poll_start");
+    must(uv_check_start(&turn_, [](uv_check_t* check) { self(check).shared_.clients.end_turn(); }), "uv_check_start");
     uv_run(&shared_.loop, UV_RUN_DEFAULT);
     close_all();
   }
@@ -334,8 +335,8 @@ class Server {
 
  private:
   template <typename Handle>
-  static Server& self(const Handle* of) {
-    return *static_cast<Server*>(of->data);
+  static Server& self(const Handle* handle) {
+    return *static_cast<Server*>(handle->data);
   }
 
   void accept(int status) {
@@ -354,13 +355,13 @@ class Server {
     uv_close(handle(listener_), nullptr);
     uv_close(handle(stop_signal_), nullptr);
     shared_.clients.stop_receiving();
-    start_timer(grace_, shared_.grace.end(), [](uv_timer_t* of) { uv_stop(of->loop); });
+    start_timer(grace_, shared_.grace.end(), [](uv_timer_t* timer) { uv_stop(timer->loop); });
   }
 
   /// libuv lets go of handles in a turn of its loop.
   void close_all() {
-    const auto close = [](uv_handle_t* of, void*) {
-      if (uv_is_closing(of) == 0) uv_close(of, nullptr);
+    const auto close = [](uv_handle_t* handle, void*) {
+      if (uv_is_closing(handle) == 0) uv_close(handle, nullptr);
     };
     uv_walk(&shared_.loop, close, nullptr);
     uv_run(&shared_.loop, UV_RUN_DEFAULT);

@@ -12,7 +12,7 @@ var OK = '200 OK';
 var BAD_REQUEST = { status: '400 Bad Request' };
 var NOT_IMPLEMENTED = { status: '501 Not Implemented' };
 
-/** What every server counts. */
+/** The counts of every server. */
 function newTotals() {
   return { requests: 0, bytes_in: 0, bytes_out: 0, connections: 0, protocol_errors: 0, slow_closed: 0 };
 }
@@ -38,7 +38,7 @@ function trim(text) {
   return text.slice(from, to);
 }
 
-/** What of a head's lines matters here: {status, target, wantsBody, connection}, status OK when it is good. The
+/** Reads the lines of a head that matter here: {status, target, wantsBody, connection}, status OK when it is good. The
  * connection is what a reply says of it: 'close', 'keep-alive', or nothing where it stays by default. */
 function parseHead(head) {
   var lines = head.split('\r\n');

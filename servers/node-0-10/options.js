@@ -7,7 +7,7 @@ var path = require('path');
 var program = path.basename(__dirname);
 var WORKLOAD = 'http';
 
-/** Of one JSON object: sizes in bytes and durations in nanoseconds. */
+/** Reads one JSON object: sizes in bytes and durations in nanoseconds. */
 function read(resolved) {
   var given = JSON.parse(resolved);
   return {

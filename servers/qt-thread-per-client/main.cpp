@@ -113,7 +113,7 @@ class Server {
     QThread* const thread = client.get();
     QObject::connect(thread, &QThread::finished, &server_, [this, thread] {
       wait_for(*thread, QDeadlineTimer::Forever);
-      std::erase_if(clients_, [=](const auto& one) { return one.get() == thread; });
+      std::erase_if(clients_, [=](const auto& candidate) { return candidate.get() == thread; });
     });
     // After the one above, which is queued: so the event that it posts is among what is handed over.
     const auto last = [thread] { handing_over(thread); };

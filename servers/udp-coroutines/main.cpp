@@ -90,7 +90,7 @@ class Server final : private Watched {
             sender_.push_copy(client.address(), client.effects.bytes(effect));
             break;
           case Effect::Kind::broadcast:
-            said_.push_back({sender_.keep(effect.frame->bytes), &client});
+            broadcasts_.push_back({sender_.keep(effect.frame->bytes), &client});
             break;
           case Effect::Kind::wait:
             co_await sleep_for(loop_, effect.duration);
@@ -110,13 +110,13 @@ class Server final : private Watched {
 
   /// Recipient by recipient, so that what is for one of them can leave in one piece.
   void broadcast() {
-    if (said_.empty()) return;
+    if (broadcasts_.empty()) return;
     const bool to_self = options_.audience == Audience::all;
     peers_.for_each([&](const Address& address, const Client& client) {
-      for (const Said& said : said_)
-        if (to_self || said.by != &client) sender_.push(address, said.text);
+      for (const Broadcast& message : broadcasts_)
+        if (to_self || message.sender != &client) sender_.push(address, message.text);
     });
-    said_.clear();
+    broadcasts_.clear();
   }
 
   Task expire() {
@@ -147,9 +147,9 @@ class Server final : private Watched {
   }
 
   using Peers = PeerTable<Address, Client>;
-  struct Said {
+  struct Broadcast {
     std::string_view text;  // kept by sender_
-    const Client* by;
+    const Client* sender;
   };
 
   const ServerOptions& options_;
@@ -160,7 +160,7 @@ class Server final : private Watched {
   UniqueFd signals_;
   Receiver receiver_;
   Sender sender_;
-  std::vector<Said> said_;  // in this turn
+  std::vector<Broadcast> broadcasts_;  // in this turn
   PeerRoom room_;
   Peers peers_;
   Leaving<Client> leaving_;

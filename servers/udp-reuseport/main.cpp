@@ -135,7 +135,7 @@ class Worker final : private Watched {
             sender_.push_copy(client.address(), client.effects.bytes(effect));
             break;
           case Effect::Kind::broadcast:
-            said_.push_back({sender_.keep(effect.frame->bytes), &client});
+            broadcasts_.push_back({sender_.keep(effect.frame->bytes), &client});
             break;
           case Effect::Kind::wait:
             co_await sleep_for(loop_, effect.duration);
@@ -165,16 +165,16 @@ class Worker final : private Watched {
   /// Sends to all peers, from this thread's own socket. Recipient by recipient, so that the messages of each can leave
   /// in one piece.
   void broadcast() {
-    if (said_.empty()) return;
+    if (broadcasts_.empty()) return;
     const bool to_self = options_.audience == Audience::all;
     peers_.for_each([&](const Address& address, const Client& client) {
-      for (const Said& said : said_)
-        if (to_self || said.by != &client) sender_.push(address, said.text);
+      for (const Broadcast& message : broadcasts_)
+        if (to_self || message.sender != &client) sender_.push(address, message.text);
     });
     for (Roster::View& others : elsewhere_)
       for (const Address& address : others.addresses())
-        for (const Said& said : said_) sender_.push(address, said.text);
-    said_.clear();
+        for (const Broadcast& message : broadcasts_) sender_.push(address, message.text);
+    broadcasts_.clear();
   }
 
   Task expire() {
@@ -205,9 +205,9 @@ class Worker final : private Watched {
   }
 
   using Peers = PeerTable<Address, Client>;
-  struct Said {
+  struct Broadcast {
     std::string_view text;  // kept by sender_
-    const Client* by;
+    const Client* sender;
   };
 
   Shared& shared_;
@@ -219,7 +219,7 @@ class Worker final : private Watched {
   UniqueFd socket_;
   Receiver receiver_;
   Sender sender_;
-  std::vector<Said> said_;  // in this turn
+  std::vector<Broadcast> broadcasts_;  // in this turn
   Peers peers_;
   Leaving<Client> leaving_;
   bool peers_changed_ = false;

@@ -63,7 +63,7 @@ struct Shard {
   RingIo io;
   Fifo<Client*> long_work;  // whose turn it is to burn CPU
   Roster<Client> clients;
-  std::vector<SharedFrame> said;  // here, in this turn
+  std::vector<SharedFrame> outgoing;  // here, in this turn
   int full_inboxes = 0;           // of other threads, which will tell when there is room
   std::vector<Client*> waiting_for_room;
   bool stop_requested = false;
@@ -169,15 +169,15 @@ class Client final : public UringConnection {
 
 void Shard::broadcast(const SharedFrame& frame, const Client& sender) {
   clients.broadcast(frame, shared.options.audience == Audience::others ? &sender : nullptr);
-  said.push_back(frame);
+  outgoing.push_back(frame);
 }
 
 /// After a turn: passes its frames on, once to each of the other threads.
 void Shard::pass_on() {
-  if (said.empty()) return;
+  if (outgoing.empty()) return;
   for (Inbox& other : shared.inboxes)
-    if (&other != &inbox && other.add(said, inbox)) ++full_inboxes;
-  said.clear();
+    if (&other != &inbox && other.add(outgoing, inbox)) ++full_inboxes;
+  outgoing.clear();
 }
 
 /// Takes what came from other threads.

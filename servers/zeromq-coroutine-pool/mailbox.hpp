@@ -11,7 +11,7 @@
 
 namespace netdyno {
 
-/// What other threads have for one thread, in the order in which each of them put it in. Its lock is held to append or
+/// Holds what other threads have for one thread, in the order in which each put it in. Its lock is held to append or
 /// to take all out, never while anything is sent or served. It has no bound of its own: what is put in is bounded by
 /// what may be asked (main.cpp).
 template <typename Item>

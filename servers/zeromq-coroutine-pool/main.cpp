@@ -52,7 +52,7 @@ class Server final : private Watched {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
-    while (!shared_.grace.over() && !(takes_no_more() && asked_ == 0)) {
+    while (!shared_.grace.over() && !(takes_no_more() && unanswered_ == 0)) {
       input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       hand_out();
       loop_.turn();
@@ -76,7 +76,7 @@ class Server final : private Watched {
 
   void on_message(Client& client, zmq::message_t message) {
     if (!client.waiting_room.take(client.place, message.size())) return shared_.counters.add_receive_dropped();
-    ++asked_;
+    ++unanswered_;
     order({Order::Kind::request, &client, std::move(message)});
   }
 
@@ -105,7 +105,7 @@ class Server final : private Watched {
         break;
       case Answer::Kind::done:
         answer.client->waiting_room.give_back(answer.client->place, answer.message.size());
-        --asked_;
+        --unanswered_;
         break;
       case Answer::Kind::left:
         gone_.erase(answer.client);
@@ -140,7 +140,7 @@ class Server final : private Watched {
     }
   }
 
-  bool takes_no_more() const { return told_to_end_ && Clock::now() >= last_call_; }
+  bool takes_no_more() const { return stop_requested_ && Clock::now() >= last_call_; }
 
   Task forget_silent() {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
@@ -151,7 +151,7 @@ class Server final : private Watched {
     co_await readable(gate);
     shared_.grace.start();
     last_call_ = Clock::now() + on_its_way;
-    told_to_end_ = true;
+    stop_requested_ = true;
     co_await sleep_until(loop_, last_call_);
     co_await sleep_until(loop_, shared_.grace.end());  // both wake run(), which looks at the time
   }
@@ -169,9 +169,9 @@ class Server final : private Watched {
   Reception<Client, Server> reception_;
   std::vector<std::vector<Order>> orders_;  // of this turn, for each worker
   std::vector<Answer> taken_;
-  std::size_t asked_ = 0;  // requests that are not answered yet
+  std::size_t unanswered_ = 0;  // requests that are not answered yet
   std::size_t next_worker_ = 0;
-  bool told_to_end_ = false;
+  bool stop_requested_ = false;
   Clock::time_point last_call_{};  // for requests, after a shutdown signal
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::jthread> threads_;

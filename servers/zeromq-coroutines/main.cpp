@@ -53,7 +53,7 @@ class Server {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
-    while (!grace_.over() && !(takes_no_more() && asked_ == 0)) {
+    while (!grace_.over() && !(takes_no_more() && unanswered_ == 0)) {
       input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       loop_.turn();
       finished_.clear();
@@ -72,7 +72,7 @@ class Server {
   void on_message(Client& client, zmq::message_t message) {
     if (!client.waiting_room.take(client.place, message.size())) return counters_.add_receive_dropped();
     client.requests.push(std::move(message));
-    ++asked_;
+    ++unanswered_;
     wake(client);
   }
 
@@ -147,12 +147,12 @@ class Server {
         }
       }
       client.waiting_room.give_back(client.place, message.size());
-      --asked_;
+      --unanswered_;
     }
     finished_.push_back(std::move(gone_.extract(&client).mapped()));
   }
 
-  bool takes_no_more() const { return told_to_end_ && Clock::now() >= last_call_; }
+  bool takes_no_more() const { return stop_requested_ && Clock::now() >= last_call_; }
 
   Task forget_silent() {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
@@ -163,7 +163,7 @@ class Server {
     co_await readable(gate);
     grace_.start();
     last_call_ = Clock::now() + on_its_way;
-    told_to_end_ = true;
+    stop_requested_ = true;
     co_await sleep_until(loop_, last_call_);
     co_await sleep_until(loop_, grace_.end());  // both wake run(), which looks at the time
   }
@@ -181,8 +181,8 @@ class Server {
   Reception<Client, Server> reception_;
   std::unordered_map<const Client*, std::unique_ptr<Client>> gone_;  // until their coroutines end
   std::vector<std::unique_ptr<Client>> finished_;                    // they have, in this turn
-  std::size_t asked_ = 0;                                            // requests that are not answered yet
-  bool told_to_end_ = false;
+  std::size_t unanswered_ = 0;                                       // requests that are not answered yet
+  bool stop_requested_ = false;
   Clock::time_point last_call_{};  // for requests, after a shutdown signal
   Grace grace_;
 };

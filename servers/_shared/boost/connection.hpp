@@ -176,9 +176,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// True where a reader is behind now.
   bool broadcast(const SharedFrame& frame) {
-    const auto everybody = shared_.registry.snapshot();
+    const auto members = shared_.registry.snapshot();
     bool behind = false;
-    for (const auto& member : *everybody) {
+    for (const auto& member : *members) {
       if (member.get() == this && options_.audience == Audience::others) continue;
       if (options_.threads == 1) {
         member->deliver(frame);  // as post() would do here, for a third of the price
@@ -192,9 +192,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Whether a reader is still behind. Each checks for itself until the next call.
   bool others_wait() {
-    const auto everybody = shared_.registry.snapshot();
+    const auto members = shared_.registry.snapshot();
     bool behind = false;
-    for (const auto& member : *everybody) {
+    for (const auto& member : *members) {
       if (!member->behind()) continue;
       behind = true;
       asio::dispatch(member->executor(), [member] { member->look(); });

@@ -15,7 +15,7 @@ class Delays {
   virtual std::chrono::nanoseconds next() = 0;
 };
 
-/// What `--delay` says: "constant:1ms", "bimodal:1ms,10ms,0.99" (the share of the first), "exponential:1ms" (the mean),
+/// Reads `--delay`: "constant:1ms", "bimodal:1ms,10ms,0.99" (the share of the first), "exponential:1ms" (the mean),
 /// or "file:PATH" (a duration on each line, from the beginning again after the last; what begins with # is skipped).
 /// Throws std::invalid_argument that says what is wrong.
 std::unique_ptr<Delays> make_delays(const std::string& text, std::uint64_t seed);

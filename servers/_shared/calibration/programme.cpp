@@ -15,7 +15,7 @@ namespace {
 
 /// "at=2s,for=1s[,connection=3]"; nothing where it cannot be meant.
 std::optional<Stall> parse_stall(std::string_view text) {
-  std::optional<std::chrono::nanoseconds> at, duration;
+  std::optional<std::chrono::nanoseconds> begin, duration;
   std::optional<std::uint64_t> connection;
   while (!text.empty()) {
     const auto item = text.substr(0, text.find(','));
@@ -25,7 +25,7 @@ std::optional<Stall> parse_stall(std::string_view text) {
     const auto key = item.substr(0, equals);
     const auto value = item.substr(equals + 1);
     if (key == "at") {
-      if (!(at = parse_duration(value))) return std::nullopt;
+      if (!(begin = parse_duration(value))) return std::nullopt;
     } else if (key == "for") {
       if (!(duration = parse_duration(value))) return std::nullopt;
     } else if (key == "connection") {
@@ -37,8 +37,8 @@ std::optional<Stall> parse_stall(std::string_view text) {
       return std::nullopt;
     }
   }
-  if (!at || !duration || duration->count() == 0) return std::nullopt;
-  return Stall{*at, *duration, connection};
+  if (!begin || !duration || duration->count() == 0) return std::nullopt;
+  return Stall{*begin, *duration, connection};
 }
 
 /// "generator=1"; nothing where it cannot be meant.
@@ -88,7 +88,7 @@ void add_own_options(CommandLine& line, Programme& programme, bool connections) 
   line.add_flag("--arrival-times", programme.arrival_times, "tell how long requests waited in the kernel to be read");
 }
 
-/// What is wrong with a programme, or nothing.
+/// Names what is wrong with a programme, or nothing.
 std::string why_not(const Settings& settings, bool connections) {
   if (settings.server.workload == Workload::chat)
     return "--workload: a broadcast has no one answer to delay; want another";
@@ -105,7 +105,7 @@ std::string why_not(const Settings& settings, bool connections) {
 
 }  // namespace
 
-Fate Faults::of(std::uint64_t answer) const {
+Fate Faults::fate_of(std::uint64_t answer) const {
   const auto chosen = [answer](std::uint64_t every) { return every > 0 && answer % every == 0; };
   if (chosen(lose)) return Fate::lost;
   if (chosen(corrupt)) return Fate::corrupted;
@@ -125,7 +125,7 @@ Settings parse_settings(int argc, const char* const* argv, const std::string& tr
     add_own_options(line, settings.programme, connections);
   });
   if (const auto why = why_not(settings, connections); !why.empty()) usage_error(program_name(argv[0]), why);
-  std::ranges::sort(settings.programme.stalls, {}, &Stall::at);
+  std::ranges::sort(settings.programme.stalls, {}, &Stall::begin);
   return settings;
 }
 

@@ -14,7 +14,7 @@ namespace netdyno::calibration {
 
 /// Nothing is read, sent or accepted for a while: by the whole server, or on one connection.
 struct Stall {
-  std::chrono::nanoseconds at;  // after the first request
+  std::chrono::nanoseconds begin;  // after the first request
   std::chrono::nanoseconds duration;
   std::optional<std::uint64_t> connection = {};  // the how-manieth accepted, from 1
 };
@@ -28,7 +28,7 @@ struct Faults {
   std::uint64_t duplicate = 0;
   std::uint64_t corrupt = 0;
 
-  Fate of(std::uint64_t answer) const;
+  Fate fate_of(std::uint64_t answer) const;
 };
 
 /// Changes the last byte that is not a line's end; with the highest bit, so that text never gets a line's end.

@@ -15,10 +15,10 @@ Json distribution(const Histogram& histogram) {
 
 }  // namespace
 
-void Record::arrived(Clock::time_point at) {
-  if (arrived_++ == 0) first_ = at;
-  last_ = at;
-  if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(at);
+void Record::arrived(Clock::time_point moment) {
+  if (arrived_++ == 0) first_ = moment;
+  last_ = moment;
+  if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(moment);
 }
 
 void Record::read_after(std::chrono::nanoseconds lag) {
@@ -40,9 +40,9 @@ void Record::stalled(const Stall& stall, Clock::time_point from, Clock::time_poi
 }
 
 std::string Record::json() const {
-  const auto since_first = [this](Clock::time_point at) { return (at - first_).count(); };
+  const auto since_first = [this](Clock::time_point moment) { return (moment - first_).count(); };
   Json arrivals = Json::array();
-  for (const auto at : arrivals_) arrivals.push_back(since_first(at));
+  for (const auto arrival : arrivals_) arrivals.push_back(since_first(arrival));
   Json stalls = Json::array();
   for (const StallDone& done : stalls_) {
     stalls.push_back({{"programmed_ns", done.stall.duration.count()},

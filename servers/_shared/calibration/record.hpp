@@ -12,7 +12,7 @@
 
 namespace netdyno::calibration {
 
-/// What was programmed and what was carried out, to compare a measurement with. One thread.
+/// Keeps what was programmed and what was carried out, to compare a measurement with. One thread.
 class Record {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,16 +21,16 @@ class Record {
       : arrivals_wanted_(programme.record_arrivals), warm_up_(programme.warm_up) {}
 
   /// A request that will be answered was read.
-  void arrived(Clock::time_point at);
+  void arrived(Clock::time_point moment);
   /// The request that comes next was read so long after the kernel had it. Of those after the warm-up.
   void read_after(std::chrono::nanoseconds lag);
-  /// What becomes of the answer of that number, from 1. Times are of answers after the warm-up that a verifying client
-  /// can time: neither lost nor corrupted.
+  /// Counts the fate of the answer of that number, from 1. Times are of answers after the warm-up that a verifying
+  /// client can time: neither lost nor corrupted.
   void answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
   /// An answer had to wait for an earlier one of its connection.
   void held_for_order() { ++held_for_order_; }
   void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
-  /// What the machine did meanwhile.
+  /// Takes what the machine did meanwhile.
   void witnessed(std::vector<load::Witness::Pause> pauses) { pauses_ = std::move(pauses); }
 
   /// As one JSON object (README.md).

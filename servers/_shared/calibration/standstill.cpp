@@ -27,7 +27,7 @@ void sleep_until(Clock::time_point end, std::chrono::nanoseconds look_out, int s
 void stand_still(const Programme& programme, Clock::time_point first_request, int signals, Record& record) {
   const auto now = Clock::now();
   for (const Stall& stall : programme.stalls) {
-    const auto begin = first_request + stall.at;
+    const auto begin = first_request + stall.begin;
     const auto end = begin + stall.duration;
     if (stall.connection || begin > now || end <= now) continue;
     sleep_until(end, programme.look_out, signals);

@@ -34,7 +34,7 @@ Receiver::Receiver(std::size_t longest, bool merged, Counters& counters)
   }
 }
 
-/// What the kernel has written to, when it filled the slot (recvmsg(2)).
+/// Resets what the kernel wrote to when it filled the slot (recvmsg(2)).
 void Receiver::prepare(mmsghdr& header, Control& control) const {
   header.msg_hdr.msg_namelen = Address::capacity;
   header.msg_hdr.msg_flags = 0;

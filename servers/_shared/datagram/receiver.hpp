@@ -27,7 +27,7 @@ class Receiver {
   /// As many as one recvmmsg(2) brings at most; beyond some dozens, more of them save next to nothing.
   static constexpr unsigned batch = 64;
 
-  /// What is longer than `longest` bytes is counted and dropped. `merged`: the socket has merge_arrivals().
+  /// Counts and drops what is longer than `longest` bytes. `merged`: the socket has merge_arrivals().
   Receiver(std::size_t longest, bool merged, Counters& counters);
 
   /// One system call. `take(from, bytes)` gets each datagram; bytes stay until the next call of receive().
@@ -55,13 +55,13 @@ class Receiver {
     const bool cut_off = (headers_[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
     const std::size_t segment = segment_size(i) == 0 ? bytes.size() : segment_size(i);
     do {  // also for a datagram of no bytes
-      const std::string_view one = bytes.substr(0, segment);
-      if (cut_off || one.size() > longest_) {
+      const std::string_view datagram = bytes.substr(0, segment);
+      if (cut_off || datagram.size() > longest_) {
         counters_.add_oversized();
       } else {
-        take(senders_[i], one);
+        take(senders_[i], datagram);
       }
-      bytes.remove_prefix(one.size());
+      bytes.remove_prefix(datagram.size());
     } while (!bytes.empty());
   }
 

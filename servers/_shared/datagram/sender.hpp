@@ -21,7 +21,7 @@
 
 namespace netdyno {
 
-/// What is to be sent from a UDP socket, many datagrams with one system call, and those that follow one another to the
+/// Sends from a UDP socket, many datagrams with one system call, and those that follow one another to the
 /// same address in one piece where the kernel can cut it (UDP_SEGMENT, udp(7), Linux 4.18). With deliveries single,
 /// each datagram takes a system call of its own. One thread.
 ///

@@ -25,11 +25,11 @@ int get_option(int fd, int level, int name) {
 
 /// Beyond the system's limit only with CAP_NET_ADMIN; without it the kernel would silently give less (socket(7)).
 void set_buffer(int fd, int forced_name, int name, std::size_t bytes, const char* limit) {
-  const int asked = static_cast<int>(bytes);
-  if (set_option(fd, SOL_SOCKET, forced_name, asked)) return;
-  set_option(fd, SOL_SOCKET, name, asked);
+  const int requested = static_cast<int>(bytes);
+  if (set_option(fd, SOL_SOCKET, forced_name, requested)) return;
+  set_option(fd, SOL_SOCKET, name, requested);
   // The kernel doubles what is asked, for its own bookkeeping, and does not go below a small minimum.
-  if (get_option(fd, SOL_SOCKET, name) / 2 < asked)
+  if (get_option(fd, SOL_SOCKET, name) / 2 < requested)
     die(fmt::format("--socket-buffer: the system allows less than {} bytes: ask for less, or raise net.core.{}", bytes,
                     limit));
 }
@@ -68,8 +68,8 @@ void stop_arrivals(int fd) {
 }
 
 bool has_arrivals(int fd) {
-  pollfd asked{fd, POLLIN, 0};
-  return poll(&asked, 1, 0) > 0 && (asked.revents & POLLIN) != 0;
+  pollfd readable{fd, POLLIN, 0};
+  return poll(&readable, 1, 0) > 0 && (readable.revents & POLLIN) != 0;
 }
 
 }  // namespace netdyno

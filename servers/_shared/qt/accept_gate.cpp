@@ -9,9 +9,9 @@ namespace netdyno::qt {
 std::vector<UniqueFd> spare_descriptors(std::size_t count) {
   std::vector<UniqueFd> spare;
   while (spare.size() < count) {
-    UniqueFd one{eventfd(0, EFD_CLOEXEC)};
-    if (!one) break;
-    spare.push_back(std::move(one));
+    UniqueFd descriptor{eventfd(0, EFD_CLOEXEC)};
+    if (!descriptor) break;
+    spare.push_back(std::move(descriptor));
   }
   return spare;
 }

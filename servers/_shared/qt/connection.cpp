@@ -36,8 +36,8 @@ void make_blocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK
 
 void Shared::stop_receiving() {
   ending = true;
-  const auto everybody = registry.snapshot();
-  for (const auto& connection : *everybody) connection->stop_receiving();
+  const auto members = registry.snapshot();
+  for (const auto& connection : *members) connection->stop_receiving();
 }
 
 Connection::Connection(UniqueFd fd, Shared& shared)
@@ -156,8 +156,8 @@ bool Connection::receive() {
 /// Waits for members whose threads are behind: the machine has fewer cores than this server threads, and they are not
 /// slow for that. Meanwhile this thread sends what waits for its own client, so that no two wait for each other.
 void Connection::broadcast(SharedFrame frame) {
-  const auto everybody = shared_.registry.snapshot();
-  for (const auto& member : *everybody) {
+  const auto members = shared_.registry.snapshot();
+  for (const auto& member : *members) {
     if (member.get() == this && options_.audience == Audience::others) continue;
     while (!member->deliver(frame) && !over_) {
       send_on();
@@ -171,8 +171,8 @@ void Connection::broadcast(SharedFrame frame) {
 /// Joined: once all that one read brought is in the outboxes, so that no thread wakes for the first of it alone.
 void Connection::wake_audience() {
   if (!std::exchange(audience_waits_, false)) return;
-  const auto everybody = shared_.registry.snapshot();
-  for (const auto& member : *everybody) member->wake();
+  const auto members = shared_.registry.snapshot();
+  for (const auto& member : *members) member->wake();
 }
 
 /// Does what the event loop would do, which has no turn meanwhile.

@@ -53,9 +53,9 @@ void Ring::enable() {
 
 void Ring::ask_at(Clock::time_point deadline, Timeout& timeout) {
   const auto ns = deadline.time_since_epoch().count();
-  timeout.at = {ns / 1'000'000'000, ns % 1'000'000'000};
+  timeout.moment = {ns / 1'000'000'000, ns % 1'000'000'000};
   ask(timeout.operation,
-      [&](io_uring_sqe* entry) { io_uring_prep_timeout(entry, &timeout.at, 0, IORING_TIMEOUT_ABS); });
+      [&](io_uring_sqe* entry) { io_uring_prep_timeout(entry, &timeout.moment, 0, IORING_TIMEOUT_ABS); });
 }
 
 void Ring::ask_to_cancel(Operation& cancelled, Operation& cancelling) {
@@ -66,7 +66,7 @@ void Ring::submit() { submitted(io_uring_submit(&ring_)); }
 void Ring::submit_and_look() { submitted(io_uring_submit_and_get_events(&ring_)); }
 void Ring::submit_and_wait() { submitted(io_uring_submit_and_wait(&ring_, 1)); }
 
-/// What the kernel could not take now stays in the queue, for the next time (io_uring_enter(2)).
+/// Leaves what the kernel could not take now in the queue, for the next time (io_uring_enter(2)).
 void Ring::submitted(int result) {
   ++submits_;
   if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY) die_errno("io_uring_enter", -result);

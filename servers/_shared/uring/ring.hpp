@@ -44,7 +44,7 @@ Operation operation(Object& object) {
 /// An operation that is over at a moment, and where that moment is kept until the kernel has read it.
 struct Timeout {
   Operation operation;
-  __kernel_timespec at{};
+  __kernel_timespec moment{};
 };
 
 /// The two queues that a thread shares with the kernel (io_uring(7)): what it asks for, and what came of it. It submits

@@ -4,7 +4,7 @@
 
 namespace netdyno {
 
-/// What the ZeroMQ servers take beside ServerOptions.
+/// Options of the ZeroMQ servers beside ServerOptions.
 struct ZmqOptions {
   int io_threads = 1;  // of libzmq: they read, write and frame (ZMQ_IO_THREADS, zmq_ctx_set(3))
   int hwm = 1000;      // messages that may wait for one peer (ZMQ_SNDHWM, zmq_setsockopt(3)); half as many of one

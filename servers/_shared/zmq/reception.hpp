@@ -88,7 +88,7 @@ class Reception {
     if (ruling.kind == Table::Ruling::Kind::message) server_.on_message(*ruling.peer, std::move(arrived.body));
   }
 
-  /// What a peer does not take is dropped and counted; one that is not there any more is forgotten.
+  /// Drops and counts what a peer does not take, and forgets a peer that is gone.
   void send(const Peer& peer, zmq::message_t message) {
     if (!try_to_send(peer.id, std::move(message))) forget(peer.id);
   }
