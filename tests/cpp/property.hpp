@@ -59,11 +59,11 @@ std::vector<T> several(T lowest, T end) {
   return {drawn.begin(), drawn.end()};
 }
 
-/// A few, and at least `lowest`, of what `each` draws.
-template <typename Each>
-auto many(Each each, std::size_t lowest = 0) {
-  std::vector<decltype(each())> all;
-  for (std::size_t left = count(lowest); left > 0; --left) all.push_back(each());
+/// A few, and at least `lowest`, of what `make` makes.
+template <typename Make>
+auto many(Make make, std::size_t lowest = 0) {
+  std::vector<decltype(make())> all;
+  for (std::size_t left = count(lowest); left > 0; --left) all.push_back(make());
   return all;
 }
 

@@ -21,7 +21,7 @@ using testing::ExitedWithCode;
 
 std::vector<nanoseconds> slices(std::initializer_list<int> in_milliseconds) {
   std::vector<nanoseconds> times;
-  for (const int each : in_milliseconds) times.emplace_back(milliseconds{each});
+  for (const int slice : in_milliseconds) times.emplace_back(milliseconds{slice});
   return times;
 }
 
@@ -52,17 +52,17 @@ TEST(Slices, TheFirstIsForNothing) {
   EXPECT_EQ(times.size(), done - 1);
   EXPECT_GE(times.size(), 1U);
   nanoseconds all{0};
-  for (const nanoseconds each : times) all += each;
+  for (const nanoseconds time : times) all += time;
   EXPECT_GE(all, milliseconds{20});
 }
 
 TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
   auto [asking, answering] = connected_pair();
-  std::thread other{[fd = answering.get()] { answer(fd); }};
+  std::thread server{[fd = answering.get()] { answer(fd); }};
   const double there_and_back = round_trips(asking.get(), milliseconds{5});
   const auto [there, here] = count_together(asking.get(), milliseconds{5});
   asking.reset();
-  other.join();
+  server.join();
   EXPECT_GT(there_and_back, 0);
   EXPECT_GT(there, 0);
   EXPECT_GT(here, 0);
@@ -71,7 +71,7 @@ TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
 TEST(Workload, BothSidesMoveToOneCore) {
   auto [asking, answering] = connected_pair();
   const int core = sched_getcpu();
-  std::thread other{[fd = answering.get(), core] {
+  std::thread server{[fd = answering.get(), core] {
     answer(fd);
     expect_bound_to(core);
   }};
@@ -80,7 +80,7 @@ TEST(Workload, BothSidesMoveToOneCore) {
     expect_bound_to(core);
   }};
   here.join();
-  other.join();
+  server.join();
 }
 
 TEST(Workload, WhoAnswersEndsWithTheOtherSide) {

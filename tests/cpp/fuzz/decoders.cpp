@@ -16,7 +16,7 @@ constexpr std::size_t heap_per_byte = 24;
 
 struct Seen final : load::ReplySink {
   std::vector<Stamp> stamps;
-  std::string plain_ones;
+  std::string plain_replies;
   std::size_t bytes = 0;
   std::size_t corrupted = 0;
   bool broken = false;
@@ -26,14 +26,14 @@ struct Seen final : load::ReplySink {
     bytes += size;
   }
   void corrupt() override { ++corrupted; }
-  void plain(const load::PlainReply& one) override {
-    bytes += one.size;
-    plain_ones += fmt::format("{} {} {} {} {} {} {};", one.size, one.status, one.reason, one.length, one.digest,
-                              one.body, one.last);
+  void plain(const load::PlainReply& reply) override {
+    bytes += reply.size;
+    plain_replies += fmt::format("{} {} {} {} {} {} {};", reply.size, reply.status, reply.reason, reply.length,
+                                 reply.digest, reply.body, reply.last);
   }
   bool is_good() const { return !broken && at_boundary; }
   bool operator==(const Seen& other) const {
-    return stamps == other.stamps && plain_ones == other.plain_ones && bytes == other.bytes &&
+    return stamps == other.stamps && plain_replies == other.plain_replies && bytes == other.bytes &&
            corrupted == other.corrupted && broken == other.broken && (broken || at_boundary == other.at_boundary);
   }
 };
@@ -69,7 +69,7 @@ void try_on(const load::Codec& codec, const Input& input, bool may_wait = false)
   const Seen cut = seen_of(codec, [&](auto take) { input.each_piece(take); });
   if (may_wait) {
     // Boost.Beast says of half a head that it is bad, or waits for the rest of it.
-    must(whole.is_good() == cut.is_good() && whole.plain_ones == cut.plain_ones,
+    must(whole.is_good() == cut.is_good() && whole.plain_replies == cut.plain_replies,
          "the replies are the same however the stream is cut");
     return;
   }

@@ -56,7 +56,7 @@ const std::vector<const Target*>& targets();
 /// Ends the program, which then shows the input, unless `holds`.
 void must(bool holds, std::string_view what);
 
-/// What of the heap is in use, and the most that was since `forget_peak`.
+/// The bytes of the heap in use, and the most that were since `forget_peak`.
 std::size_t heap_in_use();
 std::size_t heap_peak();
 void forget_peak();

@@ -194,7 +194,7 @@ void add_to_corpus(const std::filesystem::path& path, const std::vector<std::str
   std::exit(2);
 }
 
-/// What show_input has shown: bytes and cuts in hex.
+/// Reads what show_input has shown: bytes and cuts in hex.
 netdyno::fuzz::Input shown_input(const std::string& bytes, const std::string& cuts) {
   netdyno::fuzz::Input input;
   input.bytes = of_hex(bytes);

@@ -75,8 +75,8 @@ void read_control(const Input& input) {
     must(bytes == std::string_view(encoded.data(), encoded.size()), "a control message has one form");
   }
   for (const auto& [name, workload] : workloads()) {
-    const bool one = is_one_message(workload, bytes);
-    must(!one || !is_control(bytes) || workload == Workload::echo, "no message is a control message");
+    const bool is_message = is_one_message(workload, bytes);
+    must(!is_message || !is_control(bytes) || workload == Workload::echo, "no message is a control message");
   }
 }
 

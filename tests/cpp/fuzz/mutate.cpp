@@ -37,45 +37,45 @@ constexpr std::array pieces{"\0\0\0\0"sv,
                             "\x10\x80\x80\x80\x05"sv};
 
 void change_once(std::string& bytes, const std::vector<std::string>& corpus, Chance& chance) {
-  const std::size_t at = chance.below(bytes.size() + 1);
-  const std::size_t size = std::min(bytes.size() - at, std::size_t{1} << chance.below(7));
+  const std::size_t position = chance.below(bytes.size() + 1);
+  const std::size_t size = std::min(bytes.size() - position, std::size_t{1} << chance.below(7));
   switch (chance.below(10)) {
     case 0:
-      if (size > 0) bytes[at] = static_cast<char>(bytes[at] ^ (1 << chance.below(8)));
+      if (size > 0) bytes[position] = static_cast<char>(bytes[position] ^ (1 << chance.below(8)));
       break;
     case 1:
-      if (size > 0) bytes[at] = static_cast<char>(chance.next());
+      if (size > 0) bytes[position] = static_cast<char>(chance.next());
       break;
     case 2:
-      if (size > 0) bytes[at] = static_cast<char>(bytes[at] + static_cast<char>(chance.below(9)) - 4);
+      if (size > 0) bytes[position] = static_cast<char>(bytes[position] + static_cast<char>(chance.below(9)) - 4);
       break;
     case 3:
-      bytes.erase(at, size);
+      bytes.erase(position, size);
       break;
     case 4:
-      bytes.insert(at, bytes.substr(at, size));
+      bytes.insert(position, bytes.substr(position, size));
       break;
     case 5: {
       const auto piece = pieces[chance.below(pieces.size())];
       if (chance.below(2) == 0) {
-        bytes.insert(at, piece);
+        bytes.insert(position, piece);
       } else {
-        bytes.replace(at, std::min(piece.size(), bytes.size() - at), piece);
+        bytes.replace(position, std::min(piece.size(), bytes.size() - position), piece);
       }
       break;
     }
     case 6:
-      bytes.insert(at, chance.below(50) == 0 ? longest_once / 2 : size, static_cast<char>(chance.next()));
+      bytes.insert(position, chance.below(50) == 0 ? longest_once / 2 : size, static_cast<char>(chance.next()));
       break;
     case 7: {
       const std::string& other = corpus[chance.below(corpus.size())];
       const std::size_t from = chance.below(other.size() + 1);
-      bytes.insert(at, other, from, std::size_t{1} << chance.below(9));
+      bytes.insert(position, other, from, std::size_t{1} << chance.below(9));
       break;
     }
     case 8: {
       const std::string& other = corpus[chance.below(corpus.size())];
-      bytes.resize(at);
+      bytes.resize(position);
       bytes.append(other, chance.below(other.size() + 1));
       break;
     }

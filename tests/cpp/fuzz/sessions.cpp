@@ -17,7 +17,7 @@ constexpr std::size_t output_per_byte = 8;  // a request of http has 18 bytes at
 constexpr std::size_t output_beside = 200;  // a refusal
 constexpr auto longest_request = std::chrono::seconds{11};
 
-/// What a session asked for: adjacent writes joined, as where a server read twice it may write twice.
+/// The requests of a session: adjacent writes joined, as where a server read twice it may write twice.
 struct Done {
   std::string trace;
   std::size_t output = 0;

@@ -8,8 +8,8 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t epoch = 1'800'000'000'000 * ms;  // what CLOCK_REALTIME is ahead
 
-WallClock::Reading reading(std::int64_t at, std::int64_t took = 50, std::int64_t ahead = epoch) {
-  return {at, at + took / 2 + ahead, at + took};
+WallClock::Reading reading(std::int64_t begin, std::int64_t took = 50, std::int64_t ahead = epoch) {
+  return {begin, begin + took / 2 + ahead, begin + took};
 }
 
 TEST(WallClock, PutsAStampOnTheMonotonicClock) {
@@ -38,10 +38,10 @@ TEST(WallClock, IsNotMisledByAReadingThatWasInterrupted) {
 TEST(WallClock, AgreesWithTheClocksOfThisMachine) {
   WallClock clock;
   const WallClock::Reading now = WallClock::read();
-  const auto at = clock.monotonic(now.wall, WallClock::read());
-  ASSERT_TRUE(at);
-  EXPECT_GE(*at, now.before - 100'000);
-  EXPECT_LE(*at, now.after + 100'000);
+  const auto converted = clock.monotonic(now.wall, WallClock::read());
+  ASSERT_TRUE(converted);
+  EXPECT_GE(*converted, now.before - 100'000);
+  EXPECT_LE(*converted, now.after + 100'000);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ TEST(Deliveries, TellOrderLatenessAndRepetitionApart) {
 
 TEST(Deliveries, GoOnBeyond32Bits) {
   Deliveries deliveries{1, 1};
-  for (std::uint64_t at = 0; at <= 0x1'4000'0000; at += 0x4000'0000)
-    EXPECT_EQ(deliveries.note(0, 0, at), Verdict::in_order);
+  for (std::uint64_t sequence = 0; sequence <= 0x1'4000'0000; sequence += 0x4000'0000)
+    EXPECT_EQ(deliveries.note(0, 0, sequence), Verdict::in_order);
   EXPECT_EQ(deliveries.note(0, 0, 0x1'2000'0000), Verdict::late);
   EXPECT_EQ(deliveries.note(0, 0, 0x1'2000'0000), Verdict::again);
   EXPECT_EQ(deliveries.note(0, 0, 0x1'4000'0000), Verdict::again);

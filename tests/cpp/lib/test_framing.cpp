@@ -52,12 +52,12 @@ PROPERTY(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped) {
   for (const auto& body : bodies) stream += frame(body);
   FrameReader reader{1 << 20};
   std::vector<std::string> found;
-  const auto one = [&](std::string_view body) {
+  const auto stop_at_frame = [&](std::string_view body) {
     found.emplace_back(body);
     return false;
   };
-  for (const auto slice : any_slicing(stream)) RC_ASSERT(reader.receive(slice, one));
-  for (std::size_t i = 0; i < bodies.size(); ++i) RC_ASSERT(reader.receive({}, one));
+  for (const auto slice : any_slicing(stream)) RC_ASSERT(reader.receive(slice, stop_at_frame));
+  for (std::size_t i = 0; i < bodies.size(); ++i) RC_ASSERT(reader.receive({}, stop_at_frame));
   RC_ASSERT(found == bodies);
 }
 
@@ -96,19 +96,19 @@ TEST(PendingBytes, TakeMemoryAsTheyArriveAndGiveItBack) {
     statm >> all >> pages;
     return pages * 4096;
   };
-  constexpr std::size_t each = 300 << 10, count = 100, spare = 4 << 20;
+  constexpr std::size_t size = 300 << 10, count = 100, spare = 4 << 20;
   const std::string part(10 << 10, 'x');
   const auto before = resident();
   {
     std::deque<PendingBytes> pending(count);
     std::vector<std::unique_ptr<std::string>> above;  // what is in use above it keeps a heap from shrinking
-    for (auto& one : pending) {
-      while (one.size() < each) one.append(part);
+    for (auto& bytes : pending) {
+      while (bytes.size() < size) bytes.append(part);
       above.push_back(std::make_unique<std::string>(100, 'y'));
     }
-    EXPECT_LT(resident() - before, each * count * 3 / 2);
-    for (auto& one : pending) one.clear();
-    EXPECT_LT(resident(), before + each * count / 4 + spare);
+    EXPECT_LT(resident() - before, size * count * 3 / 2);
+    for (auto& bytes : pending) bytes.clear();
+    EXPECT_LT(resident(), before + size * count / 4 + spare);
   }
 }
 

@@ -53,8 +53,8 @@ ServerOptions options_of(const json& vector) {
 std::string undated(std::string_view bytes) {
   constexpr std::string_view mark = "\r\nDate: ";
   std::string text{bytes};
-  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
-    text.erase(at, text.find("\r\n", at + 2) - at);
+  for (auto begin = text.find(mark); begin != std::string::npos; begin = text.find(mark, begin))
+    text.erase(begin, text.find("\r\n", begin + 2) - begin);
   return text;
 }
 

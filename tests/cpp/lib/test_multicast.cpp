@@ -106,9 +106,9 @@ std::string this_network() {
 TEST(MulticastRule, OnlyTheMarkOfThisVeryNamespaceCounts) {
   unsetenv("NETDYNO_PRIVATE_NETWORK");
   EXPECT_THAT(why_no_multicast(), HasSubstr("--multicast-anywhere"));
-  for (const std::string& other : {std::string{}, std::string{"1"}, "0" + this_network(), this_network() + "0"}) {
-    setenv("NETDYNO_PRIVATE_NETWORK", other.c_str(), 1);
-    EXPECT_NE(why_no_multicast(), "") << other;
+  for (const std::string& mark : {std::string{}, std::string{"1"}, "0" + this_network(), this_network() + "0"}) {
+    setenv("NETDYNO_PRIVATE_NETWORK", mark.c_str(), 1);
+    EXPECT_NE(why_no_multicast(), "") << mark;
   }
   setenv("NETDYNO_PRIVATE_NETWORK", this_network().c_str(), 1);
   EXPECT_EQ(why_no_multicast(), "");
@@ -153,7 +153,7 @@ class Multicast : public testing::Test {
               static_cast<ssize_t>(text.size()));
   }
 
-  /// What has arrived; on a loopback interface that is settled when the send returns.
+  /// Receives what has arrived; on a loopback interface that is settled when the send returns.
   static std::string received(const UniqueFd& fd) {
     char buffer[100];
     const ssize_t n = recv(fd.get(), buffer, sizeof buffer, 0);

@@ -72,7 +72,7 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
     return std::pair{from, draw::between<Nanos>(0, 500)};
   });
   struct Event {
-    Nanos at;
+    Nanos moment;
     bool begins;
     Nanos began;
   };
@@ -85,13 +85,13 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
     expected += static_cast<std::uint64_t>(std::clamp(end, window.start, window.end) -
                                            std::clamp(begin, window.start, window.end));
   }
-  std::ranges::stable_sort(events, {}, [](const Event& e) { return std::pair{e.at, !e.begins}; });
+  std::ranges::stable_sort(events, {}, [](const Event& e) { return std::pair{e.moment, !e.begins}; });
   Fixture fixture;
   for (const Event& event : events) {
     if (event.begins) {
-      fixture.recorder.sent(event.at, event.at, false);
+      fixture.recorder.sent(event.moment, event.moment, false);
     } else {
-      fixture.recorder.answered(event.began, event.began, event.at);
+      fixture.recorder.answered(event.began, event.began, event.moment);
     }
   }
   RC_ASSERT(fixture.finish().in_flight_ns == expected);
@@ -101,9 +101,9 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
   recorder.error(1000 * ms, 2);
-  for (const Nanos at : {1001, 1004, 1011}) {
-    recorder.sent(at * ms, at * ms, false);
-    recorder.answered((at - 5) * ms, at * ms, at * ms);
+  for (const Nanos moment : {1001, 1004, 1011}) {
+    recorder.sent(moment * ms, moment * ms, false);
+    recorder.answered((moment - 5) * ms, moment * ms, moment * ms);
   }
   recorder.error(1011 * ms);
   recorder.error(1012 * ms);  // no longer in the window
@@ -114,7 +114,7 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_EQ(slots[0].completed, 2U);
   EXPECT_EQ(slots[0].errors, 2U);
   EXPECT_EQ(slots[1].completed, 0U);
-  EXPECT_EQ(slots[1].p50_ns, std::nullopt) << "nobody knows it, and 0 would be the best of all";
+  EXPECT_EQ(slots[1].p50_ns, std::nullopt) << "it is unknown, and 0 would be the best of all";
   EXPECT_EQ(slots[1].p99_ns, std::nullopt);
   EXPECT_EQ(slots[1].errors, 0U);
   EXPECT_EQ(slots[2].completed, 1U);
@@ -126,9 +126,9 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
 TEST(Recorder, BeginsAnewWithAnotherWindow) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
-  for (const Nanos at : {1001, 1011}) {
-    recorder.sent(at * ms, at * ms, false);
-    recorder.answered(at * ms, at * ms, at * ms + 2 * ms);
+  for (const Nanos moment : {1001, 1011}) {
+    recorder.sent(moment * ms, moment * ms, false);
+    recorder.answered(moment * ms, moment * ms, moment * ms + 2 * ms);
   }
   const Figures before = fixture.finish();
   fixture.timeline.clear();
@@ -137,9 +137,9 @@ TEST(Recorder, BeginsAnewWithAnotherWindow) {
 
   recorder.figures = {};
   recorder.set_window({2000 * ms, 2012 * ms});
-  for (const Nanos at : {1500, 1999, 2006}) {  // between the windows, in the second's warm-up, and in it
-    recorder.sent(at * ms, at * ms, false);
-    recorder.answered(at * ms, at * ms, at * ms + 3 * ms);
+  for (const Nanos moment : {1500, 1999, 2006}) {  // between the windows, in the second's warm-up, and in it
+    recorder.sent(moment * ms, moment * ms, false);
+    recorder.answered(moment * ms, moment * ms, moment * ms + 3 * ms);
   }
   recorder.error(2011 * ms);
   const Figures after = fixture.finish();
@@ -168,7 +168,7 @@ TEST(Recorder, IntegratesAnswersThatAreReadInAnotherOrderThanTheyCame) {
 TEST(Recorder, CountsNoAnswerForWhichTheTimeSeriesHasNoPlaceAnyMore) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  for (const Nanos at : {1100, 1200}) recorder.sent(at * ms, at * ms, false);
+  for (const Nanos moment : {1100, 1200}) recorder.sent(moment * ms, moment * ms, false);
   recorder.answered(1100 * ms, 1100 * ms, 1150 * ms);
   recorder.roll(1250 * ms);
   recorder.answered(1200 * ms, 1200 * ms, 1249 * ms);
@@ -186,10 +186,10 @@ TEST(Recorder, KnowsWhetherTheKernelTimedAllAnswers) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
   EXPECT_FALSE(recorder.figures.all_timed_by_kernel());
-  for (const Nanos at : {999, 1100, 1200}) {
-    recorder.answered(at * ms, at * ms, at * ms + 1);
-    if (at < 1200) recorder.timed_by_kernel(at * ms);
-    EXPECT_EQ(recorder.figures.all_timed_by_kernel(), at == 1100);
+  for (const Nanos moment : {999, 1100, 1200}) {
+    recorder.answered(moment * ms, moment * ms, moment * ms + 1);
+    if (moment < 1200) recorder.timed_by_kernel(moment * ms);
+    EXPECT_EQ(recorder.figures.all_timed_by_kernel(), moment == 1100);
   }
 }
 
@@ -229,12 +229,12 @@ TEST(Timeline, MergesHistogramsAndNotPercentiles) {
 }
 
 TEST(Timeline, KeepsHistogramsForWhoAddsThoseOfSeveralPrograms) {
-  Histogram some;
-  some.record(10);
+  Histogram histogram;
+  histogram.record(10);
   for (const bool keeps : {false, true}) {
     Timeline timeline{100 * ms, 1, keeps};
-    timeline.deliver(0, some, 0);
-    EXPECT_EQ(timeline.latest().histogram, keeps ? some.encode() : "");
+    timeline.deliver(0, histogram, 0);
+    EXPECT_EQ(timeline.latest().histogram, keeps ? histogram.encode() : "");
   }
 }
 
@@ -275,13 +275,13 @@ void expect_doubled(const Counts& counts) {
 }
 
 TEST(Figures, AddUpInEveryCount) {
-  Figures one, sum;
-  number(one.connections);
-  number(one.messages);
-  number(one.bytes);
-  number(one.errors);
-  sum.add(one);
-  sum.add(one);
+  Figures figures, sum;
+  number(figures.connections);
+  number(figures.messages);
+  number(figures.bytes);
+  number(figures.errors);
+  sum.add(figures);
+  sum.add(figures);
   expect_doubled(sum.connections);
   expect_doubled(sum.messages);
   expect_doubled(sum.bytes);

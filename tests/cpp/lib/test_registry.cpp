@@ -16,23 +16,23 @@ using testing::UnorderedElementsAre;
 
 TEST(Registry, ShowsWhoHasJoinedAndNotLeft) {
   Registry<int> registry;
-  const auto one = std::make_shared<int>(1), two = std::make_shared<int>(2);
+  const auto first = std::make_shared<int>(1), second = std::make_shared<int>(2);
   EXPECT_THAT(*registry.snapshot(), IsEmpty());
-  registry.join(one);
-  registry.join(two);
-  EXPECT_THAT(*registry.snapshot(), UnorderedElementsAre(one, two));
-  registry.leave(one);
-  registry.leave(one);
-  EXPECT_THAT(*registry.snapshot(), ElementsAre(two));
+  registry.join(first);
+  registry.join(second);
+  EXPECT_THAT(*registry.snapshot(), UnorderedElementsAre(first, second));
+  registry.leave(first);
+  registry.leave(first);
+  EXPECT_THAT(*registry.snapshot(), ElementsAre(second));
 }
 
 TEST(Registry, ASnapshotStaysWhatItWas) {
   Registry<int> registry;
-  const auto one = std::make_shared<int>(1);
-  registry.join(one);
+  const auto first = std::make_shared<int>(1);
+  registry.join(first);
   const auto before = registry.snapshot();
-  registry.leave(one);
-  EXPECT_THAT(*before, ElementsAre(one));
+  registry.leave(first);
+  EXPECT_THAT(*before, ElementsAre(first));
 }
 
 TEST(Registry, CopiesOnlyAfterAChange) {
@@ -46,11 +46,11 @@ TEST(Registry, CopiesOnlyAfterAChange) {
 
 TEST(Registry, HoldsNobodyWhoHasLeft) {
   Registry<int> registry;
-  const auto one = std::make_shared<int>(1);
-  registry.join(one);
+  const auto first = std::make_shared<int>(1);
+  registry.join(first);
   registry.snapshot();
-  registry.leave(one);
-  EXPECT_EQ(one.use_count(), 1);
+  registry.leave(first);
+  EXPECT_EQ(first.use_count(), 1);
 }
 
 TEST(Registry, ThreadsComeAndGoWhileOthersLook) {  // what the thread sanitizer watches
@@ -61,8 +61,8 @@ TEST(Registry, ThreadsComeAndGoWhileOthersLook) {  // what the thread sanitizer 
       for (int i = 0; i < 1000; ++i) {
         const auto mine = std::make_shared<int>(t);
         registry.join(mine);
-        const auto everybody = registry.snapshot();
-        EXPECT_THAT(*everybody, testing::Contains(mine));
+        const auto members = registry.snapshot();
+        EXPECT_THAT(*members, testing::Contains(mine));
         registry.leave(mine);
       }
     });

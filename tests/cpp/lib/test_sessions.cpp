@@ -54,7 +54,7 @@ std::string piece() {
 /// A few pieces in a row, sometimes with one byte damaged.
 std::string stream() {
   std::string all;
-  for (const auto& one : draw::many(piece)) all += one;
+  for (const auto& part : draw::many(piece)) all += part;
   if (draw::any<bool>() && !all.empty()) all[draw::index(all.size())] = draw::any<char>();
   return all;
 }

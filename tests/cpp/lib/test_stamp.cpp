@@ -55,8 +55,8 @@ PROPERTY(Stamp, ReadsWhatItWrote) {
 PROPERTY(Stamp, SeesAnyChangedByte) {
   const Stamp stamp = any_stamp();
   std::string text = stamped(stamp, draw::between<std::size_t>(min_stamp_size, 200));
-  const auto at = draw::between<std::size_t>(0, text.size());
-  text[at] = static_cast<char>(text[at] ^ draw::between(1, 256));
+  const auto position = draw::between<std::size_t>(0, text.size());
+  text[position] = static_cast<char>(text[position] ^ draw::between(1, 256));
   RC_ASSERT(!read_stamp(text));
 }
 

@@ -26,7 +26,7 @@ Fate give(Line& line, const std::string& frame, Clock::time_point now) {
   return line.take(frame.size(), now);
 }
 
-/// Which of so many frames get lost, as a text of '1' for each that does.
+/// The losses among so many frames, as a text of '1' for each lost one.
 std::string losses(double share, std::uint64_t seed, std::uint64_t direction, std::size_t frames) {
   Line line{{.loss = share, .seed = seed}, direction};
   std::string seen;

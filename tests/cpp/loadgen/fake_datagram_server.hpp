@@ -69,8 +69,8 @@ class FakeDatagramServer {
   void stop() {
     if (!thread_.joinable()) return;
     stopping_ = true;
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(control_.get(), &one, sizeof one);
+    const std::uint64_t increment = 1;
+    [[maybe_unused]] const ssize_t n = write(control_.get(), &increment, sizeof increment);
     thread_.join();
   }
   /// Call when it is stopped: no socket listens there any more.

@@ -74,8 +74,8 @@ class FakeServer {
   };
 
   void poke() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(control_.get(), &one, sizeof one);
+    const std::uint64_t increment = 1;
+    [[maybe_unused]] const ssize_t n = write(control_.get(), &increment, sizeof increment);
   }
 
   void serve() {

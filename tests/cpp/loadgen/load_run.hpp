@@ -10,7 +10,7 @@
 #include "loadgen/audits.hpp"
 #include "loadgen/run.hpp"
 
-/// What tests of whole runs of the generator share.
+/// Shared by tests of whole runs of the generator.
 namespace netdyno::load {
 
 struct Quiet : Observer {

@@ -38,7 +38,7 @@ LoadPlan plan_of(Workload workload, std::size_t size) {
   return plan;
 }
 
-/// What a server sends back for `requests`.
+/// The replies of a server to `requests`.
 std::string served(Workload workload, std::string_view requests) {
   ServerOptions options;
   options.workload = workload;
@@ -102,8 +102,8 @@ PROPERTY(Codec, NeverTakesAChangedByteForAnotherMessage) {
   const auto workload = draw::one_of(all_workloads);
   const auto codec = make_codec(plan_of(workload, draw::between<std::size_t>(29, 100)));
   Conversation talk = converse(*codec, workload);
-  const auto at = draw::between<std::size_t>(0, talk.replies.size());
-  talk.replies[at] = static_cast<char>(talk.replies[at] ^ draw::between(1, 256));
+  const auto position = draw::between<std::size_t>(0, talk.replies.size());
+  talk.replies[position] = static_cast<char>(talk.replies[position] ^ draw::between(1, 256));
 
   Seen seen;
   receive_in_pieces(*codec->make_decoder(), talk.replies, seen);
@@ -289,19 +289,19 @@ TEST(Codec, SplitsAfterTheHeader) {
 std::string chance(std::string_view send, const Stamp& stamp) {
   LoadPlan plan;
   plan.exchange.emplace().send = send;
-  std::string said;
-  make_codec(plan)->encode(stamp, said);
-  return said;
+  std::string bytes;
+  make_codec(plan)->encode(stamp, bytes);
+  return bytes;
 }
 
 TEST(Codec, RandomPlacesDifferAmongThreadsAndMessagesAndAreTheSameWhenAMessageIsSentAgain) {
   std::set<std::string> numbers;
   for (std::uint32_t client = 0; client < 10; ++client)
     for (std::uint64_t sequence = 0; sequence < 10; ++sequence) {
-      const std::string said = chance("{random:1000000000000} {random:1000000000000}", {client, sequence});
-      EXPECT_EQ(said, chance("{random:1000000000000} {random:1000000000000}", {client, sequence}));
-      numbers.insert(said.substr(0, said.find(' ')));
-      numbers.insert(said.substr(said.find(' ') + 1));
+      const std::string bytes = chance("{random:1000000000000} {random:1000000000000}", {client, sequence});
+      EXPECT_EQ(bytes, chance("{random:1000000000000} {random:1000000000000}", {client, sequence}));
+      numbers.insert(bytes.substr(0, bytes.find(' ')));
+      numbers.insert(bytes.substr(bytes.find(' ') + 1));
     }
   EXPECT_EQ(numbers.size(), 200U);
   std::set<std::string> digits;

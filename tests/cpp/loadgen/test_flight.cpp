@@ -35,7 +35,7 @@ TEST(Flight, GivesTheTimesOfAnAnsweredMessageOnce) {
 
 TEST(Flight, ForgetsWhatWaitsForAConnectionForTooLong) {
   Flight flight;
-  for (const Nanos at : {100, 200, 300, 400}) flight.intend(at);
+  for (const Nanos intended : {100, 200, 300, 400}) flight.intend(intended);
   flight.send(110);
   EXPECT_EQ(flight.forget_unsent(500), 0U) << "something is on its way";
   flight.take_back([](const Flight::Times&) {});
@@ -66,9 +66,9 @@ TEST(Flight, FindsAMessageThatThousandsOvertook) {
 
 TEST(Flight, CountsAnExpiredMessageOnceAndSaysSoWhenItIsAnsweredLate) {
   Flight flight;
-  for (Nanos at = 0; at < 3; ++at) {
-    flight.intend(at);
-    flight.send(at);
+  for (Nanos moment = 0; moment < 3; ++moment) {
+    flight.intend(moment);
+    flight.send(moment);
   }
   std::vector<Nanos> given_up;
   flight.expire(2, [&](const Flight::Times& times) { given_up.push_back(times.sent); });
@@ -88,7 +88,7 @@ TEST(Flight, DoesNotExpireWhatWasNotSent) {
   EXPECT_EQ(expire(flight, never), 0U);
 }
 
-/// What a Flight is meant to be, without its ring.
+/// The behaviour of a Flight, without its ring.
 struct Model {
   struct Message {
     Nanos intended;
@@ -151,8 +151,8 @@ PROPERTY(Flight, BehavesLikeAPlainList) {
 
 TEST(Flight, WhatIsTakenBackWaitsWithItsTimeAndWhatHasExpiredIsOut) {
   Flight flight;
-  for (const Nanos at : {10, 20, 30, 40}) flight.intend(at);
-  for (const Nanos at : {11, 21, 31}) flight.send(at);
+  for (const Nanos intended : {10, 20, 30, 40}) flight.intend(intended);
+  for (const Nanos sent : {11, 21, 31}) flight.send(sent);
   EXPECT_EQ(expire(flight, 15), 1U);
   std::vector<Nanos> taken;
   EXPECT_EQ(flight.take_back([&](const Flight::Times& times) { taken.push_back(times.intended); }), 1U);

@@ -275,7 +275,7 @@ TEST(Load, KeepsNoMoreInFlightThanAskedInAnOpenLoop) {
   }
 }
 
-/// What is given up holds no place: else a server that leaves one message out would get no other.
+/// A message that is given up holds no place: else a server that leaves one message out would get no other.
 TEST(Load, WhatIsGivenUpGivesItsPlaceBack) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
     return {message == 0 ? std::string{} : line};
@@ -548,17 +548,17 @@ TEST(Load, StartsAChatWhenEverybodyHasHeardSomething) {
 TEST(Load, CountsOnesOwnMessageInAChatToOthersAsOneTooMany) {
   const Figures f = chat_in_a_room_that_fills_slowly(Audience::others);
   EXPECT_EQ(f.messages.expected, 250U);
-  // The run ends when everybody has heard what was meant for them; the last message may then still be on its way back.
+  // The run ends when every connection has what was meant for it; the last message may then still be on its way back.
   EXPECT_GE(f.messages.duplicated, 49U);
   EXPECT_LE(f.messages.duplicated, 50U);
   EXPECT_EQ(f.messages.lost(), 0);
 }
 
 TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
-  int said = 0;
-  const FakeServer server{[&said](int, int, const std::string& frame) -> FakeServer::Answer {
+  int broadcasts = 0;
+  const FakeServer server{[&broadcasts](int, int, const std::string& frame) -> FakeServer::Answer {
                             const bool is_probe = frame.compare(4, 8, "ffffffff") == 0;
-                            const bool is_whispered = !is_probe && said++ % 10 == 5;
+                            const bool is_whispered = !is_probe && broadcasts++ % 10 == 5;
                             return {frame, Then::go_on, is_whispered ? 2U : 4U};
                           },
                           false, FakeServer::frames};

@@ -176,8 +176,8 @@ TEST(Duration, IsThatOfTheLoadWhereTheLastConnectionEndsIt) {
 TEST(Duration, IsNoneWhereThereWasNoLoad) {
   LoadPlan plan;
   {
-    const UniqueFd nobody = listen_tcp({}, true);
-    plan.url = local_endpoint(nobody.get());
+    const UniqueFd listener = listen_tcp({}, true);
+    plan.url = local_endpoint(listener.get());
   }
   plan.count = 10;
   plan.duration = 3600 * one_second;

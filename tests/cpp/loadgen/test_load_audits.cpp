@@ -55,7 +55,7 @@ struct Trial {
     complete(count);
   }
 
-  const Audit& of(const std::string& name) {
+  const Audit& judge(const std::string& name) {
     audits_ = audit(plan, result);
     return *std::ranges::find(audits_, name, &Audit::name);
   }
@@ -85,7 +85,7 @@ TEST(Audits, SlowReadersKeepNothingInFlight) {
   trial.plan.slow_readers = 2;
   trial.plan.connections = 12;
   trial.result.figures.connections.established = 12;
-  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 
 TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
@@ -93,9 +93,9 @@ TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
   trial.close_loop();
   trial.plan.round = one_second / 10;
   trial.plan.depth = 3;  // far more than were in the air, as the connections rest between rounds
-  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
   trial.plan.round = 0;
-  EXPECT_FALSE(trial.of("little").passed);
+  EXPECT_FALSE(trial.judge("little").passed);
 
   const auto with_lag_of = [](int percent) {
     Trial late;
@@ -103,7 +103,7 @@ TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
     late.plan.round = one_second / 10;
     late.result.figures.own_lag.clear();
     late.result.figures.own_lag.record(late.result.figures.response.at(50) * percent / 100);
-    return late.of("generator");
+    return late.judge("generator");
   };
   EXPECT_TRUE(with_lag_of(40).passed) << with_lag_of(40).detail;
   EXPECT_FALSE(with_lag_of(60).passed) << with_lag_of(60).detail;
@@ -113,7 +113,7 @@ TEST(Audits, TheGeneratorIsNotSlowBesideTimesThatNobodyKnows) {
   Trial trial;
   trial.result.figures.response.clear();
   trial.result.figures.service.clear();
-  const Audit& check = trial.of("generator");
+  const Audit& check = trial.judge("generator");
   EXPECT_TRUE(check.passed);
   EXPECT_NE(check.detail.find("response none"), std::string::npos) << check.detail;
 }
@@ -125,7 +125,7 @@ TEST(Audits, AThreadAtItsLimitIsToldOfCoresThatAreLeft) {
     trial.result.cores = cores;
     trial.plan.threads = threads;
     trial.plan.connections = connections;
-    return trial.of("generator").detail;
+    return trial.judge("generator").detail;
   };
   EXPECT_NE(detail(4, 1, 10).find("; more --threads would help, as it may use 4 cores"), std::string::npos);
   EXPECT_EQ(detail(4, 4, 10).find("--threads"), std::string::npos);
@@ -153,7 +153,7 @@ class AuditFaults : public testing::TestWithParam<Fault> {};
 TEST_P(AuditFaults, AreStruckOutWithTheirFigures) {
   Trial trial;
   GetParam().cause(trial);
-  const Audit& check = trial.of(GetParam().audit);
+  const Audit& check = trial.judge(GetParam().audit);
   EXPECT_FALSE(check.passed);
   EXPECT_NE(check.detail.find(GetParam().words), std::string::npos) << check.detail;
 }
@@ -241,7 +241,7 @@ TEST(Audits, EachIsStruckOutByAFault) {
 TEST(Audits, StateAnOverloadThatTheServerCaused) {
   Trial trial;
   trial.complete(6000);
-  const Audit& check = trial.of("achieved_rate");
+  const Audit& check = trial.judge("achieved_rate");
   EXPECT_TRUE(check.passed);
   EXPECT_NE(check.detail.find("overload"), std::string::npos) << check.detail;
   EXPECT_NE(check.detail.find("requested 1000.0/s"), std::string::npos);
@@ -252,11 +252,12 @@ TEST(Audits, AServerThatAnswersWronglyIsNotSlowForIt) {
   Trial trial;
   trial.complete(6000);
   trial.result.figures.wrong_in_window = 4000;
-  EXPECT_TRUE(trial.of("achieved_rate").passed);
-  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("requested 1000.0/s")) << trial.of("achieved_rate").detail;
-  EXPECT_NE(trial.of("achieved_rate").detail.find("answered wrongly 400.0/s"), std::string::npos);
+  EXPECT_TRUE(trial.judge("achieved_rate").passed);
+  EXPECT_TRUE(trial.judge("achieved_rate").detail.starts_with("requested 1000.0/s"))
+      << trial.judge("achieved_rate").detail;
+  EXPECT_NE(trial.judge("achieved_rate").detail.find("answered wrongly 400.0/s"), std::string::npos);
   trial.result.figures.wrong_in_window = 1000;
-  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("overload")) << "and the rest too late";
+  EXPECT_TRUE(trial.judge("achieved_rate").detail.starts_with("overload")) << "and the rest too late";
 }
 
 TEST(Audits, ForgiveThePoissonProcessItsChance) {
@@ -264,50 +265,50 @@ TEST(Audits, ForgiveThePoissonProcessItsChance) {
   trial.plan.arrivals = Arrivals::poisson;
   trial.result.figures.scheduled_in_window = 10300;  // three standard deviations
   trial.complete(10300);
-  EXPECT_TRUE(trial.of("achieved_rate").passed);
+  EXPECT_TRUE(trial.judge("achieved_rate").passed);
   trial.plan.arrivals = Arrivals::constant;
-  EXPECT_FALSE(trial.of("achieved_rate").passed);
+  EXPECT_FALSE(trial.judge("achieved_rate").passed);
 }
 
 TEST(Audits, LatenessThatTheServerCausedIsNotTheGenerators) {
   Trial trial;
   for (int i = 0; i < 5000; ++i) trial.result.figures.blocked_lag.record(500 * ms);
-  EXPECT_TRUE(trial.of("generator").passed);
+  EXPECT_TRUE(trial.judge("generator").passed);
 }
 
 TEST(Audits, TimeOnTheLookoutIsTimeLeft) {
   Trial trial;
   trial.result.cpu[0] = {.user_s = 2, .system_s = 7.6, .spun_s = 4};
-  const Audit& check = trial.of("generator");
+  const Audit& check = trial.judge("generator");
   EXPECT_TRUE(check.passed) << check.detail;
   EXPECT_NE(check.detail.find("busiest thread 56%"), std::string::npos) << check.detail;
   EXPECT_NE(check.detail.find("0.40 cores more for busy waiting"), std::string::npos) << check.detail;
   trial.result.cpu[0].spun_s = 1;
-  EXPECT_FALSE(trial.of("generator").passed);
+  EXPECT_FALSE(trial.judge("generator").passed);
 }
 
 TEST(Audits, LatenessThatSomebodyAskedForIsNoFaultAndIsSaid) {
   Trial trial;
   for (int i = 0; i < 5000; ++i) trial.result.figures.own_lag.record(150'000);
-  EXPECT_FALSE(trial.of("generator").passed);
+  EXPECT_FALSE(trial.judge("generator").passed);
   trial.plan.look_every = 200'000;
-  const Audit& check = trial.of("generator");
+  const Audit& check = trial.judge("generator");
   EXPECT_TRUE(check.passed) << check.detail;
   EXPECT_NE(check.detail.find("200.0 us of each as requested"), std::string::npos) << check.detail;
 }
 
 TEST(Audits, AReceiveLagThatIsSmallOrNotKnownIsNoFault) {
   Trial trial;
-  EXPECT_EQ(trial.of("generator").detail.find("receive lag"), std::string::npos);
+  EXPECT_EQ(trial.judge("generator").detail.find("receive lag"), std::string::npos);
   trial.result.figures.receive_lag.record(52'000);
-  EXPECT_TRUE(trial.of("generator").passed) << trial.of("generator").detail;
+  EXPECT_TRUE(trial.judge("generator").passed) << trial.judge("generator").detail;
 }
 
 TEST(Audits, AClosedLoopStatesItsReceiveLagAndIsNotJudgedByIt) {
   Trial trial;
   trial.close_loop();
   trial.result.figures.receive_lag.record(90'000);
-  const Audit& check = trial.of("generator");
+  const Audit& check = trial.judge("generator");
   EXPECT_TRUE(check.passed);
   EXPECT_NE(check.detail.find("receive lag p50 90.0 us"), std::string::npos) << check.detail;
   EXPECT_EQ(check.detail.find("send lag"), std::string::npos) << check.detail;
@@ -317,11 +318,11 @@ TEST(Audits, AClosedLoopStatesItsReceiveLagAndIsNotJudgedByIt) {
 TEST(Audits, AClosedLoopAtTheLimitOfTheGeneratorIsBelieved) {
   Trial trial;
   trial.result.cpu = {{.user_s = 9, .system_s = 1}};
-  EXPECT_FALSE(trial.of("generator").passed);
+  EXPECT_FALSE(trial.judge("generator").passed);
   EXPECT_FALSE(believed(trial.plan, audit(trial.plan, trial.result)));
   trial.close_loop();
-  EXPECT_FALSE(trial.of("generator").passed);
-  EXPECT_TRUE(at_its_limit(trial.plan, trial.of("generator")));
+  EXPECT_FALSE(trial.judge("generator").passed);
+  EXPECT_TRUE(at_its_limit(trial.plan, trial.judge("generator")));
   EXPECT_TRUE(believed(trial.plan, audit(trial.plan, trial.result)));
   trial.result.figures.messages.corrupt = 1;
   EXPECT_FALSE(believed(trial.plan, audit(trial.plan, trial.result)));
@@ -331,8 +332,8 @@ TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
   Trial trial;
   trial.complete(99);
   trial.result.figures.in_flight_ns = 0;
-  EXPECT_TRUE(trial.of("little").passed);
-  EXPECT_NE(trial.of("little").detail.find("too few"), std::string::npos);
+  EXPECT_TRUE(trial.judge("little").passed);
+  EXPECT_NE(trial.judge("little").detail.find("too few"), std::string::npos);
 }
 
 /// Each slice of a window has two ends, at which the slowest messages are under way.
@@ -340,9 +341,9 @@ TEST(Audits, LittlesLawAllowsForTheEndsOfEachSlice) {
   Trial trial;
   trial.result.figures.in_flight_ns += 60'000'000;  // 6%
   trial.result.slice = 10 * service;                // of which the slowest are a tenth
-  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
   trial.result.slice = trial.plan.duration;
-  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 
 /// The good trial over datagrams, of which the network lost, repeated and disordered some.
@@ -365,11 +366,11 @@ Trial lossy() {
 TEST(Audits, BelieveALossyTrialAndStateTheLoss) {
   Trial trial = lossy();
   for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
-  EXPECT_NE(trial.of("verification").detail.find("lost 330 (3%)"), std::string::npos)
-      << trial.of("verification").detail;
-  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("loss: 300 of the window's messages (3%)"))
-      << trial.of("achieved_rate").detail;
-  EXPECT_NE(trial.of("little").detail.find("30.0000 given up"), std::string::npos) << trial.of("little").detail;
+  EXPECT_NE(trial.judge("verification").detail.find("lost 330 (3%)"), std::string::npos)
+      << trial.judge("verification").detail;
+  EXPECT_TRUE(trial.judge("achieved_rate").detail.starts_with("loss: 300 of the window's messages (3%)"))
+      << trial.judge("achieved_rate").detail;
+  EXPECT_NE(trial.judge("little").detail.find("30.0000 given up"), std::string::npos) << trial.judge("little").detail;
 }
 
 TEST(Audits, StateCopiesDisorderAndLatenessOfMessages) {
@@ -380,7 +381,7 @@ TEST(Audits, StateCopiesDisorderAndLatenessOfMessages) {
   m.reordered = 1077;
   m.late = 11;
   trial.result.figures.socket_drops = 4;
-  const Audit& check = trial.of("verification");
+  const Audit& check = trial.judge("verification");
   EXPECT_TRUE(check.passed);
   EXPECT_NE(check.detail.find("lost 330 (3%), duplicated 107 (0.993%), reordered 1077 (9.99%), late 11 (0.1%); dropped "
                               "by the generator's own sockets 4"),
@@ -391,15 +392,15 @@ TEST(Audits, StateCopiesDisorderAndLatenessOfMessages) {
 TEST(Audits, DoNotBelieveADamagedMessageOverAnyTransport) {
   Trial trial = lossy();
   trial.result.figures.messages.corrupt = 1;
-  EXPECT_FALSE(trial.of("verification").passed);
-  EXPECT_NE(trial.of("verification").detail.find("corrupt 1;"), std::string::npos);
+  EXPECT_FALSE(trial.judge("verification").passed);
+  EXPECT_NE(trial.judge("verification").detail.find("corrupt 1;"), std::string::npos);
 }
 
 TEST(Audits, TellAnOverloadFromTheLossThatComesWithIt) {
   Trial trial = lossy();
   trial.complete(6000);
   trial.result.figures.in_flight_ns += trial.result.figures.given_up_service_ns;
-  const Audit& check = trial.of("achieved_rate");
+  const Audit& check = trial.judge("achieved_rate");
   EXPECT_TRUE(check.passed);
   EXPECT_TRUE(check.detail.starts_with("overload: the server answers slower than the requested rate; loss: 300 of"))
       << check.detail;
@@ -408,13 +409,13 @@ TEST(Audits, TellAnOverloadFromTheLossThatComesWithIt) {
 TEST(Audits, LossIsNoExcuseForAStream) {
   Trial trial = lossy();
   trial.plan.url.transport = "tcp";
-  EXPECT_FALSE(trial.of("verification").passed);
+  EXPECT_FALSE(trial.judge("verification").passed);
 }
 
 TEST(Audits, WhatWasGivenUpCountsInLittlesLaw) {
   Trial trial = lossy();
   trial.result.figures.given_up_service_ns /= 2;
-  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 
 /// An answer that came after it was given up stands in the histogram, but in no figure of the law beside its share of
@@ -435,10 +436,10 @@ TEST(Audits, ALateAnswerIsNotCountedTwiceInLittlesLaw) {
   f.completed_in_window -= instead;
   f.completed_service_ns -= instead * service;
   f.in_flight_ns += 20 * second - instead * service;
-  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
   f.late_responses = 0;
   f.late_response_ns = 0;
-  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+  EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 
 /// As where a connect had to be tried again: what was under way at the ends of the window took long before it was sent.
@@ -452,7 +453,7 @@ TEST(Audits, LittlesLawAllowsForATailOfResponsesThatTheServiceTimesDoNotHave) {
     for (std::int64_t i = 0; i < count; ++i) trial.result.figures.response.record(usual);
     for (std::int64_t i = 0; i < count / 800; ++i) trial.result.figures.response.record(longest);
     trial.complete(static_cast<std::uint64_t>(count + count / 800));
-    return trial.of("little");
+    return trial.judge("little");
   };
   EXPECT_TRUE(with_tail_of(trial.plan.duration / 8).passed) << with_tail_of(trial.plan.duration / 8).detail;
   EXPECT_FALSE(with_tail_of(usual).passed);

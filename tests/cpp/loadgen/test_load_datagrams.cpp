@@ -162,7 +162,7 @@ TEST(LoadDatagrams, CountsAnswersAfterTheTimeoutAsLate) {
   EXPECT_TRUE(result.believed("little")) << result.detail("little");
 }
 
-/// What is overdue at the end of the window is not waited for; what may still come in time is.
+/// No message that is overdue at the end of the window is waited for; one that may still come in time is.
 TEST(LoadDatagrams, DoesNotWaitForWhatIsOverdue) {
   const Server server{[](int, int message, const std::string& text) {
     return message == 0 ? Answers{} : Answers{{text, 0, milliseconds{message == 249 ? 200 : 0}}};
@@ -366,7 +366,7 @@ TEST_P(LoadDatagramsChance, AgreesWithAnyNetwork) {
     std::string held;
   };
   constexpr std::uint32_t clients = 100;
-  constexpr int each = 20;
+  constexpr int per_client = 20;
   std::mt19937 chance{GetParam()};
   std::vector<Sent> sent(clients);
   const auto note = [](Sent& to, const std::string& text) {
@@ -406,7 +406,7 @@ TEST_P(LoadDatagramsChance, AgreesWithAnyNetwork) {
     if (released) give(std::exchange(to.held, ""));
     return answers;
   }};
-  LoadPlan plan = one_by_one(server.url(), static_cast<int>(clients) * each / 4);
+  LoadPlan plan = one_by_one(server.url(), static_cast<int>(clients) * per_client / 4);
   plan.rate_hz = 4000;
   plan.connections = clients;
   plan.timeout = 4 * one_second;
@@ -429,12 +429,12 @@ TEST_P(LoadDatagramsChance, AgreesWithAnyNetwork) {
     }
   }
   const MessageCounts& counted = result.messages();
-  EXPECT_EQ(counted.sent, clients * each);
+  EXPECT_EQ(counted.sent, clients * per_client);
   EXPECT_EQ(counted.received, model.received);
   EXPECT_EQ(counted.duplicated, model.duplicated);
   EXPECT_EQ(counted.reordered, model.reordered);
   EXPECT_EQ(counted.corrupt, model.corrupt);
-  EXPECT_EQ(counted.lost(), static_cast<std::int64_t>(clients * each - (model.received - model.duplicated)));
+  EXPECT_EQ(counted.lost(), static_cast<std::int64_t>(clients * per_client - (model.received - model.duplicated)));
   EXPECT_EQ(result.figures().errors.timeout, static_cast<std::uint64_t>(counted.lost()) + counted.late);
   EXPECT_TRUE(result.believed("little")) << result.detail("little");
 }
@@ -454,9 +454,9 @@ LoadPlan chat_of_four(const Url& url) {
 }
 
 TEST(LoadDatagrams, CountsWhatEachReceiverOfAChatMissesAndTimesOnesOwn) {
-  int said = 0;
-  const Server server{[&said](int, int, const std::string& frame) -> Answers {
-    const bool whispered = !is_probe(frame) && said++ % 10 == 5;
+  int broadcasts = 0;
+  const Server server{[&broadcasts](int, int, const std::string& frame) -> Answers {
+    const bool whispered = !is_probe(frame) && broadcasts++ % 10 == 5;
     return {{frame, whispered ? 2U : 4U}};
   }};
   const LoadPlan plan = chat_of_four(server.url());

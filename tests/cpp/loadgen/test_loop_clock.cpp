@@ -15,10 +15,10 @@ void expect_the_time_of_the_system(LoopClock& clock, Nanos length, Nanos turn) {
   for (Nanos before = now_ns(); before < end; before = now_ns()) {
     const bool turns = before - turned >= turn;
     if (turns) turned = before;
-    const Nanos said = turns ? clock.turn() : clock.now();
+    const Nanos reading = turns ? clock.turn() : clock.now();
     const Nanos after = now_ns();
-    ASSERT_GE(said, before - tolerance);
-    ASSERT_LE(said, after + tolerance);
+    ASSERT_GE(reading, before - tolerance);
+    ASSERT_LE(reading, after + tolerance);
   }
 }
 
@@ -44,9 +44,9 @@ TEST_P(LoopClocks, NeverGoBack) {
   LoopClock clock{GetParam()};
   Nanos latest = 0;
   for (int i = 0; i < 1'000'000; ++i) {
-    const Nanos said = i % 100 == 0 ? clock.turn() : clock.now();
-    ASSERT_GE(said, latest);
-    latest = said;
+    const Nanos reading = i % 100 == 0 ? clock.turn() : clock.now();
+    ASSERT_GE(reading, latest);
+    latest = reading;
   }
 }
 

@@ -25,9 +25,9 @@ class MatchingTest : public testing::Test {
     clients_.open = 2;
   }
 
-  void send(std::uint32_t number, Nanos at) {
-    clients_[number].flight.intend(at);
-    clients_[number].flight.send(at);
+  void send(std::uint32_t number, Nanos moment) {
+    clients_[number].flight.intend(moment);
+    clients_[number].flight.send(moment);
     ++clients_.waiting;
   }
 
@@ -40,7 +40,7 @@ class MatchingTest : public testing::Test {
   Matching matching_{plan_, clients_, control_, *codec_, recorder_};
 };
 
-/// What a server said before it was asked may be read after that, and no time is negative.
+/// A reply that left before its request may be read after it, and no time is negative.
 TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
   const auto schedule = make_schedule(plan_, clients_.slice);
   matching_.begin({0, one_second}, *schedule);

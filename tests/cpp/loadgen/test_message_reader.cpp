@@ -31,12 +31,12 @@ struct Wire {
     std::string request;
     codec->encode({0, sequence}, request);
     if (plan.workload != Workload::rpc) return request;
-    wire::WorkMessage asked;
-    asked.ParseFromString(request.substr(4));
+    wire::WorkMessage request_message;
+    request_message.ParseFromString(request.substr(4));
     wire::WorkMessage message;
-    message.mutable_response()->set_job_id(asked.request().job_id());
+    message.mutable_response()->set_job_id(request_message.request().job_id());
     message.mutable_response()->set_is_complete(true);
-    message.mutable_response()->set_stamp(asked.request().stamp());
+    message.mutable_response()->set_stamp(request_message.request().stamp());
     const std::string body = message.SerializeAsString();
     return std::string{"\0\0\0", 3} + static_cast<char>(body.size()) + body;
   }

@@ -50,10 +50,10 @@ TEST(ReadSampler, AsksEveryConnectionOfThoseThatTakeTurns) {
   ReadSampler sampler{1};
   taken_of(sampler, 100'000);
   ASSERT_EQ(sampler.settle(one_second), 10U);
-  std::array<bool, 100> asked{};
+  std::array<bool, 100> is_stamped{};
   for (std::size_t i = 0; i < 20'000; ++i)
-    if (sampler.take()) asked[i % asked.size()] = true;
-  EXPECT_TRUE(std::ranges::all_of(asked, [](bool one) { return one; }));
+    if (sampler.take()) is_stamped[i % is_stamped.size()] = true;
+  EXPECT_TRUE(std::ranges::all_of(is_stamped, [](bool stamped) { return stamped; }));
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ struct SeenMessages : TransportEvents {
   void on_connected(std::uint32_t) override { ++connected; }
   void on_connect_failed(std::uint32_t, ConnectFailure failure, int) override { failures.push_back(failure); }
   void on_received(std::uint32_t, std::string_view, KernelStamp) override { FAIL() << "messages come as messages"; }
-  void on_messages(std::uint32_t, std::span<const std::string_view> some,
+  void on_messages(std::uint32_t, std::span<const std::string_view> batch,
                    std::span<const KernelStamp> stamps) override {
     arrived.insert(arrived.end(), stamps.begin(), stamps.end());
-    largest_batch = std::max(largest_batch, some.size());
-    for (const std::string_view message : some) messages.emplace_back(message);
+    largest_batch = std::max(largest_batch, batch.size());
+    for (const std::string_view message : batch) messages.emplace_back(message);
   }
   void on_writable(std::uint32_t) override {}
   void on_closed(std::uint32_t, CloseReason reason) override { closed.push_back(reason); }
@@ -79,13 +79,15 @@ TEST(UdpTransport, SaysWhenEachMessageArrived) {
   client.wait_until([&] { return client.seen.messages.size() == count; });
   const auto after = WallClock::read();
   ASSERT_EQ(client.seen.arrived.size(), static_cast<std::size_t>(count));
-  EXPECT_TRUE(std::ranges::all_of(
-      client.seen.arrived, [&](const KernelStamp& at) { return at && *at >= before.wall && *at <= after.wall; }));
+  const auto is_between = [&](const KernelStamp& stamp) {
+    return stamp && *stamp >= before.wall && *stamp <= after.wall;
+  };
+  EXPECT_TRUE(std::ranges::all_of(client.seen.arrived, is_between));
   EXPECT_TRUE(std::ranges::is_sorted(client.seen.arrived));
   EXPECT_LT(client.seen.arrived.front(), client.seen.arrived.back());
 }
 
-/// What found no room in the socket's buffer was lost by this program, and it says so: whatever the server sent has
+/// A datagram without room in the socket's buffer was lost by this program, which says so: what the server sent has
 /// come or is counted.
 TEST(UdpTransport, CountsWhatItsOwnSocketsDropped) {
   constexpr std::uint64_t count = 1000;

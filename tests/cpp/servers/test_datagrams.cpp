@@ -298,8 +298,8 @@ class LoopbackTest : public testing::Test {
 
   /// Waits until something has arrived, and receives what has.
   std::vector<std::string> receive(Receiver& receiver, const UniqueFd& fd) {
-    pollfd asked{fd.get(), POLLIN, 0};
-    poll(&asked, 1, 60'000);
+    pollfd readable{fd.get(), POLLIN, 0};
+    poll(&readable, 1, 60'000);
     std::vector<std::string> received;
     const Address from = address_of(near);
     receiver.receive(fd.get(), [&](const Address& sender, std::string_view bytes) {
@@ -376,7 +376,7 @@ TEST_F(LoopbackTest, WhatTheKernelRefusesIsDroppedAloneAndCounted) {
   Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), DeliveryMode::joined, 1 << 20, counters};
   const Address nowhere = address(0);  // no datagram can be sent to port 0
   const Address to = address_of(far);
-  for (const Address& one : {to, nowhere, nowhere, to}) sender.push_copy(one, "text");
+  for (const Address& recipient : {to, nowhere, nowhere, to}) sender.push_copy(recipient, "text");
   sender.flush();
   Receiver receiver{100, false, counters};
   EXPECT_THAT(receive(receiver, far), ElementsAre("text", "text"));

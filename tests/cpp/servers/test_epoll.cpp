@@ -289,9 +289,9 @@ TEST(Grace, LastsFromTheFirstStart) {
 }
 
 TEST(BurnCpuUnless, IsCutShort) {
-  int asked = 0;
-  EXPECT_FALSE(burn_cpu_unless([&] { return ++asked == 2; }, std::chrono::hours{1}));
-  EXPECT_EQ(asked, 2);
+  int calls = 0;
+  EXPECT_FALSE(burn_cpu_unless([&] { return ++calls == 2; }, std::chrono::hours{1}));
+  EXPECT_EQ(calls, 2);
   EXPECT_TRUE(burn_cpu_unless([] { return false; }, milliseconds{25}));
 }
 

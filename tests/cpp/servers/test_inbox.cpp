@@ -25,7 +25,7 @@ SharedFrame shared_frame(const std::string& text) { return std::make_shared<cons
 
 std::vector<std::string> texts(const Mail& mail) {
   std::vector<std::string> found;
-  for (const auto& one : mail.frames) found.push_back(one->bytes);
+  for (const auto& frame : mail.frames) found.push_back(frame->bytes);
   return found;
 }
 
@@ -54,13 +54,13 @@ TEST(Inbox, GivesEachThingOnceAndInOrder) {
 
 TEST(Inbox, SharesTheFrame) {
   Inbox inbox{100}, sender{100};
-  const auto said = shared_frame("a");
-  inbox.add(Frames{said}, sender);
+  const auto frame = shared_frame("a");
+  inbox.add(Frames{frame}, sender);
   Mail mail;
   inbox.take(mail);
-  EXPECT_EQ(mail.frames.front(), said);
+  EXPECT_EQ(mail.frames.front(), frame);
   mail.clear();
-  EXPECT_EQ(said.use_count(), 1);
+  EXPECT_EQ(frame.use_count(), 1);
 }
 
 TEST(Inbox, AnEdgeFollowsWhenSomethingComesIntoAnEmptyOne) {
@@ -81,17 +81,17 @@ TEST(Inbox, AnEdgeFollowsWhenSomethingComesIntoAnEmptyOne) {
 }
 
 TEST(Inbox, TellsWhoFilledItWhenThereIsRoomAgainAndOnlyOnce) {
-  Inbox inbox{2}, sender{100}, other{100};
+  Inbox inbox{2}, sender{100}, second_sender{100};
   Mail mail;
   EXPECT_FALSE(inbox.add(Frames{shared_frame("ab")}, sender));
   EXPECT_TRUE(inbox.add(Frames{shared_frame("c")}, sender));
   EXPECT_FALSE(inbox.add(Frames{shared_frame("d")}, sender));  // will be notified already
-  EXPECT_TRUE(inbox.add(Frames{shared_frame("e")}, other));
+  EXPECT_TRUE(inbox.add(Frames{shared_frame("e")}, second_sender));
   sender.take(mail);
   EXPECT_EQ(mail.room, 0);
   inbox.take(mail);
   EXPECT_EQ(texts(mail), (std::vector<std::string>{"ab", "c", "d", "e"}));
-  for (Inbox* waiting : {&sender, &other}) {
+  for (Inbox* waiting : {&sender, &second_sender}) {
     waiting->take(mail);
     EXPECT_EQ(mail.room, 1);
   }

@@ -252,13 +252,13 @@ struct Model {
     std::uint64_t token;
     Table::Clock::time_point heard;
     bool has_spoken = false;
-    int said = 0;  // how much had been said by all when it was heard last
+    int round = 0;  // in which it was heard last
   };
   /// The peer that gives way.
   auto idlest() {
     auto found = known.end();
-    for (auto at = known.begin(); at != known.end(); ++at)
-      if (!at->second.has_spoken && (found == known.end() || at->second.said < found->second.said)) found = at;
+    for (auto peer = known.begin(); peer != known.end(); ++peer)
+      if (!peer->second.has_spoken && (found == known.end() || peer->second.round < found->second.round)) found = peer;
     return found;
   }
   std::map<std::string, Known> known;
@@ -278,13 +278,13 @@ PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
   Table::Clock::time_point now{};
 
   enum Act { say_hello, say_bye, say_something, say_garbage, let_time_pass };
-  int said = 0;
+  int round = 0;
   for (const int act : draw::several<int>(say_hello, let_time_pass + 1)) {
     const std::string from(1, draw::between('a', 'g'));
     const auto token = draw::between<std::uint64_t>(0, 3);
     const auto known = model.known.find(from);
     const bool is_known = known != model.known.end();
-    ++said;
+    ++round;
     std::set<std::string> gave_way;
     const auto gone = [&](const std::string& key, std::uint64_t, std::unique_ptr<Peer>) { gave_way.insert(key); };
     if (act == let_time_pass) {
@@ -307,7 +307,7 @@ PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
       const auto expected = encode_control({welcome ? ControlKind::welcome : ControlKind::full, token});
       RC_ASSERT(ruling.answer == expected);
       RC_ASSERT((ruling.kind == Kind::join) == (welcome && !is_known));
-      if (welcome) model.known[from] = {token, now, is_known && model.known[from].has_spoken, said};
+      if (welcome) model.known[from] = {token, now, is_known && model.known[from].has_spoken, round};
       model.totals.connections += welcome && !is_known ? 1 : 0;
       model.totals.peers_refused += welcome ? 0 : 1;
     } else {
@@ -322,7 +322,7 @@ PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
       model.totals.strangers += is_known ? 0 : 1;
       model.totals.protocol_errors += is_known && act != say_something && !leaves ? 1 : 0;
       RC_ASSERT(gave_way.empty());
-      if (is_known) known->second = {known->second.token, now, known->second.has_spoken || act == say_something, said};
+      if (is_known) known->second = {known->second.token, now, known->second.has_spoken || act == say_something, round};
       if (leaves) model.known.erase(known);
     }
     RC_ASSERT(table.size() == model.known.size());
