@@ -241,7 +241,7 @@ Display::Display(const LoadPlan& plan) : plan_(plan) {
   view_.draw({fmt::format("connecting {} ...", plan.connections)});
 }
 
-void Display::event(const std::string& json) const {
+void Display::write_event(const std::string& json) const {
   if (plan_.events_fd < 0) return;
   const std::string line = json + "\n";
   // A reader that left concerns the events, not the measurement.
@@ -250,15 +250,15 @@ void Display::event(const std::string& json) const {
 }
 
 void Display::connected(std::uint64_t established) {
-  event(fmt::format(R"({{"event":"connected","established":{}}})", established));
+  write_event(fmt::format(R"({{"event":"connected","established":{}}})", established));
   view_.draw({fmt::format("{} connected, warming up {:g} s ...", established, seconds(plan_.warmup))});
 }
 
-void Display::window_start() { event(R"({"event":"window_start"})"); }
+void Display::window_start() { write_event(R"({"event":"window_start"})"); }
 
 void Display::progress(const Progress& progress, const Timeline::Slot& latest) {
   const auto& [completed, answered, elapsed] = progress;
-  event(fmt::format(R"({{"event":"progress","completed":{},"seconds":{:.3f}}})", completed, seconds(elapsed)));
+  write_event(fmt::format(R"({{"event":"progress","completed":{},"seconds":{:.3f}}})", completed, seconds(elapsed)));
   const double rate = static_cast<double>(completed - last_completed_) / seconds(elapsed - last_elapsed_);
   const auto known = [](std::optional<std::int64_t> ns) { return ns ? static_cast<double>(*ns) : unknown; };
   const double p50 = known(latest.p50_ns), p99 = known(latest.p99_ns);
@@ -279,16 +279,18 @@ void Display::progress(const Progress& progress, const Timeline::Slot& latest) {
 }
 
 void Display::window_end() {
-  event(R"({"event":"window_end"})");
+  write_event(R"({"event":"window_end"})");
   view_.draw({"waiting for the last answers ..."});
 }
 
 void Display::slice(std::uint64_t sent, Nanos paused) {
-  event(fmt::format(R"({{"event":"slice","sent":{},"paused_ns":{}}})", sent, paused));
+  write_event(fmt::format(R"({{"event":"slice","sent":{},"paused_ns":{}}})", sent, paused));
 }
 
-void Display::missed_slice() { event(R"({"event":"missed"})"); }
+void Display::missed_slice() { write_event(R"({"event":"missed"})"); }
 
-void Display::sent(std::uint64_t messages) { event(fmt::format(R"({{"event":"sent","messages":{}}})", messages)); }
+void Display::sent(std::uint64_t messages) {
+  write_event(fmt::format(R"({{"event":"sent","messages":{}}})", messages));
+}
 
 }  // namespace netdyno::load

@@ -32,7 +32,7 @@ class Display final : public Observer {
   void finished() override { view_.wipe(); }
 
  private:
-  void event(const std::string& json) const;
+  void write_event(const std::string& json) const;
 
   const LoadPlan& plan_;
   LiveView view_;

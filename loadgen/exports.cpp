@@ -48,11 +48,11 @@ class Metrics {
     const std::string text = std::isnan(value) ? "NaN" : fmt::format("{}", value);
     text_ += fmt::format("{}{}{} {}\n", name_, suffix, labels.empty() ? "" : fmt::format("{{{}}}", labels), text);
   }
-  void gauge(std::string_view name, std::string_view help, double value) {
+  void add_gauge(std::string_view name, std::string_view help, double value) {
     begin(name, "gauge", help);
     sample("", value);
   }
-  void summary(std::string_view name, std::string_view help, const Histogram& histogram) {
+  void add_summary(std::string_view name, std::string_view help, const Histogram& histogram) {
     begin(name, "summary", help);
     for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
       sample(fmt::format("quantile=\"{:g}\"", percentile / 100),
@@ -138,20 +138,20 @@ std::string to_prometheus(const LoadPlan& plan, const Measurement& measurement, 
   metrics.sample(fmt::format("url=\"{}\",workload=\"{}\",arrivals=\"{}\",connections=\"{}\"", label(address_of(plan)),
                              netdyno::to_string(plan.workload), to_string(plan.arrivals), plan.connections),
                  1);
-  metrics.gauge("window_seconds", "The measured window.", window);
-  if (plan.rate_hz) metrics.gauge("asked_per_second", "Requested messages a second.", *plan.rate_hz);
-  metrics.gauge("completed_per_second", "Answers within the window, over the window.",
+  metrics.add_gauge("window_seconds", "The measured window.", window);
+  if (plan.rate_hz) metrics.add_gauge("asked_per_second", "Requested messages a second.", *plan.rate_hz);
+  metrics.add_gauge("completed_per_second", "Answers within the window, over the window.",
                 window > 0 ? per_second(static_cast<double>(f.completed_in_window), plan.duration) : no_value);
-  metrics.summary("response_seconds", "From the moment a message was meant to be sent to its answer.", f.response);
-  metrics.summary("service_seconds", "From the moment a message was sent to its answer.", f.service);
+  metrics.add_summary("response_seconds", "From the moment a message was meant to be sent to its answer.", f.response);
+  metrics.add_summary("service_seconds", "From the moment a message was sent to its answer.", f.service);
   Histogram send_lag = f.own_lag;
   send_lag.add(f.blocked_lag);
-  metrics.summary("send_lag_seconds", "How late messages were sent.", send_lag);
-  metrics.summary("receive_lag_seconds", "How long answers were in the kernel, of a sample.", f.receive_lag);
+  metrics.add_summary("send_lag_seconds", "How late messages were sent.", send_lag);
+  metrics.add_summary("receive_lag_seconds", "How long answers were in the kernel, of a sample.", f.receive_lag);
   add_counts(metrics, f);
   double cpu_s = 0;
   for (const CpuTime& cpu : measurement.cpu) cpu_s += cpu.user_s + cpu.system_s;
-  metrics.gauge("cpu_seconds", "CPU of the generator in the window.", cpu_s);
+  metrics.add_gauge("cpu_seconds", "CPU of the generator in the window.", cpu_s);
   metrics.begin("audit_passed", "gauge", "Whether an audit of the figures passed.");
   for (const Audit& audit : audits) metrics.sample(fmt::format("audit=\"{}\"", audit.name), audit.passed ? 1 : 0);
   return std::move(metrics).text();

@@ -517,7 +517,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   now_ = clock_.now();
   time_what_came(number, arrived);
   recorder_.figures.bytes.received += bytes.size();
-  if (foreign_) return received_plain(number, bytes);
+  if (foreign_) return receive_plain(number, bytes);
   if (!streams_.receive(clients_[number].decoder, bytes, matching_)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
@@ -539,7 +539,7 @@ void Worker::fill_places(std::uint32_t number) {
   if (!connection.blocked && connection.sendable() > 0) sender_.writable(number, connection);
 }
 
-void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
+void Worker::receive_plain(std::uint32_t number, std::string_view bytes) {
   Connection& connection = clients_[number];
   const bool good = streams_.receive(connection.decoder, bytes, matching_);
   late_reads_.note(!connection.decoder);

@@ -84,7 +84,7 @@ class Worker final : private TransportEvents {
   Nanos lag_since(KernelStamp arrived);
   void time_what_came(std::uint32_t number, KernelStamp arrived);
   void set_slow_readers_apart();
-  void received_plain(std::uint32_t number, std::string_view bytes);
+  void receive_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
   std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end);
   void heed_early_end();  // Control::interrupt, or the end of a count

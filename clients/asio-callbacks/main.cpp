@@ -133,7 +133,7 @@ class Network {
   }
 
   /// After the end: an instance has its last answer, or has given up.
-  void one_less_waits() {
+  void note_finished() {
     --waiting_;
     linger();
   }
@@ -226,7 +226,7 @@ void Instance::on_failed(const Error& error) {
   if (resting_) return;
   connected_ = false;
   caller_.failed(failure_of(error), error.stage == Stage::connect ? error.code : 0);
-  if (network_.over()) return network_.one_less_waits();
+  if (network_.over()) return network_.note_finished();
   retry_.expires_after(std::chrono::nanoseconds{plan_.retry_delay});
   retry_.async_wait([this](const error_code& cancelled) {
     if (!cancelled && !network_.over()) connect();
@@ -237,7 +237,7 @@ void Instance::on_failed(const Error& error) {
 /// After the end: this instance has its last answer, and keeps its connection.
 void Instance::finish() {
   rest();
-  network_.one_less_waits();
+  network_.note_finished();
 }
 
 void Instance::drop() {

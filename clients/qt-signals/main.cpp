@@ -146,7 +146,7 @@ class Network {
   }
 
   /// After the end: an instance has its last answer, or has given up.
-  void one_less_waits() {
+  void note_finished() {
     --waiting_;
     linger();
   }
@@ -232,7 +232,7 @@ void Instance::on_failed(const Error& error) {
   if (resting_) return;
   connected_ = false;
   caller_.failed(failure_of(error));
-  if (network_.over()) return network_.one_less_waits();
+  if (network_.over()) return network_.note_finished();
   retry_.start_after(std::chrono::nanoseconds{plan_.retry_delay});
   network_.attempt_ended();
 }
@@ -240,7 +240,7 @@ void Instance::on_failed(const Error& error) {
 /// After the end: this instance has its last answer, and keeps its connection.
 void Instance::finish() {
   rest();
-  network_.one_less_waits();
+  network_.note_finished();
 }
 
 void Instance::drop() {

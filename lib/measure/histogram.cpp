@@ -70,7 +70,7 @@ std::string base64(const std::string& bytes) {
 
 }  // namespace
 
-void Histogram::negative(std::int64_t value) {
+void Histogram::refuse_negative(std::int64_t value) {
   std::fprintf(stderr, "a histogram was given the negative duration %lld ns\n", static_cast<long long>(value));
   std::abort();
 }

@@ -19,7 +19,7 @@ class Histogram {
   /// Adds one value in nanoseconds. Above `highest` it counts as `highest`. A negative value is a defect of the caller
   /// and ends the program: a wrong latency must not become part of a result.
   void record(std::int64_t value) {
-    if (value < 0) negative(value);
+    if (value < 0) refuse_negative(value);
     if (value > highest) value = highest;
     const std::size_t index = index_of(value);
     if (index >= counts_.size()) grow(index);
@@ -63,7 +63,7 @@ class Histogram {
   }
   static std::int64_t highest_equivalent(std::size_t index);
 
-  [[noreturn]] static void negative(std::int64_t value);
+  [[noreturn]] static void refuse_negative(std::int64_t value);
   void grow(std::size_t index);
 
   std::vector<std::uint64_t> counts_;  // as long as the largest value so far needs

@@ -30,7 +30,7 @@ class ExchangeDecoder final : public Decoder {
   bool receive(std::string_view bytes, ReplySink& sink) override {
     while (!bytes.empty()) {
       const bool up_to_a_mark = head_ == 0;
-      const std::size_t piece = !up_to_a_mark ? std::min(size_ - taken_, bytes.size()) : to_mark(bytes);
+      const std::size_t piece = !up_to_a_mark ? std::min(size_ - taken_, bytes.size()) : length_to_mark(bytes);
       if (begin_.size() < kept_) begin_.append(bytes.substr(0, std::min(piece, kept_ - begin_.size())));
       taken_ += piece;
       bytes.remove_prefix(piece);
@@ -71,7 +71,7 @@ class ExchangeDecoder final : public Decoder {
   }
 
   /// Up to the end of the mark, which may have begun before, or all. The last bytes that came are kept for that.
-  std::size_t to_mark(std::string_view bytes) {
+  std::size_t length_to_mark(std::string_view bytes) {
     const std::size_t before = tail_.size();
     tail_.append(bytes.substr(0, std::min(bytes.size(), until_.size() - 1)));
     if (const auto mark = tail_.find(until_); mark != std::string::npos) {

@@ -207,7 +207,7 @@ class ForeignHttpCodec final : public Codec {
       append_stamp(stamp, size_, sent);
       return reply.body == sent && reply.length == sent.size() ? "" : "the body is not the request's target";
     }
-    auto& first = first_[which(stamp)];
+    auto& first = first_[index_of(stamp)];
     if (!first) first = request_.first_bodies->first(target(stamp), {reply.length, reply.digest});
     if (reply.length != first->length)
       return fmt::format("a body of {} bytes, where the first one had {}", reply.length, first->length);
@@ -221,8 +221,8 @@ class ForeignHttpCodec final : public Codec {
   }
 
  private:
-  std::size_t which(const Stamp& stamp) const { return (stamp.client + stamp.sequence) % request_.targets.size(); }
-  const std::string& target(const Stamp& stamp) const { return request_.targets[which(stamp)]; }
+  std::size_t index_of(const Stamp& stamp) const { return (stamp.client + stamp.sequence) % request_.targets.size(); }
+  const std::string& target(const Stamp& stamp) const { return request_.targets[index_of(stamp)]; }
 
   static std::string status_text(const PlainReply& reply) {
     std::string reason = excerpt(reply.reason);

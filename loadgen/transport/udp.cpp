@@ -138,7 +138,7 @@ class UdpTransport final : public Transport {
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
     greetings_.spoke(connection);
     if (send_datagram(fds_[connection].get(), bytes) >= 0) return bytes.size();
-    not_sent(connection);
+    note_unsent(connection);
     return 0;
   }
 
@@ -151,7 +151,7 @@ class UdpTransport final : public Transport {
       const auto batch_ends = ends.first(std::min(ends.size(), Batch::most));
       const long sent = batch_.send(fds_[connection].get(), bytes, taken, batch_ends);
       if (sent <= 0) {
-        not_sent(connection);
+        note_unsent(connection);
         break;
       }
       taken = ends[static_cast<std::size_t>(sent) - 1];
@@ -276,7 +276,7 @@ class UdpTransport final : public Transport {
   static bool is_full(int error) { return error == EAGAIN || error == EINTR || error == ENOBUFS; }
 
   /// errno says why. The kernel reports an error once (socket(7), SO_ERROR), so it is stored here.
-  void not_sent(std::uint32_t connection) {
+  void note_unsent(std::uint32_t connection) {
     if (is_full(errno)) return poller_.modify(fds_[connection].get(), readable | EPOLLOUT, connection);
     broken_.emplace_back(connection, errno);
   }

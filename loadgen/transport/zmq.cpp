@@ -94,7 +94,7 @@ class ZmqTransport final : public Transport {
     poller_.add(link.socket.get(zmq::sockopt::fd), EPOLLIN | EPOLLET, connection);
     poller_.add(link.monitor.get(zmq::sockopt::fd), EPOLLIN | EPOLLET, connection | monitor_mark);
     link.socket.connect(address);
-    hello({connection, greetings_.begin(connection, now_ns())});
+    send_hello({connection, greetings_.begin(connection, now_ns())});
   }
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
@@ -128,7 +128,7 @@ class ZmqTransport final : public Transport {
       (mark & monitor_mark) != 0 ? look_at_monitor(connection, events) : look_at(connection);
     }
     leave_silent_addresses();
-    while (const auto due = greetings_.take_due(now_ns())) hello(*due);
+    while (const auto due = greetings_.take_due(now_ns())) send_hello(*due);
     return take_looks(events) || had_something || !ready.empty();
   }
 
@@ -179,7 +179,7 @@ class ZmqTransport final : public Transport {
     }
   }
 
-  void hello(const Greetings::Hello& hello) {
+  void send_hello(const Greetings::Hello& hello) {
     // Where there is no room for it, the server hears of this connection anyway.
     std::ignore = links_[hello.connection].socket.send(zmq::buffer(hello.bytes), zmq::send_flags::dontwait);
     look_at(hello.connection);
@@ -190,7 +190,7 @@ class ZmqTransport final : public Transport {
   }
 
   /// It has just been found empty, whatever was sent while it was read.
-  void no_look_needed(std::uint32_t connection) {
+  void cancel_look(std::uint32_t connection) {
     if (looks_.empty() || looks_.back() != connection) return;
     looks_.pop_back();
     links_[connection].looked_at = false;
@@ -213,7 +213,7 @@ class ZmqTransport final : public Transport {
     for (int taken = 0; taken < most; ++taken) {
       if (!link.socket) return true;  // let go of meanwhile
       if (!link.socket.recv(message_, zmq::recv_flags::dontwait)) {
-        no_look_needed(connection);
+        cancel_look(connection);
         check_room(connection, events);
         return taken > 0;
       }

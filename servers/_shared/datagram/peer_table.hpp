@@ -126,7 +126,7 @@ class PeerTable {
   Ruling receive(const Key& key, std::string_view bytes, Clock::time_point now, Gone&& gone) {
     const auto found = index_.find(key);
     const auto control = decode_control(bytes);
-    if (control && control->kind == ControlKind::hello) return hello(found, key, control->token, now, gone);
+    if (control && control->kind == ControlKind::hello) return greet(found, key, control->token, now, gone);
     if (found == index_.end()) {
       counters_.add_stranger();
       return {};
@@ -196,7 +196,7 @@ class PeerTable {
   using Index = std::unordered_map<Key, Position>;
 
   template <typename Gone>
-  Ruling hello(typename Index::iterator found, const Key& key, std::uint64_t token, Clock::time_point now, Gone& gone) {
+  Ruling greet(typename Index::iterator found, const Key& key, std::uint64_t token, Clock::time_point now, Gone& gone) {
     const auto answer = [&](ControlKind kind) { return encode_control({kind, token}); };
     if (found != index_.end()) {
       heard_of(found->second, now);
