@@ -15,7 +15,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return port;
 }
 
-/// Cuts `text` position the first `mark`; what follows the mark is returned, empty when there is none.
+/// Cuts `text` at the first `mark`; what follows the mark is returned, empty when there is none.
 std::string_view cut(std::string_view& text, char mark) {
   const auto position = text.find(mark);
   if (position == std::string_view::npos) return {};

@@ -143,9 +143,9 @@ class Client final : public Connection<Callback> {
     char first = 0;
     receive_stamped(fd(), {&first, 1}, MSG_PEEK | MSG_DONTWAIT, stamp);
     if (!stamp) return;
-    const auto at = shared_.wall_clock.monotonic(*stamp, WallClock::read());
+    const auto arrived = shared_.wall_clock.monotonic(*stamp, WallClock::read());
     const std::chrono::nanoseconds read{now.time_since_epoch()};
-    if (at && *at <= read.count()) shared_.record.read_after(read - std::chrono::nanoseconds{*at});
+    if (arrived && *arrived <= read.count()) shared_.record.read_after(read - std::chrono::nanoseconds{*arrived});
   }
 
   /// The first bytes of the first request: stalls count from here.
