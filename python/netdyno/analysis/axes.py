@@ -14,7 +14,6 @@ from netdyno.analysis.findings import (
     CellFigures,
     Censored,
     ErrorBar,
-    Estimate,
     LevelInfo,
     Score,
     select_heaviest,
@@ -115,31 +114,6 @@ def _find_largest_component(group: Sequence[str], family: Iterable[Comparison]) 
     return [name for name in group if name in largest] if len(largest) > 1 or len(group) == 1 else []
 
 
-def select_figure(axis: str, cell: CellFigures) -> Estimate | None:
-    """Return a contestant's figure at a level: percentiles of its merged histogram, sums over sums, means over
-    trials."""
-    if axis in ("cpu", "memory"):
-        cost = cell.cost
-        return None if cost is None else cost.rss_peak_bytes if axis == "memory" else _nanoseconds(cost.cpu_us)
-    return {
-        "throughput": cell.throughput,
-        "kept": cell.kept,
-        "p50": cell.response_ns.p50,
-        "p99": cell.response_ns.p99,
-        "mean": cell.mean_ns,
-        "connection-spread": cell.connection_spread,
-    }[axis]
-
-
-def _nanoseconds(microseconds: Estimate) -> Estimate:
-    interval = microseconds.interval
-    return Estimate(
-        1e3 * microseconds.value,
-        interval and stats.Interval(1e3 * interval.low, 1e3 * interval.high),
-        tuple(1e3 * point for point in microseconds.points),
-    )
-
-
 def fill(
     scenario: Scenario,
     families: Mapping[str, Sequence[Comparison]],
@@ -191,7 +165,7 @@ def _score_axis(
                 scores.append(
                     Score(
                         contestant=name,
-                        value=select_figure(axis, cell) if cell else None,
+                        value=cell.values.get(axis) if cell else None,
                         trials=cell.trials if cell else 0,
                         rank=None if rank is None or alone else before + rank,
                         shared=rank is not None and sizes[rank] > 1,

@@ -6,22 +6,21 @@ interval resamples whole trials, for each is one restart of the server. No trial
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from netdyno.analysis.findings import CellFigures, Cost, Estimate, Lag, Loss, Series, Tail
-from netdyno.model.load_result import Distribution, LoadResult
-from netdyno.model.metrics import METRICS, Counted
-from netdyno.model.outcomes import rate_kept
+from netdyno.analysis.findings import CellFigures, Estimate, Loss, Series
+from netdyno.model import transports
+from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS, Counted, Metric, Percentile
 from netdyno.statistics import hdr, stats
 from netdyno.statistics.stats import Floats
 
 NS_PER_S = 1e9
-US_PER_NS = 1e-3
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
-"""The percentiles of a `Tail`."""
+"""The percentiles that are read from one merged histogram at once."""
 BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
@@ -30,57 +29,48 @@ def compute_figures(
     contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None
 ) -> CellFigures:
     """Return all figures of a cell. `trials` is not empty and holds valid trials only."""
-    loads = [load for _, load in trials]
-    response = tuple(load.latency.response_ns.histogram for load in loads)
     return CellFigures(
         contestant=contestant,
         level=level,
         trials=len(trials),
-        throughput=mean([load.requests.per_second for load in loads], seed),
-        mean_ns=per_message(
-            [load.latency.response_ns.mean * load.latency.response_ns.count for load in loads],
-            [float(load.latency.response_ns.count) for load in loads],
-            seed,
-        ),
-        response_ns=_merge_tail(response, seed),
-        service_ns=_merge_tail(tuple(load.latency.service_ns.histogram for load in loads), seed),
-        curve=_sample_merged_curve(response),
-        send_lag=_merge_lag([load.send_lag_ns for load in loads]),
-        receive_lag=_merge_lag(received)
-        if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
-        else None,
-        cost=_estimate_cost(trials, seed),
-        connection_spread=_estimate_connection_spread(trials, seed),
-        kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
-        generator_cores=mean([load.generator.cores_used for load in loads], seed),
-        generator_cpu_us=per_message(
-            [1e6 * (load.generator.cpu_user_s + load.generator.cpu_system_s) for load in loads],
-            [float(load.requests.completed) for load in loads],
-            seed,
-        ),
-        generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
-        tick_lag_p99_ns=_merge_tick_lag_p99([load.client.tick_lag_ns for load in loads if load.client is not None]),
-        server_tick_lag_p99_ns=_merge_tick_lag_p99(
-            [lag for trial, _ in trials if trial.server is not None and (lag := trial.server.tick_lag_ns) is not None]
-        ),
+        values={
+            name: estimate
+            for name, metric in METRICS.items()
+            if metric.of_cells and (estimate := _pool(metric, trials, seed)) is not None
+        },
+        curve=_sample_merged_curve(tuple(load.latency.response_ns.histogram for _, load in trials)),
         series=tuple(_convert_series(trial.block, load) for trial, load in trials),
         loss=loss,
     )
 
 
-def mean(values: Sequence[float], seed: int) -> Estimate:
-    """Return the mean over trials with its interval."""
-    points = np.array(values, dtype=np.float64)
-    return Estimate(
-        value=float(points.mean()),
-        interval=stats.interval(lambda drawn: np.asarray(drawn @ points / len(points)), len(points), seed),
-        points=tuple(values),
-    )
+def _pool(metric: Metric, trials: Sequence[Counted], seed: int) -> Estimate | None:
+    """Return the figure of all trials together; None where it was not measured."""
+    if metric.percentile is not None:
+        return _pool_percentile(metric.percentile, trials, seed)
+    if metric.lossy and not all(transports.may_lose(load) for _, load in trials):
+        return None
+    amounts = [amount for counted in trials if metric.amount and (amount := metric.amount(*counted)) is not None]
+    if metric.largest and amounts:
+        # A resampled maximum has no honest interval, so the trials' values stand for it.
+        return Estimate(value=max(amounts), interval=None, points=tuple(amounts))
+    if len(amounts) < len(trials):
+        return None
+    return divide_sums(amounts, [metric.per(*counted) for counted in trials], seed)
 
 
-def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) -> Estimate:
-    """Return the sum of amounts over the sum of messages: a trial weighs as much as it carried."""
-    over, under = np.array(amounts, dtype=np.float64), np.array(messages, dtype=np.float64)
+def _pool_percentile(percentile: Percentile, trials: Sequence[Counted], seed: int) -> Estimate | None:
+    histograms = tuple(found.histogram for counted in trials if (found := percentile.read(*counted)) is not None)
+    if not histograms:
+        return None
+    if percentile.has_interval:
+        return _merge_percentiles(histograms, seed)[percentile.percent]
+    return Estimate(value=hdr.percentile(_merge(histograms), percentile.percent), interval=None, points=())
+
+
+def divide_sums(amounts: Sequence[float], bases: Sequence[float], seed: int) -> Estimate:
+    """Return the sum of amounts over the sum of bases: a trial weighs as much as it carried."""
+    over, under = np.array(amounts, dtype=np.float64), np.array(bases, dtype=np.float64)
 
     def ratio(drawn: Floats) -> Floats:
         below = drawn @ under
@@ -93,14 +83,8 @@ def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) 
     )
 
 
-def _estimate_connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
-    spreads = [METRICS["connection-spread"].of(*counted) for counted in trials]
-    known = [spread for spread in spreads if spread is not None]
-    return mean(known, seed) if len(known) == len(spreads) else None
-
-
 @lru_cache(maxsize=1024)
-def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
+def _merge_percentiles(histograms: tuple[str, ...], seed: int) -> Mapping[float, Estimate]:
     """Return percentiles of the merged histogram; a resample merges the histograms of its trials. Cached, because a
     closed loop has its response times as service times too, and a run is often analysed more than once."""
     highest, rows = hdr.align([hdr.decode(text) for text in histograms])
@@ -110,17 +94,20 @@ def _merge_tail(histograms: tuple[str, ...], seed: int) -> Tail:
 
     values = merged(np.vstack([np.ones(len(rows)), np.eye(len(rows))]))
     intervals = stats.intervals(merged, len(rows), seed) or [None] * len(PERCENTS)
-    return Tail(
-        *(
-            Estimate(value=float(whole), interval=interval, points=tuple(map(float, trial_values)))
-            for (whole, *trial_values), interval in zip(values, intervals, strict=True)
-        )
-    )
+    return {
+        percent: Estimate(value=float(whole), interval=interval, points=tuple(map(float, trial_values)))
+        for percent, (whole, *trial_values), interval in zip(PERCENTS, values, intervals, strict=True)
+    }
+
+
+@lru_cache(maxsize=1024)
+def _merge(histograms: tuple[str, ...]) -> hdr.Histogram:
+    return hdr.merge_encoded(histograms)
 
 
 @lru_cache(maxsize=1024)
 def _sample_merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    return sample_curve(hdr.merge_encoded(histograms))
+    return sample_curve(_merge(histograms))
 
 
 def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
@@ -131,63 +118,6 @@ def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
     nines = np.linspace(0, max(last, 0.0), 121)[1:] if last > 0 else np.array([])
     percents = [float(percent) for percent in 100 * (1 - 10.0**-nines)]
     return tuple(zip(percents, hdr.curve(histogram, percents), strict=True))
-
-
-def _merge_tick_lag_p99(lags: Sequence[Distribution]) -> float | None:
-    return hdr.percentile(hdr.merge_encoded([lag.histogram for lag in lags]), 99) if lags else None
-
-
-def _merge_lag(distributions: Sequence[Distribution]) -> Lag:
-    merged = hdr.merge_encoded([distribution.histogram for distribution in distributions])
-    return Lag(
-        p50_ns=hdr.percentile(merged, 50),
-        p99_ns=hdr.percentile(merged, 99),
-        max_ns=float(max(distribution.max for distribution in distributions)),
-    )
-
-
-def _estimate_cost(trials: Sequence[Counted], seed: int) -> Cost | None:
-    """Return the server's costs; None where it was not observed."""
-    seen = [(trial, load) for trial, load in trials if trial.server is not None]
-    servers = [trial.server for trial, _ in seen if trial.server is not None]
-    if not seen:
-        return None
-
-    def estimate(name: str, scale: float = 1.0) -> Estimate:
-        metric = METRICS[name]
-        amounts = [scale * (metric.amount(*counted) or 0.0) for counted in seen if metric.amount]
-        return per_message(amounts, [metric.per(*counted) for counted in seen], seed)
-
-    def estimate_if_known(name: str, scale: float = 1.0) -> Estimate | None:
-        return None if any(METRICS[name].of(*counted) is None for counted in seen) else estimate(name, scale)
-
-    return Cost(
-        cpu_user_us=estimate("cpu-user", US_PER_NS),
-        cpu_system_us=estimate("cpu-system", US_PER_NS),
-        cpu_us=estimate("cpu", US_PER_NS),
-        voluntary_switches=estimate_if_known("voluntary"),
-        involuntary_switches=estimate_if_known("involuntary", 1e-3),
-        run_queue_wait_us=estimate_if_known("run-queue", US_PER_NS),
-        rss_peak_bytes=_estimate_largest([float(server.rss_peak_bytes) for server in servers]),
-        connection_bytes=_estimate_connection_bytes(seen, seed),
-        threads=max(server.threads for server in servers),
-    )
-
-
-def _estimate_connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
-    amounts = [
-        (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes, load.plan.connections)
-        for trial, load in trials
-        if trial.server is not None and trial.server.rss_ready_bytes
-    ]
-    if not amounts:
-        return None
-    return mean([beyond / connections for beyond, connections in amounts], seed)
-
-
-def _estimate_largest(values: Sequence[float]) -> Estimate:
-    """Return the largest peak; a resampled maximum has no honest interval, so the block values stand for it."""
-    return Estimate(value=max(values), interval=None, points=tuple(values))
 
 
 def _convert_series(block: int, load: LoadResult) -> Series:

@@ -56,11 +56,11 @@ def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
 
 
 def _is_constant(cells: Sequence[CellFigures]) -> bool:
-    medians = [cell.response_ns.p50.value for cell in cells]
+    medians = [cell.value("p50") for cell in cells]
     if min(medians) < SHORTEST_NS or max(medians) / min(medians) >= SAME:
         return False
     return all(
-        cell.response_ns.p99.value - median < max(CONSTANT * median, TICK_NS)
+        cell.value("p99") - median < max(CONSTANT * median, TICK_NS)
         for cell, median in zip(cells, medians, strict=True)
     )
 
@@ -69,6 +69,6 @@ def _describe_constant(contestant: str, alike: Sequence[CellFigures]) -> Constan
     return Constant(
         contestant=contestant,
         levels=tuple(cell.level for cell in alike),
-        p50_ns=min(cell.response_ns.p50.value for cell in alike),
-        p99_ns=max(cell.response_ns.p99.value for cell in alike),
+        p50_ns=min(cell.value("p50") for cell in alike),
+        p99_ns=max(cell.value("p99") for cell in alike),
     )

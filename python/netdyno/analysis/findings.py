@@ -5,6 +5,7 @@ Units are in the names; an `Estimate` carries the unit of the field that holds i
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,43 +45,6 @@ class Estimate:
     value: float
     interval: Interval | None
     points: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Tail:
-    """Percentiles of the merged histogram, in nanoseconds."""
-
-    p50: Estimate
-    p90: Estimate
-    p99: Estimate
-    p999: Estimate
-
-
-@dataclass(frozen=True)
-class Lag:
-    """The generator's own part of a latency, in nanoseconds: how late it sends (actual minus intended send time), or
-    how late it reads (its own stamp minus the kernel's arrival)."""
-
-    p50_ns: float
-    p99_ns: float
-    max_ns: float
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The server's spending per completed message. Times in microseconds; a switch is a context switch. Figures that
-    are counted per thread are None where threads ended before they were read."""
-
-    cpu_user_us: Estimate
-    cpu_system_us: Estimate
-    cpu_us: Estimate
-    voluntary_switches: Estimate | None
-    involuntary_switches: Estimate | None
-    run_queue_wait_us: Estimate | None
-    rss_peak_bytes: Estimate
-    connection_bytes: Estimate | None
-    """Peak memory beyond that of the server before any client connected, per connection; None where it was not read."""
-    threads: int
 
 
 @dataclass(frozen=True)
@@ -125,15 +89,11 @@ class LossOfTrial:
 
 @dataclass(frozen=True)
 class Loss:
-    """The messages that a cell's latencies leave out, as shares over the whole life of its trials: `lost` of the
-    messages that should have come, with one point per trial; `late` of those sent; `duplicated` and `reordered` of
-    those received."""
+    """The messages that a cell's latencies leave out, over the whole life of its trials; their shares are figures of
+    the cell."""
 
-    lost: Estimate
     messages: int
-    late: float
-    duplicated: float
-    reordered: float
+    """The number of lost messages."""
     drops: Drops
     trials: tuple[LossOfTrial, ...]
 
@@ -150,42 +110,23 @@ class CellFigures:
     contestant: Name
     level: Name
     trials: int
-    throughput: Estimate
-    mean_ns: Estimate
-    """The mean response time over all messages of all trials."""
-    response_ns: Tail
-    service_ns: Tail
+    values: Mapping[Name, Estimate]
+    """The figures by metric (model/metrics.py), in its unit; without those that were not measured."""
     curve: tuple[tuple[float, float], ...]
     """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
-    kept: Estimate
-    """The share of the offered rate; 1 in a closed loop."""
-    connection_spread: Estimate | None
-    """None where the load did not distinguish connections."""
-    send_lag: Lag
-    receive_lag: Lag | None
-    """None where the kernel did not say when replies came."""
-    cost: Cost | None
-    generator_cores: Estimate
-    generator_cpu_us: Estimate
-    """CPU time of the generator or client per completed message."""
-    generator_rss_bytes: int
-    tick_lag_p99_ns: float | None
-    """The delay of a client contestant's event loop, over its whole life; None for the generator."""
-    server_tick_lag_p99_ns: float | None
-    """The same for the server's main loop; None without the option `application-tick`."""
     series: tuple[Series, ...]
     loss: Loss | None
     """None over a stream, where a lost message makes its trial invalid."""
+
+    def value(self, metric: str) -> float:
+        """Return a figure without its interval; NaN where it was not measured."""
+        estimate = self.values.get(metric)
+        return math.nan if estimate is None else estimate.value
 
     @property
     def marked(self) -> bool:
         """Whether some trial in it lost more than the bound."""
         return self.loss is not None and self.loss.above
-
-    @property
-    def lost(self) -> float:
-        """The share of lost messages."""
-        return self.loss.lost.value if self.loss else 0.0
 
 
 @dataclass(frozen=True)

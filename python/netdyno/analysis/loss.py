@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from netdyno.analysis import cells
 from netdyno.analysis.findings import Drops, Loss, LossOfTrial
 from netdyno.machine import server_proc
 from netdyno.model import transports
@@ -22,23 +21,14 @@ PHASES = ("setup.", "", "drain.")
 """The phases of a trial, as its kernel counters are named (watch.Watch.kernel): together the life of the load."""
 
 
-def summarise_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int) -> Loss | None:
+def summarise_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario) -> Loss | None:
     """Return the loss of one contestant at one level; None over a stream, where a loss makes a trial invalid. `trials`
     is not empty. A trial that lost more of its messages than the scenario's bound is marked."""
     loads = [load for _, load in trials]
     if not all(transports.may_lose(load) for load in loads):
         return None
-    expected, received = ([float(getattr(load.messages, name)) for load in loads] for name in ("expected", "received"))
-
-    def share(counts: Sequence[int], totals: Sequence[float]) -> float:
-        return sum(counts) / sum(totals) if sum(totals) else 0.0
-
     return Loss(
-        lost=cells.per_message([float(load.messages.lost) for load in loads], expected, seed),
         messages=sum(load.messages.lost for load in loads),
-        late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
-        duplicated=share([load.messages.duplicated for load in loads], received),
-        reordered=share([load.messages.reordered for load in loads], received),
         drops=_add([count_drops(trial, load, _read_link(trial, scenario)) for trial, load in trials]),
         trials=tuple(_summarise_trial(trial, load, scenario) for trial, load in trials),
     )

@@ -35,7 +35,7 @@ def _make_row(
 ) -> Work:
     def mean_over_trials(metric: str) -> Estimate | None:
         figures = [figure for trial, load in trials if (figure := METRICS[metric].of(trial, load)) is not None]
-        return cells.mean(figures, seed) if figures else None
+        return cells.divide_sums(figures, [1.0] * len(figures), seed) if figures else None
 
     return Work(
         contestant=name,

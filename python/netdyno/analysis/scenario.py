@@ -148,7 +148,7 @@ def _compute_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures
     for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
-        cells.compute_figures(name, level.key, trials, part.seed, loss.summarise_cell(trials, part.scenario, part.seed))
+        cells.compute_figures(name, level.key, trials, part.seed, loss.summarise_cell(trials, part.scenario))
         for level, name in itertools.product(levels, part.contestants)
         if (trials := by_cell.get((level.key, name)))
     )
@@ -201,8 +201,8 @@ def _rank_all(
     """Rank the contestants of each ground without fault, then those ranked apart, each group with its own leader."""
     largest: dict[str, float] = {}
     for cell in figures:
-        if cell.loss is not None:
-            largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.lost)
+        if "lost" in cell.values:
+            largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.value("lost"))
     standings: list[Standing] = []
     for ground, groups in enumerate(grounds):
         before, alone = 0, axes.is_alone(groups, grounds)

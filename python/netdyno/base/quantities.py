@@ -47,6 +47,11 @@ def duration(nanoseconds: float) -> str:
     return _scale(nanoseconds, _TIMES)
 
 
+def microseconds(nanoseconds: float) -> str:
+    """Format a duration in microseconds, however long: figures that stand together have one unit."""
+    return f"{three_digits(nanoseconds / 1e3)} µs" if math.isfinite(nanoseconds) else DASH
+
+
 def memory(size_bytes: float) -> str:
     return _scale(size_bytes, _SIZES)
 

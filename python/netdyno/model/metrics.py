@@ -12,7 +12,7 @@ from typing import Literal
 from netdyno.base import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Distribution, LoadResult
+from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages
 from netdyno.model.observation import ServerObservation
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -59,14 +59,29 @@ def _return_one(_: Trial, __: LoadResult) -> float:
 
 
 @dataclass(frozen=True)
+class Percentile:
+    """A percentile of a distribution that each trial has, or has not (None)."""
+
+    percent: float
+    read: Callable[[Trial, LoadResult], Distribution | None]
+    has_interval: bool = True
+    """Whether it is resampled over blocks, for an interval."""
+
+
+@dataclass(frozen=True)
 class Metric:
     """A metric. The figure of a trial is `amount` divided by `per`; that of several trials is the sum of the amounts
-    over the sum of `per`. `short` is its heading where there is little room."""
+    over the sum of `per`. So is that of a cell, unless it is the `largest` of its trials, or a `percentile`: then it is
+    that of the merged histograms, and no mean of percentiles. `short` is its heading where there is little room."""
 
     title: str
     unit: Unit
     amount: Figure | None = None
     per: Callable[[Trial, LoadResult], float] = _return_one
+    percentile: Percentile | None = None
+    largest: bool = False
+    of_cells: bool = False
+    """Whether it is one of the figures of a cell: of a contestant at a level, over the valid trials of all blocks."""
     of_code: Callable[[CodeSize], float] | None = None
     better: Literal["higher", "lower"] = "lower"
     latency: bool = False
@@ -107,6 +122,11 @@ class Metric:
         return self.unit.speak(value)
 
     @property
+    def heading(self) -> str:
+        """The title as a sentence begins."""
+        return f"{self.title[0].upper()}{self.title[1:]}"
+
+    @property
     def scale(self) -> Scale:
         return "share" if self.unit is SHARE else "ratio"
 
@@ -134,6 +154,10 @@ def _count_thousands(_: Trial, load: LoadResult) -> float:
 
 def _count_sent(_: Trial, load: LoadResult) -> float:
     return float(load.messages.sent)
+
+
+def _count_answered(_: Trial, load: LoadResult) -> float:
+    return float(load.latency.response_ns.count)
 
 
 def _read_response_times(amount: Callable[[Distribution], float]) -> Figure:
@@ -211,11 +235,18 @@ def _bound_switching(trial: Trial, load: LoadResult) -> float | None:
     return switches * 1e9 / fastest if fastest and switches is not None else None
 
 
-def _read_connection_means(amount: Callable[[Distribution], float]) -> Figure:
-    """Return a figure of the connections' mean response times, None where the load did not keep connections apart."""
-    return lambda _, load: (
-        amount(load.connection_mean_ns) if load.connection_mean_ns and load.connection_mean_ns.count else None
-    )
+def _read_connection_spread(_: Trial, load: LoadResult) -> float | None:
+    """Return the spread of the connections' mean response times, None where the load did not keep connections apart."""
+    means = load.connection_mean_ns
+    return means.p99 / means.p50 if means and means.count and means.p50 else None
+
+
+def _read_connection_memory(trial: Trial, load: LoadResult) -> float | None:
+    """Return the peak beyond that of the server before any client connected, per connection; None where that was not
+    read."""
+    if trial.server is None or not trial.server.rss_ready_bytes:
+        return None
+    return (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes) / load.plan.connections
 
 
 def _read_bytes(way: Callable[[Bytes], int]) -> Figure:
@@ -231,8 +262,93 @@ def _read_moved_rate(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second * (1 + messages.expected / messages.sent) if messages.sent else None
 
 
-def _declare_response_time(title: str, value: Callable[[Distribution], float], short: str = "") -> Metric:
-    return Metric(title, TIME, _read_response_times(value), latency=True, short=short, at_limit="at_most")
+def _read_send_lag(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return how late the generator sent; None where it does not report that."""
+    return load.send_lag_ns if load.send_lag_ns.count else None
+
+
+def _read_receive_lag(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return how late the generator read; None where the kernel did not say when replies came."""
+    return load.receive_lag_ns if load.receive_lag_ns and load.receive_lag_ns.count else None
+
+
+def _read_tick_lag(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return how late the event loop of a client contestant was, over its whole life; None for the generator."""
+    return load.client.tick_lag_ns if load.client is not None else None
+
+
+def _read_server_tick_lag(trial: Trial, _: LoadResult) -> Distribution | None:
+    """Return how late the server's main loop was; None without the option `application-tick`."""
+    return trial.server.tick_lag_ns if trial.server is not None else None
+
+
+_READ_PERCENTILE: Mapping[float, Callable[[Distribution], float]] = {
+    50: lambda times: float(times.p50),
+    90: lambda times: float(times.p90),
+    99: lambda times: float(times.p99),
+    99.9: lambda times: float(times.p999),
+}
+
+
+def _declare_response_time(title: str, percent: float, short: str = "") -> Metric:
+    return Metric(
+        title,
+        TIME,
+        _read_response_times(_READ_PERCENTILE[percent]),
+        percentile=Percentile(percent, lambda _, load: load.latency.response_ns),
+        of_cells=True,
+        latency=True,
+        short=short,
+        at_limit="at_most",
+    )
+
+
+def _declare_service_time(title: str, percent: float) -> Metric:
+    read = _READ_PERCENTILE[percent]
+    return Metric(
+        title,
+        TIME,
+        lambda _, load: read(load.latency.service_ns) if load.latency.service_ns.count else None,
+        percentile=Percentile(percent, lambda _, load: load.latency.service_ns),
+        of_cells=True,
+        latency=True,
+    )
+
+
+def _declare_lag(
+    title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None]
+) -> Metric:
+    """Declare a percentile of the generator's or an event loop's own part in a latency."""
+    read = _READ_PERCENTILE[percent]
+    return Metric(
+        title,
+        TIME,
+        lambda trial, load: None if (lag := distribution(trial, load)) is None else read(lag),
+        percentile=Percentile(percent, distribution, has_interval=False),
+        of_cells=True,
+    )
+
+
+def _declare_largest_lag(title: str, distribution: Callable[[Trial, LoadResult], Distribution | None]) -> Metric:
+    return Metric(
+        title,
+        TIME,
+        lambda trial, load: None if (lag := distribution(trial, load)) is None else float(lag.max),
+        largest=True,
+        of_cells=True,
+    )
+
+
+def _declare_share_of_messages(title: str, count: Callable[[Messages], int], of: Callable[[Messages], int]) -> Metric:
+    """Declare a share of messages over a transport that may lose them, over the whole life of a trial."""
+    return Metric(
+        title,
+        SHARE,
+        lambda _, load: float(count(load.messages)),
+        lambda _, load: float(of(load.messages)),
+        of_cells=True,
+        lossy=True,
+    )
 
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
@@ -242,6 +358,7 @@ METRICS: Mapping[str, Metric] = {
         "throughput",
         RATE,
         lambda _, load: load.requests.per_second,
+        of_cells=True,
         better="higher",
         short="throughput",
         at_limit="at_least",
@@ -251,6 +368,7 @@ METRICS: Mapping[str, Metric] = {
         "share of the offered rate that was kept",
         SHARE,
         lambda _, load: rate_kept(load),
+        of_cells=True,
         better="higher",
         short="rate kept",
         at_limit="at_least",
@@ -265,10 +383,24 @@ METRICS: Mapping[str, Metric] = {
         at_limit="exact",
     ),
     "moved": Metric("messages sent and received", RATE, _read_moved_rate, better="higher", at_limit="at_least"),
-    "mean": _declare_response_time("mean response time", lambda times: times.mean, short="mean"),
-    "p50": _declare_response_time("median response time", lambda times: float(times.p50), short="p50"),
-    "p90": _declare_response_time("90th-percentile response time", lambda times: float(times.p90)),
-    "p99": _declare_response_time("99th-percentile response time", lambda times: float(times.p99), short="p99"),
+    "mean": Metric(
+        "mean response time",
+        TIME,
+        lambda _, load: load.latency.response_ns.mean * load.latency.response_ns.count,
+        _count_answered,
+        of_cells=True,
+        latency=True,
+        short="mean",
+        at_limit="at_most",
+    ),
+    "p50": _declare_response_time("median response time", 50, short="p50"),
+    "p90": _declare_response_time("90th-percentile response time", 90),
+    "p99": _declare_response_time("99th-percentile response time", 99, short="p99"),
+    "p99.9": _declare_response_time("99.9th-percentile response time", 99.9),
+    "service-p50": _declare_service_time("median service time", 50),
+    "service-p90": _declare_service_time("90th-percentile service time", 90),
+    "service-p99": _declare_service_time("99th-percentile service time", 99),
+    "service-p99.9": _declare_service_time("99.9th-percentile service time", 99.9),
     # A variation of delay is a time (RFC 3393).
     "jitter": Metric(
         "99th percentile less the median of the response time",
@@ -279,16 +411,40 @@ METRICS: Mapping[str, Metric] = {
     "connection-spread": Metric(
         "99th percentile over the median of the connections' mean response times",
         TIMES,
-        _read_connection_means(lambda means: float(means.p99)),
-        lambda _, load: float(load.connection_mean_ns.p50) if load.connection_mean_ns else 0.0,
+        _read_connection_spread,
+        of_cells=True,
         short="spread",
+    ),
+    "send-lag-p50": _declare_lag("how late the generator sends, median", 50, _read_send_lag),
+    "send-lag-p99": _declare_lag("how late the generator sends, 99th percentile", 99, _read_send_lag),
+    "send-lag-max": _declare_largest_lag("how late the generator sends, at most", _read_send_lag),
+    "receive-lag-p50": _declare_lag("how late the generator reads, median", 50, _read_receive_lag),
+    "receive-lag-p99": _declare_lag("how late the generator reads, 99th percentile", 99, _read_receive_lag),
+    "receive-lag-max": _declare_largest_lag("how late the generator reads, at most", _read_receive_lag),
+    "tick-lag-p99": _declare_lag("how late the event loop of a client is, 99th percentile", 99, _read_tick_lag),
+    "server-tick-lag-p99": _declare_lag(
+        "how late the main loop of the server is, 99th percentile", 99, _read_server_tick_lag
     ),
     "lost": Metric(
         "share of messages lost",
         SHARE,
         lambda _, load: None if load.instrument else float(load.messages.lost),
         lambda _, load: float(load.messages.expected),
+        of_cells=True,
         lossy=True,
+    ),
+    "late": _declare_share_of_messages(
+        "share of messages sent that came late", lambda messages: messages.late, lambda messages: messages.sent
+    ),
+    "duplicated": _declare_share_of_messages(
+        "share of messages received that came twice",
+        lambda messages: messages.duplicated,
+        lambda messages: messages.received,
+    ),
+    "reordered": _declare_share_of_messages(
+        "share of messages received out of order",
+        lambda messages: messages.reordered,
+        lambda messages: messages.received,
     ),
     "connected": Metric(
         "share of connections established",
@@ -304,6 +460,7 @@ METRICS: Mapping[str, Metric] = {
         TIME_PER_MESSAGE,
         _read_server(lambda server: 1e9 * server.cpu_s),
         _count_completed,
+        of_cells=True,
         short="CPU",
         at_limit="exact",
     ),
@@ -321,12 +478,14 @@ METRICS: Mapping[str, Metric] = {
         TIME_PER_MESSAGE,
         _read_server(lambda server: 1e9 * server.cpu_user_s),
         _count_completed,
+        of_cells=True,
     ),
     "cpu-system": Metric(
         "server CPU in the kernel per message",
         TIME_PER_MESSAGE,
         _read_server(lambda server: 1e9 * server.cpu_system_s),
         _count_completed,
+        of_cells=True,
     ),
     "softirq": Metric("softirqs on its cores per message", TIME_PER_MESSAGE, _read_softirq, _count_completed),
     "run-queue": Metric(
@@ -334,12 +493,14 @@ METRICS: Mapping[str, Metric] = {
         TIME_PER_MESSAGE,
         _read_threads(lambda server: 1e9 * server.run_queue_wait_s),
         _count_completed,
+        of_cells=True,
     ),
     "switches": Metric(
         "server context switches per message",
         PER_MESSAGE,
         _count_switches,
         _count_completed,
+        of_cells=True,
     ),
     "switching": Metric(
         "share of its CPU that the server's context switches took at most",
@@ -359,21 +520,51 @@ METRICS: Mapping[str, Metric] = {
         PER_MESSAGE,
         _read_threads(lambda server: server.voluntary_switches),
         _count_completed,
+        of_cells=True,
     ),
     "involuntary": Metric(
         "involuntary switches per 1,000 messages",
         PER_THOUSAND,
         _read_threads(lambda server: server.involuntary_switches),
         _count_thousands,
+        of_cells=True,
     ),
     "memory": Metric(  # VmHWM; of several processes PSS and what each had more at its peak (ServerObservation)
         "peak memory of the server",
         SIZE,
         _read_server(lambda server: float(server.rss_peak_bytes)),
+        largest=True,
+        of_cells=True,
         short="memory",
         at_limit="exact",
     ),
-    "threads": Metric("threads of the server", THREADS, _read_server(lambda server: float(server.threads))),
+    "connection-memory": Metric(
+        "peak memory of the server per connection", SIZE, _read_connection_memory, of_cells=True
+    ),
+    "threads": Metric(
+        "threads of the server",
+        THREADS,
+        _read_server(lambda server: float(server.threads)),
+        largest=True,
+        of_cells=True,
+    ),
+    "generator-cores": Metric(
+        "cores that the generator used", CORES, lambda _, load: load.generator.cores_used, of_cells=True
+    ),
+    "generator-cpu": Metric(
+        "CPU of the generator per message",
+        TIME_PER_MESSAGE,
+        lambda _, load: 1e9 * (load.generator.cpu_user_s + load.generator.cpu_system_s),
+        _count_completed,
+        of_cells=True,
+    ),
+    "generator-memory": Metric(
+        "peak memory of the generator",
+        SIZE,
+        lambda _, load: float(load.generator.max_rss_bytes),
+        largest=True,
+        of_cells=True,
+    ),
     "bytes-in": Metric(
         "bytes to the server per message", SIZE_PER_MESSAGE, _read_bytes(lambda both: both.sent), _count_sent
     ),

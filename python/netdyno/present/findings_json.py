@@ -314,7 +314,7 @@ def _convert_check(check: Check) -> dict[str, object]:
 
 def _find_connection_bytes(findings: ScenarioFindings, contestant: str) -> float | None:
     cell = findings.cell(contestant, findings.heaviest.key) if findings.levels and findings.cells else None
-    estimate = cell.cost.connection_bytes if cell and cell.cost else None
+    estimate = cell.values.get("connection-memory") if cell else None
     return estimate.value if estimate else None
 
 

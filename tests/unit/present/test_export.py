@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from netdyno.analysis.findings import Analysis, CellFigures, Cost, ScenarioFindings
+from netdyno.analysis.findings import Analysis, CellFigures, ScenarioFindings
 from netdyno.base.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
@@ -83,33 +83,11 @@ OF_QUESTION = {
     **{name: name for name in findings_json.AS_FOUND},
 }
 NOT_OF_QUESTION = {"cells": "a part of the export", "flips": "a part of the findings"}
-OF_CELL = {
-    "throughput": "throughput",
-    "mean_ns": "mean",
-    "response_ns": "p99.9",
-    "service_ns": "service-p99.9",
-    "kept": "kept",
-    "connection_spread": "connection-spread",
-    "send_lag": "send-lag-max",
-    "receive_lag": "receive-lag-max",
-    "generator_cores": "generator-cores",
-    "generator_cpu_us": "generator-cpu",
-    "generator_rss_bytes": "generator-memory",
-    "tick_lag_p99_ns": "tick-lag-p99",
-    "server_tick_lag_p99_ns": "server-tick-lag-p99",
-    "loss": "lost",
-    "cpu_user_us": "cpu-user",
-    "cpu_system_us": "cpu-system",
-    "cpu_us": "cpu",
-    "voluntary_switches": "voluntary",
-    "involuntary_switches": "involuntary",
-    "run_queue_wait_us": "run-queue",
-    "rss_peak_bytes": "memory",
-    "connection_bytes": "connection-memory",
-    "threads": "threads",
-}
-NOT_OF_CELL = {"contestant", "level", "trials", "cost", "curve", "series"}
-"""Its name, what has figures of its own, and two drawings, as protocol/export.md says."""
+OF_CELL = {name for name, metric in METRICS.items() if metric.of_cells}
+NOT_OF_CELL = {"contestant", "level", "trials", "values", "loss", "curve", "series"}
+"""Its name, its figures, what trials say too, and two drawings, as protocol/export.md says."""
+MADE_WITHOUT = ("receive-lag-p50", "receive-lag-p99", "receive-lag-max", "connection-spread", "connection-memory")
+"""The figures that made loads do not have."""
 SCHEMA = ROOT / "protocol" / "export.schema.json"
 PAGE = (ROOT / "protocol" / "export.md").read_text()
 
@@ -166,7 +144,7 @@ def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
 
     assert set(OF_RUN) | NOT_OF_RUN == fields(Analysis)
     assert set(OF_QUESTION) | set(NOT_OF_QUESTION) == fields(ScenarioFindings)
-    assert set(OF_CELL) | NOT_OF_CELL == fields(CellFigures) | fields(Cost)
+    assert fields(CellFigures) == NOT_OF_CELL
     exports = {name: exported(make()) for name, make in RUNS.items()}
     for path in OF_RUN.values():
         part, _, name = path.partition(".")
@@ -174,7 +152,7 @@ def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
     for key in OF_QUESTION.values():
         assert key in exports["made"].findings["questions"][0]
     cells = [cell for export in [*exports.values(), collect(with_all_cells())] for cell in export.cells]
-    assert set(OF_CELL.values()) - {name for cell in cells for name in cell.figures} == set()
+    assert {name for cell in cells for name in cell.figures} == OF_CELL
 
 
 def with_all_cells() -> Analysis:
@@ -182,12 +160,7 @@ def with_all_cells() -> Analysis:
     analysis = analysed(messages_run())
     first = analysis.scenarios[0]
     cells = tuple(
-        dataclasses.replace(
-            cell,
-            receive_lag=cell.send_lag,
-            connection_spread=cell.throughput,
-            cost=cell.cost and dataclasses.replace(cell.cost, connection_bytes=cell.throughput),
-        )
+        dataclasses.replace(cell, values={**cell.values, **dict.fromkeys(MADE_WITHOUT, cell.values["throughput"])})
         for cell in first.cells
     )
     return dataclasses.replace(analysis, scenarios=(dataclasses.replace(first, cells=cells),))

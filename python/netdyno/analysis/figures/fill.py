@@ -161,7 +161,7 @@ def _fill_spot(
     estimates = [_estimate_cell(metric, place_counted) for metric, place_counted in zip(metrics, counted, strict=True)]
     used = counted[0]
     part = parts[planned[0].scenario]
-    loss = losses.summarise_cell(used, part.scenario, part.seed) if used else None
+    loss = losses.summarise_cell(used, part.scenario) if used else None
     return Spot(
         at=dict(_pair_with_names(figure, place)),
         contestant=planned[0].contestant,
@@ -170,7 +170,7 @@ def _fill_spot(
         trials=len(used),
         planned=len({trial.block for trial in planned}),
         set_aside=sum(trial.status not in outcomes.RANKED for trial, _ in used),
-        lost=loss.lost.value if loss else None,
+        lost=METRICS["lost"].over(used) if loss else None,
         above=loss.above if loss else False,
     )
 

@@ -278,7 +278,7 @@ def describe_counts(judged: Judged) -> str:
         for side in sides
         if side.trials
     ]
-    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(counts)}." if counts else ""
+    return f"{metric.heading}: {', '.join(counts)}." if counts else ""
 
 
 def describe_generator_limit(beyond: Sequence[Cells]) -> str:

@@ -43,7 +43,7 @@ def describe_load_shares(ground: Ground, cells: Sequence[CellFigures]) -> tuple[
     """Return the sentence that says how much of the shared cores the load itself used; none where it had its own."""
     used: dict[str, list[float]] = {}
     for cell in cells if ground.shared else ():
-        used.setdefault(cell.contestant, []).append(cell.generator_cores.value)
+        used.setdefault(cell.contestant, []).append(cell.value("generator-cores"))
     shares = [f"{_format_span(values)} with {name}" for name, values in used.items()]
     return (f"Of the shared cores, the load itself used {quantities.listed(shares)}.",) if shares else ()
 

@@ -12,6 +12,8 @@ MARK = "!"
 """The mark of a share of lost messages above the bound."""
 MOST_TOLD = 6
 """The most losses that are listed one by one; the table has all."""
+KINDS = ("lost", "late", "duplicated", "reordered")
+"""The metrics that count faulty messages."""
 
 
 def name_with_loss(standing: Standing) -> str:
@@ -51,31 +53,25 @@ def list_evidence(
         imperfect = [
             (cell, cell.loss)
             for cell in cells
-            if cell.contestant == standing.contestant and cell.loss is not None and _has_faulty_messages(cell.loss)
+            if cell.contestant == standing.contestant and cell.loss is not None and _has_faulty_messages(cell)
         ]
         if imperfect:
-            cell, loss = max(imperfect, key=lambda cell_and_loss: cell_and_loss[1].lost.value)
+            cell, loss = max(imperfect, key=lambda cell_and_loss: cell_and_loss[0].value("lost"))
             texts.append(
-                f"At {labels[cell.level]}, {cell.contestant}: {list_shares(loss)}. {describe_drops(loss)}".rstrip()
+                f"At {labels[cell.level]}, {cell.contestant}: {list_shares(cell)}. {describe_drops(loss)}".rstrip()
             )
     if len(texts) > MOST_TOLD:
         return (*texts[:MOST_TOLD], f"{len(texts) - MOST_TOLD} more contestants lost messages; the table has all.")
     return tuple(texts)
 
 
-def _has_faulty_messages(loss: Loss) -> bool:
-    return bool(loss.messages or loss.late or loss.duplicated or loss.reordered)
+def _has_faulty_messages(cell: CellFigures) -> bool:
+    return any(cell.value(kind) > 0 for kind in KINDS)
 
 
-def list_shares(loss: Loss) -> str:
+def list_shares(cell: CellFigures) -> str:
     """List each kind of faulty message with its share."""
-    parts = {
-        "lost": loss.lost.value,
-        "late": loss.late,
-        "duplicated": loss.duplicated,
-        "reordered": loss.reordered,
-    }
-    return ", ".join(f"{name} {quantities.share(value)}" for name, value in parts.items())
+    return ", ".join(f"{kind} {quantities.share(cell.value(kind))}" for kind in KINDS)
 
 
 def describe_drops(loss: Loss) -> str:

@@ -12,7 +12,6 @@ from netdyno.analysis.findings import (
     AxisRatio,
     Bound,
     CellFigures,
-    Cost,
     Decision,
     Pair,
     ScenarioFindings,
@@ -442,32 +441,31 @@ def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
         return ()
     level = findings.heaviest
     first, last = (findings.cell(standing.contestant, level.key) for standing in (standings[0], standings[-1]))
-    if not (first and last and first.cost and last.cost):
+    if not (first and last and "cpu" in first.values and "cpu" in last.values):
         return ()
-    first_cost, last_cost = first.cost, last.cost
     place = f"ranked last ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked lower"
     says = {standing.contestant: loss.name_with_loss(standing) for standing in (standings[0], standings[-1])}
-    switches = [_describe_switches(cost) for cost in (first_cost, last_cost)]
+    switches = [_describe_switches(cell) for cell in (first, last)]
     cpu = (
-        f"At {level.label}, {says[first.contestant]} spends {quantities.three_digits(first_cost.cpu_us.value)} µs of "
-        f"server CPU per message ({quantities.three_digits(first_cost.cpu_system_us.value)} µs of it in the kernel); "
+        f"At {level.label}, {says[first.contestant]} spends {quantities.microseconds(first.value('cpu'))} of "
+        f"server CPU per message ({quantities.microseconds(first.value('cpu-system'))} of it in the kernel); "
         f"{says[last.contestant]}, "
-        f"{place}, {quantities.three_digits(last_cost.cpu_us.value)} µs "
-        f"({quantities.three_digits(last_cost.cpu_system_us.value)} µs)."
+        f"{place}, {quantities.microseconds(last.value('cpu'))} "
+        f"({quantities.microseconds(last.value('cpu-system'))})."
     )
     rest = (
         f"Context switches per message: {switches[0]} against {switches[1]}; "
-        f"peak memory {quantities.memory(first_cost.rss_peak_bytes.value)} against "
-        f"{quantities.memory(last_cost.rss_peak_bytes.value)}; "
-        f"threads {first_cost.threads} against {last_cost.threads}."
+        f"peak memory {quantities.memory(first.value('memory'))} against "
+        f"{quantities.memory(last.value('memory'))}; "
+        f"threads {first.value('threads'):.0f} against {last.value('threads'):.0f}."
     )
     return (cpu, rest)
 
 
-def _describe_switches(cost: Cost) -> str:
-    if cost.voluntary_switches is None or cost.involuntary_switches is None:
+def _describe_switches(cell: CellFigures) -> str:
+    if "switches" not in cell.values:
         return "an unknown number"
-    return quantities.three_digits(cost.voluntary_switches.value + cost.involuntary_switches.value)
+    return quantities.three_digits(cell.value("switches"))
 
 
 # --- before you quote it -----------------------------------------------------------------------------------------
@@ -545,19 +543,19 @@ def _explain_loop(findings: ScenarioFindings) -> list[str]:
 
 def _select_with_send_lag(cells: Sequence[CellFigures]) -> list[CellFigures]:
     """Return the cells with a send lag: an external load program reports none."""
-    return [cell for cell in cells if cell.send_lag.max_ns > 0]
+    return [cell for cell in cells if cell.value("send-lag-max") > 0]
 
 
 def _describe_send_lag(cells: Sequence[CellFigures]) -> str:
-    worst = max(cells, key=lambda cell: cell.send_lag.p99_ns)
-    lag, response = worst.send_lag, worst.response_ns.p99.value
+    worst = max(cells, key=lambda cell: cell.value("send-lag-p99"))
+    lag, response = worst.value("send-lag-p99"), worst.value("p99")
     text = (
-        f"Send lag, the error bar of these latencies: p99 at most {quantities.duration(lag.p99_ns)}, "
-        f"largest {quantities.duration(max(cell.send_lag.max_ns for cell in cells))}"
+        f"Send lag, the error bar of these latencies: p99 at most {quantities.duration(lag)}, "
+        f"largest {quantities.duration(max(cell.value('send-lag-max') for cell in cells))}"
     )
-    if lag.p99_ns > LARGE_LAG_SHARE * response:
+    if lag > LARGE_LAG_SHARE * response:
         text += (
-            f". For {worst.contestant} that is {lag.p99_ns / response:.0%} of its p99 response time: "
+            f". For {worst.contestant} that is {lag / response:.0%} of its p99 response time: "
             "part of this latency may be the generator's own"
         )
     return f"{text}."
@@ -567,10 +565,10 @@ def describe_lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
     """The generator's own part of the response times: its send lag, where it has a schedule, and its receive lag."""
     parts = []
     if scenario.scheduled and (late := _select_with_send_lag(cells)):
-        parts.append(f"send lag p99 at most {quantities.duration(max(cell.send_lag.p99_ns for cell in late))}")
-    received = [cell.receive_lag for cell in cells if cell.receive_lag is not None]
+        parts.append(f"send lag p99 at most {quantities.duration(max(cell.value('send-lag-p99') for cell in late))}")
+    received = [lag.value for cell in cells if (lag := cell.values.get("receive-lag-p50"))]
     if received:
-        parts.append(f"receive lag p50 at most {quantities.duration(max(lag.p50_ns for lag in received))}")
+        parts.append(f"receive lag p50 at most {quantities.duration(max(received))}")
     return ", ".join(parts)
 
 

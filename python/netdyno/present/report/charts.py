@@ -114,7 +114,7 @@ def _describe_drawing(chart: Chart) -> str:
     """Describe what is drawn, and how certain it is."""
     metric = METRICS[chart.figure.metric]
     mean = "mean" if metric.scale == "share" else "geometric mean"
-    sentences = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
+    sentences = [f"{metric.heading}, {mean} over blocks."]
     if metric.latency and any(spot.lost for spot in chart.spots):
         sentences.append("Only messages that arrived have a response time.")
     if any(spot.value and spot.value.interval for spot in chart.spots):

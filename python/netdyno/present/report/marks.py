@@ -155,7 +155,7 @@ def describe_panel(chart: Chart, chart_panel: ChartPanel) -> str:
     """Describe a panel for readers who do not see it."""
     figure, metric = chart.figure, METRICS[chart.figure.metric]
     where = f", {panel_title}" if (panel_title := figures.name_panel(chart_panel)) else ""
-    title = f"{figure.title}{where}. {metric.title[0].upper()}{metric.title[1:]}"
+    title = f"{figure.title}{where}. {metric.heading}"
     values = [(spot, spot.value.value) for spot in chart_panel.spots if spot.value]
     if not values:
         return f"{title}: no figure."

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import Analysis, CellFigures, Estimate, ScenarioFindings
+from netdyno.analysis.findings import Analysis, ScenarioFindings
 from netdyno.analysis.run_comparison import SideBySide
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking, side_by_side
 from netdyno.present.report.curves import DASHES, format_dashes
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks, set_rate_axis
+from netdyno.present.report.marks import name_metric, set_metric_ticks
 from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep, draw_estimates, list_measured_sweeps
 from netdyno.present.report.tables import Table
 
@@ -53,35 +54,19 @@ class OverlayView:
     table: Table
 
 
-@dataclass(frozen=True)
-class _OverlayMetric:
-    title: str
-    figure: Callable[[CellFigures], Estimate | None]
-    ready: Callable[[Axes], None]
-    speak: Callable[[float], str]
-
-
 def _set_cpu_axis(axes: Axes) -> None:
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("µs of CPU per message")
+    set_metric_ticks(axes.yaxis, METRICS["cpu"], axes.get_ylim(), log=False)
+    axes.set_ylabel(name_metric(METRICS["cpu"]))
     axes.grid(axis="y")
 
 
-METRICS_SHOWN = (
-    _OverlayMetric("Throughput", lambda cell: cell.throughput, set_rate_axis, quantities.rate),
-    _OverlayMetric(
-        "99th-percentile response time",
-        lambda cell: cell.response_ns.p99,
-        lambda axes: set_duration_axis(axes, "response time"),
-        quantities.duration,
-    ),
-    _OverlayMetric(
-        "Server CPU per message",
-        lambda cell: cell.cost.cpu_us if cell.cost else None,
-        _set_cpu_axis,
-        lambda value: f"{quantities.three_digits(value)} µs",
-    ),
-)
+METRICS_SHOWN: Mapping[str, Callable[[Axes], None]] = {
+    "throughput": set_rate_axis,
+    "p99": lambda axes: set_duration_axis(axes, "response time"),
+    "cpu": _set_cpu_axis,
+}
+"""The metrics that are drawn, and what prepares the axes of each."""
 
 
 def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
@@ -143,7 +128,7 @@ def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Look
         _draw_panel(metric, sweep, runs, f"{anchor}-{number}{kind}")
         for number, sweep in enumerate(list_measured_sweeps(first)[:MOST_SWEEPS])
         for kind, metric in enumerate(METRICS_SHOWN)
-        if len(runs) > 1 and any(metric.figure(cell) for cell in cells)
+        if len(runs) > 1 and any(metric in cell.values for cell in cells)
     ]
     contestants = dict.fromkeys(cell.contestant for cell in cells)
     return Question(name, first.scenario.workload, tuple(contestants), tuple(panels))
@@ -160,8 +145,9 @@ class _RunWithQuestion:
     of: int
 
 
-def _draw_panel(metric: _OverlayMetric, sweep: Sweep, runs: Sequence[_RunWithQuestion], name: str) -> Panel:
-    title = f"{metric.title}, {sweep.fixed}" if sweep.fixed else metric.title
+def _draw_panel(metric: str, sweep: Sweep, runs: Sequence[_RunWithQuestion], name: str) -> Panel:
+    heading = METRICS[metric].heading
+    title = f"{heading}, {sweep.fixed}" if sweep.fixed else heading
     texts: list[str] = []
     with open_panel() as axes:
         if sweep.factor:
@@ -171,7 +157,7 @@ def _draw_panel(metric: _OverlayMetric, sweep: Sweep, runs: Sequence[_RunWithQue
             axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
         for run in runs:
             texts += _draw_lines(axes, metric, sweep, run)
-        metric.ready(axes)
+        METRICS_SHOWN[metric](axes)
         alt = f"{title}, runs laid over each other. At {sweep.levels[-1].label}: {'; '.join(texts)}."
         return finish(axes, title, f"{alt} The table of this section has the changes.", name)
 
@@ -180,13 +166,13 @@ def _read_values(sweep: Sweep) -> list[float]:
     return [float(level.values[sweep.factor]) if sweep.factor else 0.0 for level in sweep.levels]
 
 
-def _draw_lines(axes: Axes, metric: _OverlayMetric, sweep: Sweep, run: _RunWithQuestion) -> list[str]:
+def _draw_lines(axes: Axes, metric: str, sweep: Sweep, run: _RunWithQuestion) -> list[str]:
     """Draw each contestant of a run, and return its figures at the last level in words."""
     texts = []
     line = (0, DASHES[run.number] or None) if sweep.factor else ""
     for place, (contestant, look) in enumerate(run.looks.items()):
         cells = [run.findings.cell(contestant, level.key) for level in sweep.levels]
-        figures = [metric.figure(cell) if cell else None for cell in cells]
+        figures = [cell.values.get(metric) if cell else None for cell in cells]
         spots = [
             (x, figure)
             for x, figure in zip(_spread_places(axes, sweep, run, place), figures, strict=True)
@@ -195,7 +181,7 @@ def _draw_lines(axes: Axes, metric: _OverlayMetric, sweep: Sweep, run: _RunWithQ
         if spots:
             xs, drawn = [x for x, _ in spots], [figure for _, figure in spots]
             draw_estimates(axes, xs, [figure.value for figure in drawn], drawn, look, line=line, fill=FILLS[run.number])
-            texts.append(f"{contestant} in {run.run_id} {metric.speak(drawn[-1].value)}")
+            texts.append(f"{contestant} in {run.run_id} {METRICS[metric].speak(drawn[-1].value)}")
     return texts
 
 

@@ -9,9 +9,10 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import CellFigures, Cost, Estimate, LevelInfo, ScenarioFindings
+from netdyno.analysis.findings import CellFigures, Estimate, LevelInfo, ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.levels import level_words
+from netdyno.model.metrics import METRICS
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import (
@@ -43,9 +44,8 @@ FACTOR_AXES = {
     "threads": "server threads",
 }
 Looks = Mapping[str, Look]
-Figure = Callable[[CellFigures], Estimate]
 Ready = Callable[[Axes], None]
-Speak = Callable[[float], str]
+NONE_LOST = Estimate(0.0, None, ())
 
 
 @dataclass(frozen=True)
@@ -108,36 +108,34 @@ def draw_performance(findings: ScenarioFindings, looks: Looks, name: str) -> lis
             "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
         )
 
-    metrics: list[tuple[str, Figure, Ready, Speak]] = [
-        ("Throughput", lambda cell: cell.throughput, set_rate_axis, quantities.rate),
-        ("Median response time", lambda cell: cell.response_ns.p50, set_latency_axis, quantities.duration),
-        ("99th-percentile response time", lambda cell: cell.response_ns.p99, set_latency_axis, quantities.duration),
-    ]
-    if findings.scenario.metric == "mean":
-        metrics.insert(1, ("Mean response time", lambda cell: cell.mean_ns, set_latency_axis, quantities.duration))
+    mean = ("mean",) if findings.scenario.metric == "mean" else ()
+    prepared: dict[str, Ready] = {"throughput": set_rate_axis}
+    prepared |= dict.fromkeys((*mean, "p50", "p99"), set_latency_axis)
     if findings.may_lose:
-        metrics.append(("Messages lost", _read_loss, set_loss_axis, quantities.share))
+        prepared["lost"] = set_loss_axis
     panels = []
     for number, sweep in enumerate(_pick_spread(list_measured_sweeps(findings), MOST_SWEEPS)):
-        for kind, (title, figure, ready, speak) in enumerate(metrics):
-            full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
-            alt = _describe_panel(full_title, findings, sweep.levels[-1], figure, speak)
+        for kind, (metric, ready) in enumerate(prepared.items()):
+            heading = METRICS[metric].heading
+            title = f"{heading}, {sweep.fixed}" if sweep.fixed else heading
+            alt = _describe_panel(title, findings, sweep.levels[-1], metric)
             draw = _draw_lines if sweep.factor else _draw_dots
             with open_panel() as axes:
-                draw(axes, findings, sweep, figure, looks, ready)
-                panels.append(finish(axes, full_title, alt, f"{name}-perf{number}{kind}"))
+                draw(axes, findings, sweep, metric, looks, ready)
+                panels.append(finish(axes, title, alt, f"{name}-perf{number}{kind}"))
     return panels
 
 
-def _read_loss(cell: CellFigures) -> Estimate:
-    return cell.loss.lost if cell.loss else Estimate(0.0, None, ())
+def _find_estimate(cell: CellFigures, metric: str) -> Estimate:
+    """Return a figure; over a stream no message is lost."""
+    return cell.values.get(metric, NONE_LOST)
 
 
 def find_send_lag(findings: ScenarioFindings) -> float | None:
     """Return the worst p99 of the send lag in ns; None where messages have no scheduled time, or no load reports it."""
     if not findings.scenario.scheduled:
         return None
-    return max((cell.send_lag.p99_ns for cell in findings.cells), default=0.0) or None
+    return max((lag.value for cell in findings.cells if (lag := cell.values.get("send-lag-p99"))), default=0.0) or None
 
 
 def _mark_send_lag(axes: Axes, lag: float) -> None:
@@ -147,10 +145,11 @@ def _mark_send_lag(axes: Axes, lag: float) -> None:
     )
 
 
-def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Speak) -> str:
+def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, metric: str) -> str:
     cells = [cell for cell in findings.cells if cell.level == level.key]
     values = "; ".join(
-        f"{cell.contestant} {speak(figure(cell).value)}{_describe_loss(findings, cell)}" for cell in cells
+        f"{cell.contestant} {METRICS[metric].speak(_find_estimate(cell, metric).value)}{_describe_loss(findings, cell)}"
+        for cell in cells
     )
     return f"{title}. At {level.label}: {values}. All values stand in the table of this section."
 
@@ -158,12 +157,12 @@ def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, fi
 def _describe_loss(findings: ScenarioFindings, cell: CellFigures) -> str:
     if not findings.may_lose:
         return ""
-    return f" ({quantities.share(cell.lost)} lost{f' {loss_words.MARK}' if cell.marked else ''})"
+    return (
+        f" ({quantities.share(_find_estimate(cell, 'lost').value)} lost{f' {loss_words.MARK}' if cell.marked else ''})"
+    )
 
 
-def _draw_lines(
-    axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready
-) -> None:
+def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Looks, ready: Ready) -> None:
     assert sweep.factor is not None
     values = [float(level.values[sweep.factor]) for level in sweep.levels]
     set_level_ticks(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
@@ -177,21 +176,20 @@ def _draw_lines(
         logarithmic = axes.get_xscale() == "log"
         span = max(values) - min(values)
         xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
-        drawn = [figure(cell) for _, cell in cells]
+        drawn = [_find_estimate(cell, metric) for _, cell in cells]
         draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
-        for x, (_, cell) in zip(xs, cells, strict=True):
-            _mark_loss(axes, x, figure(cell), cell, look)
+        for x, (_, cell), estimate in zip(xs, cells, drawn, strict=True):
+            _mark_loss(axes, x, estimate, cell, look)
     ready(axes)
 
 
-def _draw_dots(
-    axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready
-) -> None:
+def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Looks, ready: Ready) -> None:
     """Draw one level: the contestants side by side, named below by their markers' legend."""
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
-            draw_estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
-            _mark_loss(axes, number, figure(cell), cell, look)
+            estimate = _find_estimate(cell, metric)
+            draw_estimates(axes, [number], [estimate.value], [estimate], look)
+            _mark_loss(axes, number, estimate, cell, look)
     axes.set_xlim(-0.6, len(looks) - 0.4)
     axes.set_xticks([])
     axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
@@ -264,14 +262,8 @@ def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name
             _mark_send_lag(axes, lag)
         set_nines_axis(axes)
         set_duration_axis(axes, "response time")
-        alt = _describe_panel(
-            f"Response time by percentile at {level.label}", findings, level, _read_p999, quantities.duration
-        )
+        alt = _describe_panel(f"Response time by percentile at {level.label}", findings, level, "p99.9")
         return finish(axes, title, alt.replace(f"At {level.label}:", "At percentile 99.9:"), name)
-
-
-def _read_p999(cell: CellFigures) -> Estimate:
-    return cell.response_ns.p999
 
 
 # --- cost --------------------------------------------------------------------------------------------------------
@@ -283,8 +275,8 @@ class Bars:
 
     title: str
     axis: str
-    parts: Callable[[Cost], tuple[Estimate, ...]]
-    label: Callable[[Cost], str]
+    parts: Callable[[CellFigures], tuple[float, ...]]
+    label: Callable[[CellFigures], str]
     room: float = 1.28
     """The length of the axis as a multiple of the longest bar: the rest is for the labels."""
 
@@ -292,45 +284,34 @@ class Bars:
 UNKNOWN = "unknown"
 
 
-def list_switches(cost: Cost) -> tuple[Estimate, ...]:
-    """Return the voluntary ones, then the involuntary ones; none where they are not known."""
-    return tuple(count for count in (cost.voluntary_switches, cost.involuntary_switches) if count is not None)
-
-
 COSTS = (
     Bars(
         "Server CPU per message",
         "µs of CPU per message",
-        lambda cost: (cost.cpu_user_us, cost.cpu_system_us),
-        lambda cost: f"{quantities.three_digits(cost.cpu_us.value)} µs",
+        lambda cell: (cell.value("cpu-user") / 1e3, cell.value("cpu-system") / 1e3),
+        lambda cell: quantities.microseconds(cell.value("cpu")),
     ),
     Bars(
         "Context switches per message",
         "switches per message",
-        lambda cost: list_switches(cost),
-        lambda cost: (
-            quantities.three_digits(sum(count.value for count in list_switches(cost)))
-            if list_switches(cost)
-            else UNKNOWN
-        ),
+        lambda cell: (cell.value("voluntary"), cell.value("involuntary") / 1e3) if "switches" in cell.values else (),
+        lambda cell: quantities.three_digits(cell.value("switches")) if "switches" in cell.values else UNKNOWN,
     ),
     Bars(
         "Peak memory of the server",
         "MiB resident at the peak",
-        lambda cost: (_convert_to_mebibytes(cost.rss_peak_bytes),),
-        lambda cost: f"{quantities.memory(cost.rss_peak_bytes.value)}, {quantities.plural(cost.threads, 'thread')}",
+        lambda cell: (cell.value("memory") / 2**20,),
+        lambda cell: (
+            f"{quantities.memory(cell.value('memory'))}, {quantities.plural(round(cell.value('threads')), 'thread')}"
+        ),
         room=1.95,
     ),
 )
 
 
-def _convert_to_mebibytes(estimate: Estimate) -> Estimate:
-    return Estimate(estimate.value / 2**20, None, tuple(point / 2**20 for point in estimate.points))
-
-
 def draw_costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Draw CPU, context switches and memory at the heaviest level."""
-    if not any(cell.cost for cell in findings.cells if cell.level == findings.heaviest.key):
+    if not any("cpu" in cell.values for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
     return [_draw_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
 
@@ -338,19 +319,16 @@ def draw_costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pane
 def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
     level = findings.heaviest
     order = [standing.contestant for standing in findings.standings]
-    rows = [
-        (contestant, cell.cost) for contestant in order if (cell := findings.cell(contestant, level.key)) and cell.cost
-    ]
-    values = "; ".join(f"{contestant} {bars.label(cost)}" for contestant, cost in rows)
-    marked = {cell.contestant for cell in findings.cells if cell.level == level.key and cell.marked}
-    with open_panel(height=0.85 + 0.36 * len(rows)) as axes:
-        for row, (contestant, cost) in enumerate(rows):
-            _draw_bar(axes, row, bars, cost, looks[contestant], marked=contestant in marked)
-        axes.set_yticks(range(len(rows)), [contestant for contestant, _ in rows])
+    cells = [cell for contestant in order if (cell := findings.cell(contestant, level.key)) and "cpu" in cell.values]
+    values = "; ".join(f"{cell.contestant} {bars.label(cell)}" for cell in cells)
+    with open_panel(height=0.85 + 0.36 * len(cells)) as axes:
+        for row, cell in enumerate(cells):
+            _draw_bar(axes, row, bars, cell, looks[cell.contestant])
+        axes.set_yticks(range(len(cells)), [cell.contestant for cell in cells])
         axes.tick_params(axis="y", length=0)
-        for (contestant, _), label in zip(rows, axes.get_yticklabels(), strict=True):
-            label.set_color(looks[contestant].ink)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
+        for cell, label in zip(cells, axes.get_yticklabels(), strict=True):
+            label.set_color(looks[cell.contestant].ink)
+        axes.set_ylim(len(cells) - 0.4, -0.6)
         axes.set_xlim(0, axes.get_xlim()[1] * bars.room)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(bars.axis)
@@ -358,13 +336,14 @@ def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) 
         return finish(axes, bars.title, f"{bars.title}, at {level.label}: {values}.", name)
 
 
-def _draw_bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bool) -> None:
+def _draw_bar(axes: Axes, row: int, bars: Bars, cell: CellFigures, look: Look) -> None:
     left = 0.0
-    for number, part in enumerate(bars.parts(cost)):
-        axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
-        left += part.value
-    if marked:
+    for number, part in enumerate(bars.parts(cell)):
+        axes.barh(row, part, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
+        left += part
+    if cell.marked:
         draw_ring(axes, left, row, look)
-    gap = 9 if marked else 4
-    label = bars.label(cost)
-    axes.annotate(label, (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=look.ink)
+    gap = 9 if cell.marked else 4
+    axes.annotate(
+        bars.label(cell), (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=look.ink
+    )

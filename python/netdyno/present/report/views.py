@@ -275,105 +275,77 @@ def format_with_interval(estimate: Estimate, speak: Callable[[float], str]) -> s
     return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of all figures. `speak` formats its values, where not as the metric does."""
+
+    heading: str
+    metric: str
+    has_interval: bool = False
+    speak: Callable[[float], str] | None = None
+
+    def format(self, cell: CellFigures) -> str:
+        """Format a cell's figure; a dash where it was not measured."""
+        estimate, speak = cell.values.get(self.metric), self.speak or METRICS[self.metric].speak
+        if estimate is None:
+            return quantities.DASH
+        text = format_with_interval(estimate, speak) if self.has_interval else speak(estimate.value)
+        return f"{text} {loss_words.MARK}" if self.metric == "lost" and cell.marked else text
+
+
+LOSSES = (Column("lost", "lost", has_interval=True), *(Column(kind, kind) for kind in loss_words.KINDS[1:]))
+TIMES = (
+    Column("throughput", "throughput", has_interval=True),
+    Column("response mean", "mean", has_interval=True),
+    Column("response p50", "p50", has_interval=True),
+    Column("response p90", "p90", has_interval=True),
+    Column("response p99", "p99", has_interval=True),
+    Column("response p99.9", "p99.9", has_interval=True),
+    Column("service p50", "service-p50", has_interval=True),
+    Column("service p99", "service-p99", has_interval=True),
+)
+SEND_LAGS = tuple(Column(f"send lag {part}", f"send-lag-{part}") for part in ("p50", "p99", "max"))
+COSTS = (
+    Column("receive lag p50", "receive-lag-p50"),
+    Column("receive lag p99", "receive-lag-p99"),
+    Column("CPU user per message", "cpu-user", speak=quantities.microseconds),
+    Column("CPU kernel per message", "cpu-system", speak=quantities.microseconds),
+    Column("switches voluntary per message", "voluntary"),
+    Column("switches involuntary per 1,000 messages", "involuntary"),
+    Column("run-queue wait per message", "run-queue", speak=quantities.microseconds),
+    Column("peak memory", "memory"),
+    Column("memory per connection", "connection-memory"),
+    Column("threads", "threads", speak=lambda count: f"{count:.0f}"),
+)
+
+
+def _list_columns(findings: ScenarioFindings) -> tuple[Column, ...]:
+    measured = {metric for cell in findings.cells for metric in cell.values}
+    load = "client" if "tick-lag-p99" in measured else "generator"
+    columns = (
+        *(LOSSES if findings.may_lose else ()),
+        *TIMES,
+        *(SEND_LAGS if findings.scenario.scheduled else ()),
+        *COSTS,
+        Column("server loop lag p99", "server-tick-lag-p99"),
+        Column(f"{load} cores", "generator-cores", speak=quantities.three_digits),
+        Column(f"{load} CPU per message", "generator-cpu", speak=quantities.microseconds),
+        Column(f"{load} peak memory", "generator-memory"),
+        Column("client loop lag p99", "tick-lag-p99"),
+    )
+    optional = {"server-tick-lag-p99", "tick-lag-p99"} - measured
+    return tuple(column for column in columns if column.metric not in optional)
+
+
 def _tabulate_figures(findings: ScenarioFindings) -> Table:
     """Return all figures, drawn or not: the text alternative of the section's drawings."""
-    scheduled = findings.scenario.scheduled
-    clients = any(cell.tick_lag_p99_ns is not None for cell in findings.cells)
-    ticks = any(cell.server_tick_lag_p99_ns is not None for cell in findings.cells)
-    load = "client" if clients else "generator"
-    headings = [
-        "load",
-        "contestant",
-        "trials",
-        *(("lost", "late", "duplicated", "reordered") if findings.may_lose else ()),
-        "throughput",
-        "response mean",
-        "response p50",
-        "response p90",
-        "response p99",
-        "response p99.9",
-        "service p50",
-        "service p99",
-        *(("send lag p50", "send lag p99", "send lag max") if scheduled else ()),
-        *("receive lag p50", "receive lag p99"),
-        "CPU user per message",
-        "CPU kernel per message",
-        "switches voluntary per message",
-        "switches involuntary per message",
-        "run-queue wait per message",
-        "peak memory",
-        "memory per connection",
-        "threads",
-        *(("server loop lag p99",) if ticks else ()),
-        f"{load} cores",
-        f"{load} CPU per message",
-        f"{load} peak memory",
-        *(("client loop lag p99",) if clients else ()),
-    ]
-    labels = {level.key: level.label for level in findings.levels}
-    rows = (_make_figures_row(cell, labels[cell.level], findings, clients, ticks) for cell in findings.cells)
-    return Table(tuple(headings), tuple(rows))
-
-
-def _make_figures_row(
-    cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool, ticks: bool
-) -> tuple[str, ...]:
-    scheduled = findings.scenario.scheduled
-    response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
-    row = [label, cell.contestant, str(cell.trials)]
-    if findings.may_lose:
-        row += _format_loss(cell)
-    row += [
-        format_with_interval(cell.throughput, quantities.rate),
-        format_with_interval(cell.mean_ns, quantities.duration),
-    ]
-    row += [
-        format_with_interval(estimate, quantities.duration)
-        for estimate in (response.p50, response.p90, response.p99, response.p999)
-    ]
-    row += [format_with_interval(estimate, quantities.duration) for estimate in (service.p50, service.p99)]
-    if scheduled:
-        row += [quantities.duration(value_ns) for value_ns in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
-    read = cell.receive_lag
-    row += (
-        [quantities.DASH] * 2
-        if read is None
-        else [quantities.duration(value_ns) for value_ns in (read.p50_ns, read.p99_ns)]
+    columns, labels = _list_columns(findings), {level.key: level.label for level in findings.levels}
+    headings = ("load", "contestant", "trials", *(column.heading for column in columns))
+    rows = (
+        (labels[cell.level], cell.contestant, str(cell.trials), *(column.format(cell) for column in columns))
+        for cell in findings.cells
     )
-    if cost is None:
-        row += [quantities.DASH] * 8
-    else:
-        row += [f"{quantities.three_digits(estimate.value)} µs" for estimate in (cost.cpu_user_us, cost.cpu_system_us)]
-        switches, waited = (cost.voluntary_switches, cost.involuntary_switches), cost.run_queue_wait_us
-        row += [
-            quantities.DASH if estimate is None else quantities.three_digits(estimate.value) for estimate in switches
-        ]
-        row += [quantities.DASH if waited is None else f"{quantities.three_digits(waited.value)} µs"]
-        per_connection = cost.connection_bytes
-        row += [
-            quantities.memory(cost.rss_peak_bytes.value),
-            quantities.DASH if per_connection is None else quantities.memory(per_connection.value),
-        ]
-        row += [str(cost.threads)]
-    if ticks:
-        row += [_format_tick_lag(cell.server_tick_lag_p99_ns)]
-    row += [quantities.three_digits(cell.generator_cores.value)]
-    row += [f"{quantities.three_digits(cell.generator_cpu_us.value)} µs", quantities.memory(cell.generator_rss_bytes)]
-    if clients:
-        row += [_format_tick_lag(cell.tick_lag_p99_ns)]
-    return tuple(row)
-
-
-def _format_tick_lag(lag_ns: float | None) -> str:
-    return quantities.DASH if lag_ns is None else quantities.duration(lag_ns)
-
-
-def _format_loss(cell: CellFigures) -> list[str]:
-    loss = cell.loss
-    if loss is None:
-        return [quantities.share(0.0)] * 4
-    lost = f"{format_with_interval(loss.lost, quantities.share)}{f' {loss_words.MARK}' if loss.above else ''}"
-    return [lost, *(quantities.share(share) for share in (loss.late, loss.duplicated, loss.reordered))]
+    return Table(headings, tuple(rows))
 
 
 def _tabulate_trials(findings: ScenarioFindings) -> Table:

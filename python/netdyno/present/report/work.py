@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Cost, Estimate, ScenarioFindings, Work
+from netdyno.analysis.findings import CellFigures, Estimate, ScenarioFindings, Work
 from netdyno.base import quantities
+from netdyno.model.metrics import METRICS
 from netdyno.present.report.tables import Table
 
 NAMES_SHOWN = 6
@@ -78,7 +79,7 @@ def _make_calls_row(work: Work, names: Sequence[str], findings: ScenarioFindings
         quantities.duration(1e9 * futex / traced.messages),
         f"{traced.messages:,}",
         quantities.rate(traced.messages / traced.window_s),
-        quantities.rate(cell.throughput.value) if cell else quantities.DASH,
+        quantities.rate(cell.value("throughput")) if cell else quantities.DASH,
     )
 
 
@@ -99,7 +100,7 @@ def _explain_untraced(work: Sequence[Work]) -> tuple[str, ...]:
 def _tabulate_counters(findings: ScenarioFindings) -> Table:
     headings = (
         *("contestant", "bytes in", "bytes out", "segments and datagrams", "CPU user", "CPU kernel"),
-        *("softirqs on its cores", "switches voluntary", "switches involuntary", "run-queue wait"),
+        *("softirqs on its cores", "switches voluntary", "switches involuntary per 1,000", "run-queue wait"),
     )
     return Table(headings, tuple(_make_counters_row(entry, findings) for entry in findings.work))
 
@@ -109,26 +110,14 @@ def _make_counters_row(work: Work, findings: ScenarioFindings) -> tuple[str, ...
     return (
         work.contestant,
         *(_format_number(figure) for figure in (work.bytes_in, work.bytes_out, work.packets)),
-        *_format_cost(cell.cost if cell else None, work.softirq_ns),
+        *(_format_figure(cell, metric) for metric in ("cpu-user", "cpu-system")),
+        quantities.DASH if work.softirq_ns is None else quantities.duration(work.softirq_ns.value),
+        *(_format_figure(cell, metric) for metric in ("voluntary", "involuntary", "run-queue")),
     )
 
 
-def _format_cost(cost: Cost | None, softirq_ns: Estimate | None) -> tuple[str, ...]:
-    softirq = quantities.DASH if softirq_ns is None else quantities.duration(softirq_ns.value)
-    if cost is None:
-        return (quantities.DASH, quantities.DASH, softirq, quantities.DASH, quantities.DASH, quantities.DASH)
-    times = (cost.cpu_user_us, cost.cpu_system_us, cost.run_queue_wait_us)
-    user, system, wait = (
-        quantities.DASH if estimate is None else quantities.duration(1e3 * estimate.value) for estimate in times
-    )
-    return (
-        user,
-        system,
-        softirq,
-        _format_number(cost.voluntary_switches),
-        _format_number(cost.involuntary_switches),
-        wait,
-    )
+def _format_figure(cell: CellFigures | None, metric: str) -> str:
+    return METRICS[metric].speak(cell.value(metric)) if cell else quantities.DASH
 
 
 def _format_number(figure: Estimate | None) -> str:

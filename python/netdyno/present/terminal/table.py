@@ -320,11 +320,11 @@ def _format_interval(standing: Standing) -> str:
 
 
 def _format_p99(cell: CellFigures | None) -> str:
-    return quantities.duration(cell.response_ns.p99.value) if cell else quantities.DASH
+    return quantities.duration(cell.value("p99")) if cell else quantities.DASH
 
 
 def _format_cpu(cell: CellFigures | None) -> str:
-    return quantities.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else quantities.DASH
+    return quantities.duration(cell.value("cpu")) if cell else quantities.DASH
 
 
 def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
