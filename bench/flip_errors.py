@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from gate_errors import SHAPES, Draw
 
-from netdyno.analysis.flips.judge import bisect_flip
+from netdyno.analysis.flips.judge_flips import bisect_flip
 from netdyno.model.experiment import Flip
 from netdyno.statistics.bisection import Bisection
 from netdyno.statistics.block_counts import FLIP_LOOKS

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.analysis.gate.found import Outcome
-from netdyno.analysis.gate.judge import decide_gate, decide_outcome
+from netdyno.analysis.found.gate import Outcome
+from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome
 from netdyno.statistics import looks, stats
 from netdyno.statistics.block_counts import GATE_LOOKS
 from netdyno.statistics.stats import Floats, Pairs

@@ -39,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving
 
-from netdyno.analysis import samples
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.split import split
+from netdyno.analysis.ranking import samples
+from netdyno.analysis.trials.split import split
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment as experiments

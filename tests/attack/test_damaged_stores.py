@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import compare_runs
+from netdyno.analysis.compare.run_comparison import compare_runs
 from netdyno.base.errors import UserError
 from netdyno.commands import compare, listing
 from netdyno.present import report

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Locator
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present import report

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator, expect
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import compare_runs
+from netdyno.analysis.compare.run_comparison import compare_runs
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.present import report

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from netdyno.analysis import stopping
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Ending
-from netdyno.analysis.split import select_part
+from netdyno.analysis.found.ranking import Ending
+from netdyno.analysis.ranking import stopping
+from netdyno.analysis.trials.split import select_part
 from netdyno.base.errors import UserError
 from netdyno.experiment import blocks, experiment, plan
 from netdyno.experiment.plan import Cell

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.found.flips import FlipFound
 from netdyno.base.errors import UserError
 from netdyno.experiment import experiment
 from netdyno.experiment.plan import Cell

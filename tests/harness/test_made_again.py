@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import made_again
-from netdyno.analysis.findings import MadeAgain
+from netdyno.analysis.found.notices import MadeAgain
+from netdyno.analysis.notices import made_again
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant

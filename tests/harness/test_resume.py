@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.analysis import differences
+from netdyno.analysis.compare import differences
 from netdyno.base.errors import UserError
 from netdyno.commands import cli
 from netdyno.experiment import side_by_side

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.base.paths import ROOT
 from netdyno.experiment import experiment
 from netdyno.machine import topology

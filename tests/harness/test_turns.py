@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.analysis import made_again
+from netdyno.analysis.notices import made_again
 from netdyno.audits import turns as turn_audits
 from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Standing
+from netdyno.analysis.found.ranking import Standing
 from netdyno.audits import of_trial
 from netdyno.base.paths import build_dir
 from netdyno.model.experiment import Experiment, Scenario

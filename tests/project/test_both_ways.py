@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from netdyno.analysis.claims.across import judge_across_runs
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.judge_claims import judge
 from netdyno.analysis.claims.needs import find_code_coordinate
 from netdyno.analysis.claims.steps import list_steps
-from netdyno.analysis.split import split
+from netdyno.analysis.trials.split import split
 from netdyno.base.paths import ROOT
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells, Claim

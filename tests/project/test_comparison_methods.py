@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from netdyno.analysis import answers, axes
+from netdyno.analysis.ranking import answers, axes
 from netdyno.statistics import stats
 from tests.support import bench_script
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.analysis.flips.judge import follow_flip
+from netdyno.analysis.flips.judge_flips import follow_flip
 from tests.support import bench_script
 
 BENCH = bench_script.load("flip_errors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from netdyno.analysis.gate.judge import judge
+from netdyno.analysis.gate.judge_gate import judge
 from netdyno.statistics.block_counts import GATE_LOOKS
 from tests.support import bench_script
 

@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.judge_claims import judge
 from netdyno.contestants import codesize
 from netdyno.contestants.contestants import discover
 from netdyno.model.base import type_level

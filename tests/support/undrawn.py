@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.present import report
 from netdyno.present.report import NO_PROFILES, drawing, panels
 from netdyno.store.profiles import Stored

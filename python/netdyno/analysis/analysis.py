@@ -6,24 +6,23 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from netdyno.analysis import canary, made_again, measured, stopping
 from netdyno.analysis.aa.control import summarise_control
-from netdyno.analysis.advice import judge as advice
-from netdyno.analysis.claims import judge
+from netdyno.analysis.advice import judge_advice
+from netdyno.analysis.claims import judge_claims
 from netdyno.analysis.claims.evidence import collect_evidence
 from netdyno.analysis.figures.fill import build_charts
-from netdyno.analysis.findings import (
-    Analysis,
-    AuditTally,
-    Counts,
-    MachineUse,
-    TrialNote,
-)
-from netdyno.analysis.flips.judge import follow_flip
-from netdyno.analysis.gate.judge import judge as judge_gate
+from netdyno.analysis.flips.judge_flips import follow_flip
+from netdyno.analysis.found.advice import Advice
+from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
+from netdyno.analysis.found.set_aside import TrialNote
+from netdyno.analysis.gate.judge_gate import judge as judge_gate
+from netdyno.analysis.notices import canary, made_again
+from netdyno.analysis.ranking import stopping
 from netdyno.analysis.scenario import derive_findings, read_client
-from netdyno.analysis.split import split
+from netdyno.analysis.trials import measured
+from netdyno.analysis.trials.split import split
 from netdyno.base import quantities
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment
@@ -37,7 +36,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
-    level = advice.divide_level(experiment.advise, level) if experiment.advise else level
+    level = judge_advice.divide_level(experiment.advise, level) if experiment.advise else level
     finished = run.finished_at is not None
     parts = split(run)
     by_name = {part.scenario.name: part for part in parts}
@@ -60,7 +59,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         windows_s=tuple(sorted({scenario.duration_s for scenario in experiment.scenarios})),
         contestants=tuple(sorted({name for part in parts for name in part.contestants})),
         scenarios=scenarios,
-        claims=judge.decide_claims(experiment.claims, collect_evidence(run, parts), level),
+        claims=judge_claims.decide_claims(experiment.claims, collect_evidence(run, parts), level),
         charts=build_charts(experiment.figures, parts),
         level=level,
         counts=Counts(**outcomes.counts(run)),
@@ -129,3 +128,13 @@ def _find_example(run: Run) -> Trial | None:
     """Return the first trial with figures."""
     names = {scenario.name for scenario in run.experiment.scenarios}
     return next((trial for trial in run.trials if trial.load is not None and trial.scenario in names), None)
+
+
+def derive_advice(run: Run) -> Advice | None:
+    """Return the advice of a run; None where it was to give none."""
+    if run.experiment.advise is None:
+        return None
+    (part,) = split(outcomes.judged(run))
+    analysis = analyse(run)
+    found = judge_advice.judge(run.experiment.advise, analysis.scenarios[0], part)
+    return replace(found, foreign=analysis.machine.foreign_median if analysis.machine else 0.0)

@@ -13,42 +13,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno.analysis import (
+from netdyno.analysis.capacity import fill as capacity
+from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
+from netdyno.analysis.found.flips import FlipFound
+from netdyno.analysis.found.notices import Unranked, Unsteady
+from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, Pair, Standing
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.found.set_aside import Faulty
+from netdyno.analysis.notices import (
     added,
-    answers,
     associations,
-    axes,
-    cells,
     constant_latency,
-    excluded,
     languages,
-    loss,
     message_cost,
     turns,
     uneven_threads,
     warmups,
 )
-from netdyno.analysis.capacity import fill as capacity
-from netdyno.analysis.company import find_neighbours
-from netdyno.analysis.findings import (
-    Axis,
-    CellFigures,
-    Censored,
-    Decision,
-    Ending,
-    Estimate,
-    LevelInfo,
-    Pair,
-    ScenarioFindings,
-    Standing,
-    Unranked,
-    Unsteady,
-)
-from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.peers import describe_part_ground, group_peers
-from netdyno.analysis.samples import collect_metric, collect_samples
-from netdyno.analysis.server_faults import Faulty, find_faulty
-from netdyno.analysis.split import Part
+from netdyno.analysis.notices.company import find_neighbours
+from netdyno.analysis.ranking import answers, axes, cells, loss
+from netdyno.analysis.ranking.samples import collect_metric, collect_samples
+from netdyno.analysis.trials import excluded
+from netdyno.analysis.trials.peers import describe_part_ground, group_peers
+from netdyno.analysis.trials.server_faults import find_faulty
+from netdyno.analysis.trials.split import Part
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes, transports
 from netdyno.model.base import type_level

@@ -18,7 +18,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_label
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
-    from netdyno.analysis.aa.found import Control
+    from netdyno.analysis.found.control import Control
 
 
 def run(request: RunRequest, argv: Sequence[str], comparisons: int, workload: str | None) -> int:

@@ -29,8 +29,7 @@ from netdyno.run import needed
 from netdyno.store import read
 
 if TYPE_CHECKING:  # its statistics are heavy
-    from netdyno.analysis.advice.along import Along
-    from netdyno.analysis.advice.found import Advice
+    from netdyno.analysis.found.advice import Advice, Along
     from netdyno.commands.advised import Stored
 
 FILE_NAME, BESIDE_NAME = "advise.toml", f"{workload.BESIDE}.toml"
@@ -196,7 +195,7 @@ def answer_from_run(
     argv: Sequence[str],
 ) -> Answer | int:
     """Answer from a new run; return its exit code where there is no answer."""
-    from netdyno.analysis.advice.of_run import derive_advice
+    from netdyno.analysis.analysis import derive_advice
 
     text = workload.write_toml(requested, [server.name for server in servers], main_s(requested, request))
 
@@ -243,7 +242,7 @@ def _measure_beside(
 ) -> Beside:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
     from netdyno.analysis.advice.along import compare_across_factor
-    from netdyno.analysis.split import split
+    from netdyno.analysis.trials.split import split
     from netdyno.model import outcomes
 
     names = dict.fromkeys((*advice.take, *(standing.contestant for standing in advice.findings.standings)))

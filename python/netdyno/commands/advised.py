@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.analysis import differences
 from netdyno.analysis.advice import covered
-from netdyno.analysis.advice.along import Along, compare_across_factor
+from netdyno.analysis.advice.along import compare_across_factor
 from netdyno.analysis.advice.covered import Place
-from netdyno.analysis.advice.found import Advice
-from netdyno.analysis.advice.of_run import derive_advice
-from netdyno.analysis.differences import Change
-from netdyno.analysis.split import split
+from netdyno.analysis.analysis import derive_advice
+from netdyno.analysis.compare import differences
+from netdyno.analysis.found.advice import Advice, Along
+from netdyno.analysis.found.compare import Change
+from netdyno.analysis.trials.split import split
 from netdyno.base.errors import UserError
 from netdyno.base.units import format_clock
 from netdyno.experiment import plan, workload

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.analysis.capacity.judge import Verdict
-from netdyno.analysis.capacity.search import Ending
+from netdyno.analysis.capacity.judge_capacity import Verdict
+from netdyno.analysis.found.capacity import Ending
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir

@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.run_comparison import Both, SideBySide, compare_runs
+from netdyno.analysis.compare.run_comparison import compare_runs
+from netdyno.analysis.found.compare import Both, SideBySide
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking

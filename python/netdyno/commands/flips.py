@@ -10,9 +10,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.flips import judge
-from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.split import Part, split
+from netdyno.analysis.flips import judge_flips
+from netdyno.analysis.found.flips import FlipFound
+from netdyno.analysis.trials.split import Part, split
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
@@ -61,7 +61,7 @@ def _find_own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[F
             "experiment with a [[flip]]"
         )
     by_name = {part.scenario.name: part for part in parts}
-    return [judge.follow_flip(flip, by_name[flip.scenario]) for flip in run.experiment.flips]
+    return [judge_flips.follow_flip(flip, by_name[flip.scenario]) for flip in run.experiment.flips]
 
 
 def _find_same(
@@ -81,10 +81,10 @@ def find_flips(parts: Sequence[Part], first: str, second: str, factor: str, metr
     """Find the flips in every question of the run that has several levels of the factor."""
     if metric is not None and metric not in METRICS:
         raise UserError(f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}")
-    varied = [part for part in parts if judge.can_be_asked(part.scenario, factor)]
+    varied = [part for part in parts if judge_flips.can_be_asked(part.scenario, factor)]
     if not varied:
         factors = {name: part for part in parts for name in part.scenario.factors}
-        varied_factors = sorted(name for name, part in factors.items() if judge.can_be_asked(part.scenario, name))
+        varied_factors = sorted(name for name, part in factors.items() if judge_flips.can_be_asked(part.scenario, name))
         names = ", ".join(varied_factors) or "nothing"
         raise UserError(
             f"no two levels of {factor!r} in this run, and one level cannot show a flip; it has several of {names}"
@@ -95,7 +95,7 @@ def find_flips(parts: Sequence[Part], first: str, second: str, factor: str, metr
             raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, measured)}")
     if first == second:
         raise UserError(f"{first!r} twice: a flip is between two")
-    findings = [finding for part in varied for finding in judge.find_flips(part, factor, first, second, metric)]
+    findings = [finding for part in varied for finding in judge_flips.find_flips(part, factor, first, second, metric)]
     if not findings:
         raise UserError(f"{first} and {second} have no level of {factor} with a valid trial of each in one block")
     return findings

@@ -27,7 +27,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.statistics.block_counts import GATE_LOOKS
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
-    from netdyno.analysis.gate.found import Found
+    from netdyno.analysis.found.gate import Found
 
 BEFORE, AFTER = "before", "after"
 MARGINS: Mapping[str, float] = {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
@@ -180,7 +180,7 @@ def _write(findings: Found, run_id: str, request: GateRequest, notes: Sequence[s
 
 def parse_margins(written: Sequence[str]) -> Mapping[str, float]:
     """Read shares by metric from texts such as "p99=25" in per cent. Raises UserError for any other."""
-    from netdyno.analysis.gate.found import METRIC_NAMES
+    from netdyno.analysis.found.gate import METRIC_NAMES
 
     margins: dict[str, float] = {}
     for text in written:
@@ -200,7 +200,7 @@ def parse_margins(written: Sequence[str]) -> Mapping[str, float]:
 def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_budget_s: float) -> Experiment:
     """Return the experiment as one that goes on until it has decided, without claims, figures and control. Raises
     UserError where it has no metric with a margin."""
-    from netdyno.analysis.gate.judge import select_metrics
+    from netdyno.analysis.gate.judge_gate import select_metrics
 
     gate = Gate(before=BEFORE, after=AFTER, margins=dict(margins))
     scenarios = tuple(

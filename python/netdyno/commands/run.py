@@ -36,7 +36,7 @@ from netdyno.run.progress import Display
 from netdyno.store import profiles, read, schema
 
 if TYPE_CHECKING:  # its statistics are heavy
-    from netdyno.analysis.findings import Analysis
+    from netdyno.analysis.found.run import Analysis
     from netdyno.cluster.stage import Stage
 
 REPORT_NAME = "report.html"
@@ -306,7 +306,7 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     if target.is_symlink() or not (target.is_file() or target.is_dir() or not target.exists()):
         raise UserError(f"{target} cannot be written: it is {kind_of(target.lstat().st_mode)} and no file")
     from netdyno.analysis.analysis import analyse
-    from netdyno.analysis.run_comparison import compare_runs
+    from netdyno.analysis.compare.run_comparison import compare_runs
     from netdyno.present.report import Overlaid, overlay, write_page
 
     if len(runs) > overlay.MOST_RUNS:

@@ -74,7 +74,7 @@ class CapacityPlan(Frozen):
 
 class Gate(Frozen):
     """The question of a gate: whether the server `after` is worse than `before` by more than a margin, a share, on each
-    of these metrics (analysis/gate/judge.py)."""
+    of these metrics (analysis/gate/judge_gate.py)."""
 
     before: str
     after: str

@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netdyno.analysis import axes
-from netdyno.analysis.company import Company
-from netdyno.analysis.findings import Analysis, Axis, Bound, Estimate, MadeAgain, ScenarioFindings, Score
-from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.gate.found import Found as GateFound
-from netdyno.analysis.server_faults import Fault
+from netdyno.analysis.found.cells import Bound, Estimate
+from netdyno.analysis.found.flips import FlipFound
+from netdyno.analysis.found.gate import Found as GateFound
+from netdyno.analysis.found.notices import Company, MadeAgain
+from netdyno.analysis.found.ranking import Axis, Score
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.found.set_aside import Fault
+from netdyno.analysis.ranking import axes
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check

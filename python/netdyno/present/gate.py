@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from netdyno.analysis.gate.found import Found, Line
-from netdyno.analysis.gate.judge import FAILS, PASSES
+from netdyno.analysis.found.gate import Found, Line
+from netdyno.analysis.gate.judge_gate import FAILS, PASSES
 from netdyno.present.prose import gate as prose
 
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload
-from netdyno.analysis.findings import Estimate
-from netdyno.analysis.measured import SetAside
+from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.set_aside import SetAside
 from netdyno.model.figure import Figure
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Traced

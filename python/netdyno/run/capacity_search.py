@@ -9,9 +9,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno.analysis.capacity.judge import Reason, Verdict, judge
-from netdyno.analysis.capacity.search import Answer, Search
-from netdyno.analysis.company import Company, find_neighbours
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.capacity.search import Search
+from netdyno.analysis.found.capacity import Answer, Reason
+from netdyno.analysis.found.notices import Company
+from netdyno.analysis.notices.company import find_neighbours
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from netdyno.analysis.differences import Change
+from netdyno.analysis.found.compare import Change
 
 MOST_NAMED = 3
 """The most entries of a changed list that are named."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import msgspec
 
-from netdyno.analysis import differences
+from netdyno.analysis.compare import differences
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path

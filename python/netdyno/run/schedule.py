@@ -191,8 +191,8 @@ class Schedule:
 
     def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
         """Return the cells of the levels that flips pursue, each with both sides."""
-        from netdyno.analysis.flips.judge import follow_flip
-        from netdyno.analysis.split import select_part
+        from netdyno.analysis.flips.judge_flips import follow_flip
+        from netdyno.analysis.trials.split import select_part
 
         judged = self._judge_run()
         scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
@@ -224,10 +224,8 @@ class Schedule:
         open_scenarios = self._select_below_budget()
         if not open_scenarios or self._is_past_limit():
             return []
-        from netdyno.analysis import (
-            stopping,  # it needs the heavy libraries, which a run of a fixed number of blocks does without
-        )
-        from netdyno.analysis.split import select_part
+        from netdyno.analysis.ranking import stopping
+        from netdyno.analysis.trials.split import select_part
 
         run = self._judge_run()
         if run.experiment.gate is not None:
@@ -277,16 +275,16 @@ class Schedule:
 
 def _is_gate_open(gate: Gate, run: Run) -> bool:
     """Whether another block could decide the gate."""
-    from netdyno.analysis.gate.judge import judge
-    from netdyno.analysis.split import split
+    from netdyno.analysis.gate.judge_gate import judge
+    from netdyno.analysis.trials.split import split
 
     return judge(gate, split(run)).may_go_on
 
 
 def _find_contended(advise: Advise, run: Run) -> list[Scenario]:
     """Return its scenario with the contestants that may still be recommended."""
-    from netdyno.analysis.advice.judge import select_remaining
-    from netdyno.analysis.split import split
+    from netdyno.analysis.advice.judge_advice import select_remaining
+    from netdyno.analysis.trials.split import split
 
     return [msgspec.structs.replace(part.scenario, contestants=select_remaining(advise, part)) for part in split(run)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.run import Run
 from netdyno.present.export.collect import collect
 from netdyno.present.export.schema import Export

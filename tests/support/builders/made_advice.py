@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from netdyno.analysis.advice.found import Advice
-from netdyno.analysis.advice.of_run import derive_advice
+from netdyno.analysis.analysis import derive_advice
+from netdyno.analysis.found.advice import Advice
 from netdyno.experiment.plan import Cell
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment, Scenario

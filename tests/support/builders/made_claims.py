@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.judge_claims import judge
 from netdyno.experiment import experiment
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario

@@ -12,9 +12,9 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from netdyno.analysis.aa.control import summarise_control
-from netdyno.analysis.aa.found import AA, Control
-from netdyno.analysis.samples import collect_samples
-from netdyno.analysis.split import split
+from netdyno.analysis.found.control import AA, Control
+from netdyno.analysis.ranking.samples import collect_samples
+from netdyno.analysis.trials.split import split
 from netdyno.experiment.plan import Cell, Kind, plan
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario

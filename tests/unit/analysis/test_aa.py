@@ -15,10 +15,10 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis.aa.found import ALARM, Control
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
-from netdyno.analysis.measured import select_valid
+from netdyno.analysis.found.control import ALARM, Control
+from netdyno.analysis.found.run import Analysis
+from netdyno.analysis.trials.measured import select_valid
 from netdyno.experiment.plan import Cell, plan
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant

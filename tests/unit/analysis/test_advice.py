@@ -10,13 +10,14 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.advice import judge
-from netdyno.analysis.advice.found import LeftOut
-from netdyno.analysis.advice.judge import divide_level, read_margin, select_remaining
+from netdyno.analysis.advice import judge_advice
+from netdyno.analysis.advice.judge_advice import divide_level, read_margin, select_remaining
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.answers import compute_deficit_bound
-from netdyno.analysis.findings import Censored, ScenarioFindings
-from netdyno.analysis.split import Part, split
+from netdyno.analysis.found.advice import LeftOut
+from netdyno.analysis.found.ranking import Censored
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.ranking.answers import compute_deficit_bound
+from netdyno.analysis.trials.split import Part, split
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Advise
@@ -284,10 +285,10 @@ def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, S
 def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
     run = made({"a": 10.0, "b": 13.0})
     for name, metric, bound in (("b", "throughput", None), ("a", "throughput", 1), ("b", "cpu", 1)):
-        recommendation = judge.judge(*at_limit(run, name, metric))
+        recommendation = judge_advice.judge(*at_limit(run, name, metric))
         assert (recommendation.take, recommendation.behind) == (("a",), bound)
         assert recommendation.settled  # the generator is not quicker in another block
-    text = " ".join(describe_advice(judge.judge(*at_limit(run, "b"))))
+    text = " ".join(describe_advice(judge_advice.judge(*at_limit(run, "b"))))
     assert "How far a is from the best in server CPU per message is unknown, and more time would not show it: " in text
     assert "show it: the generator is at its limit with b. " in text
     assert "The generator was at its limit with b: figures are bounds" in text
@@ -297,7 +298,7 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     """Not where the generator hides how good another is, whatever the blocks; nor after the most that there are."""
     run = made({"a": 10.0, "b": 13.0}, spread=0.3)
     advise, findings, part = at_limit(run, "b")
-    hidden = judge.judge(advise, findings, part)
+    hidden = judge_advice.judge(advise, findings, part)
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
     assert "would narrow this" not in " ".join(describe_advice(hidden))
     assert "A longer --time-budget would narrow this." in " ".join(describe_advice(advice(run)))
@@ -308,9 +309,9 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
     requested, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
-    assert [kept.outcome for kept in judge.check_objective(requested, part)] == ["open", "meets"]
+    assert [kept.outcome for kept in judge_advice.check_objective(requested, part)] == ["open", "meets"]
     elsewhere = dataclasses.replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
-    assert [kept.outcome for kept in judge.check_objective(requested, elsewhere)] == ["breaks", "meets"]
+    assert [kept.outcome for kept in judge_advice.check_objective(requested, elsewhere)] == ["breaks", "meets"]
 
 
 def test_the_objective_decides_who_gets_further_blocks() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import answers, cells
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.ranking import answers, cells
 from netdyno.base import quantities
 from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import answers, associations, message_cost
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
-from netdyno.analysis.split import select_part
+from netdyno.analysis.found.notices import Why
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.notices import associations, message_cost
+from netdyno.analysis.ranking import answers
+from netdyno.analysis.trials.split import select_part
 from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from netdyno.analysis import answers, axes
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.ranking import answers, axes
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis import canary
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.canary import MachineOverTime
+from netdyno.analysis.found.canary import MachineOverTime
+from netdyno.analysis.notices import canary
 from netdyno.model.run import Run
 from netdyno.present.prose.canary import describe_drift, summarise_drift
 from netdyno.present.report import machine

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.capacity import fill
-from netdyno.analysis.capacity.judge import Overload
-from netdyno.analysis.findings import ScenarioFindings
-from netdyno.analysis.split import select_part
+from netdyno.analysis.found.capacity import Overload
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.trials.split import select_part
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report

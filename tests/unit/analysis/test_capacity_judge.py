@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Verdict, judge
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload
 from netdyno.model import objective
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.trial import Status, Trial

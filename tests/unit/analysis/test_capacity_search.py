@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from netdyno.analysis.capacity.search import MOST_RETRIES, Answer, Outcome, Search
+from netdyno.analysis.capacity.search import MOST_RETRIES, Outcome, Search
+from netdyno.analysis.found.capacity import Answer
 from netdyno.model.experiment import CapacityPlan
 
 LIMIT_MS = 5.0

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.judge_claims import judge
 from netdyno.experiment import experiment
 from netdyno.model import outcomes
 from netdyno.model.base import type_level

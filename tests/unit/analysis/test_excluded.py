@@ -12,8 +12,9 @@ from rich.console import Console
 
 from netdyno.analysis import analysis
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, Chart
-from netdyno.analysis.split import Part
+from netdyno.analysis.found.charts import Chart
+from netdyno.analysis.found.run import Analysis
+from netdyno.analysis.trials.split import Part
 from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.figure import Figure

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.figures import fill
-from netdyno.analysis.findings import Chart, ChartPanel, Missing, Spot
-from netdyno.analysis.measured import SetAside
-from netdyno.analysis.split import split
+from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
+from netdyno.analysis.found.set_aside import SetAside
+from netdyno.analysis.trials.split import split
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.analysis import flames
+from netdyno.analysis.notices import flames
 from netdyno.model.profile import Profile, Stack
 
 

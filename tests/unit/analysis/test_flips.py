@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.flips import judge
-from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.split import split
+from netdyno.analysis.flips import judge_flips
+from netdyno.analysis.found.flips import FlipFound
+from netdyno.analysis.trials.split import split
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.commands import flips as command
@@ -50,7 +50,7 @@ def crossing_run(root: float, factor: str = "connections", levels: tuple[type_le
 
 
 def answer(run: Run, factor: str = "connections", metric: str | None = None) -> FlipFound:
-    (result,) = judge.find_flips(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
+    (result,) = judge_flips.find_flips(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
     return result
 
 
@@ -77,9 +77,9 @@ def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> No
     )
     four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
     on_four = tuple(replace(trial, pinning=four) for trial in run.trials)
-    assert not judge.find_flips(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
+    assert not judge_flips.find_flips(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
     (level,) = split(outcomes.judged(replace(run, about=about)))  # with one core they are alike
-    assert judge.find_flips(level, *BOTH)[0].uneven == ()
+    assert judge_flips.find_flips(level, *BOTH)[0].uneven == ()
 
 
 def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:

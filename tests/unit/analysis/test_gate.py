@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.gate.found import Found, Line, Outcome
-from netdyno.analysis.gate.judge import decide_gate, decide_outcome, select_metrics
+from netdyno.analysis.found.gate import Found, Line, Outcome
+from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome, select_metrics
 from netdyno.base.errors import UserError
 from netdyno.commands.gate import AFTER, BEFORE, convert_to_gate, parse_margins
 from netdyno.model.experiment import Experiment, Gate, Scenario

@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from netdyno.analysis.cells import compute_figures
-from netdyno.analysis.ground import Ground, describe_ground
+from netdyno.analysis.found.ground import Ground
+from netdyno.analysis.ranking.cells import compute_figures
+from netdyno.analysis.trials.ground import describe_ground
 from netdyno.model.contestant import About, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning

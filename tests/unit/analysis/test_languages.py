@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import ScenarioFindings, Within
+from netdyno.analysis.found.ranking import Within
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.model.contestant import About
 from netdyno.present.prose.languages import describe_choices
 from tests.support.builders.analysed import analysed

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.claim import Bound, Cells, Claim, Order
 from netdyno.model.run import Run
 from netdyno.present import report

@@ -8,10 +8,10 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import message_cost
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import ScenarioFindings
-from netdyno.analysis.split import select_part
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.notices import message_cost
+from netdyno.analysis.trials.split import select_part
 from netdyno.model.metrics import METRICS
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run

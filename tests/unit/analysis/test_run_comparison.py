@@ -14,7 +14,8 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis.run_comparison import AskedApart, Both, compare_runs, estimate_interval
+from netdyno.analysis.compare.run_comparison import compare_runs, estimate_interval
+from netdyno.analysis.found.compare import AskedApart, Both
 from netdyno.base import quantities
 from netdyno.commands import cli, compare
 from netdyno.experiment.plan import Cell

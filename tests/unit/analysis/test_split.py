@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.peers import Peers, group_peers
-from netdyno.analysis.split import Part, select_part, split
-from netdyno.analysis.stopping import find_ending
+from netdyno.analysis.ranking.stopping import find_ending
+from netdyno.analysis.trials.peers import Peers, group_peers
+from netdyno.analysis.trials.split import Part, select_part, split
 from netdyno.model import outcomes
 from netdyno.model.run import Run
 from tests.support.builders import made_capacity, made_twins

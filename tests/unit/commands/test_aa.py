@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from netdyno.analysis.aa.found import Control
+from netdyno.analysis.found.control import Control
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands import aa, run

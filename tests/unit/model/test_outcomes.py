@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import Audit, GeneratorThread, LoadResult

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
-from netdyno.analysis.capacity.search import Answer, At
+from netdyno.analysis.found.capacity import Answer, At, FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
 from netdyno.model import objective
 from netdyno.model.load_result import Audit
 from netdyno.present.prose import capacity

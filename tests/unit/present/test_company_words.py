@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.observation import Neighbour, ProgramShare
 from netdyno.present import findings_json, gate
 from netdyno.present.export import tables

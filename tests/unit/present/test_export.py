@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from netdyno.analysis.findings import Analysis, CellFigures, ScenarioFindings
+from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.base.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS

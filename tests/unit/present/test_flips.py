@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.experiment import Flip
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect

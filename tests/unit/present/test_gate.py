@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
-from netdyno.analysis.gate.found import Faults, Found, Line
+from netdyno.analysis.found.gate import Faults, Found, Line
 from netdyno.model.experiment import Gate
 from netdyno.present import gate
 from netdyno.statistics.stats import Interval

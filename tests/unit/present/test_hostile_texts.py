@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.run_comparison import compare_runs
+from netdyno.analysis.compare.run_comparison import compare_runs
 from netdyno.base.escape import harmless, harmless_lines
 from netdyno.commands import cli, compare, listing
 from netdyno.experiment.plan import Cell

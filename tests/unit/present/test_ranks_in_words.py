@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, Axis, ScenarioFindings
+from netdyno.analysis.found.ranking import Axis
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.base import quantities
 from netdyno.base.paths import ROOT
 from netdyno.model.experiment import Experiment, Scenario

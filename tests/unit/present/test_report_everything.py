@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
 from netdyno.present import profile, report

@@ -9,7 +9,7 @@ from functools import lru_cache
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model.metrics import METRICS
 from netdyno.present.report import along, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale

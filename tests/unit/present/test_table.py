@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.console import Console as NetdynoConsole
 from netdyno.present.terminal.table import render

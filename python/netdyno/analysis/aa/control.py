@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from netdyno.analysis.aa.found import AA, Control, WhyNone
-from netdyno.analysis.samples import collect_samples
-from netdyno.analysis.split import Part
+from netdyno.analysis.found.control import AA, Control, WhyNone
+from netdyno.analysis.ranking.samples import collect_samples
+from netdyno.analysis.trials.split import Part
 from netdyno.base import quantities
 from netdyno.experiment.capacity import select_coordinates
 from netdyno.model.base import Name

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from netdyno.analysis.advice.found import Outcome
-from netdyno.analysis.advice.judge import check_objective
-from netdyno.analysis.flips import judge as flips
-from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.split import Part
-from netdyno.model.base import Name, type_level
+from netdyno.analysis.advice.judge_advice import check_objective
+from netdyno.analysis.flips import judge_flips as flips
+from netdyno.analysis.found.advice import Along, Outcome
+from netdyno.analysis.trials.split import Part
+from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise
 from netdyno.model.levels import level_key
-
-
-@dataclass(frozen=True)
-class Along:
-    """The results along one factor: the recommended contestant against each of the others, and its outcome for the
-    objective at each level (None without an objective)."""
-
-    factor: Name
-    levels: tuple[type_level, ...]
-    first: Name
-    beside: tuple[FlipFound, ...]
-    outcomes: tuple[Outcome | None, ...]
 
 
 def compare_across_factor(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Along:

@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from netdyno.analysis.capacity.judge import Reason, Verdict, judge
-from netdyno.analysis.capacity.search import Answer, Search
-from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint, Searched
-from netdyno.analysis.split import Part
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.capacity.search import Search
+from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
+from netdyno.analysis.found.cells import Bound
+from netdyno.analysis.trials.split import Part
 from netdyno.experiment.capacity import CAPACITY, RATE, select_coordinates
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label

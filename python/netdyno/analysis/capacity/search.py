@@ -18,15 +18,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from netdyno.analysis.found.capacity import Answer, At
 from netdyno.model.experiment import CapacityPlan
 
 Outcome = Literal["held", "failed", "generator", "disturbed", "broken"]
 """The outcome of a trial: the objective held, or did not; or the trial says nothing of the server, for the generator
 was at its limit, the machine did something else, or the trial could not be completed at all."""
-Ending = Literal["capacity", "at_most", "at_least", "none", "generator", "disturbed", "broken"]
-"""`capacity`: between two neighbours of the ladder. `at_most`: the objective holds at the highest rate that was
-allowed. `none`: it does not hold at the lowest. `generator`: the generator could not go beyond `holds`. `disturbed`,
-`broken`: trials kept saying nothing."""
 
 QUICK = 2
 """Failures that close a rate before the boundary is known."""
@@ -61,26 +58,6 @@ class Tally:
     @property
     def undecided(self) -> bool:
         return self.measured > 0 and not self.holds and not self.fails
-
-
-@dataclass(frozen=True)
-class At:
-    """The outcomes of the trials at one rate, in messages per second."""
-
-    rate_hz: float
-    held: int
-    failed: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The end of a search: the highest rate that holds, and the next one up that does not, None where there is none.
-    `stopped_at` is the rate at which trials kept saying nothing."""
-
-    ending: Ending
-    holds: At | None
-    fails: At | None
-    stopped_at: float | None = None
 
 
 @dataclass

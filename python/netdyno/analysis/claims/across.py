@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.judge_claims import judge
 from netdyno.experiment.claims import SECONDS
 from netdyno.model import outcomes
 from netdyno.model.base import Name

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from netdyno.analysis import excluded, measured
-from netdyno.analysis.excluded import Refusal
-from netdyno.analysis.split import Part
+from netdyno.analysis.trials import excluded, measured
+from netdyno.analysis.trials.excluded import Refusal
+from netdyno.analysis.trials.split import Part
 from netdyno.model.base import Name, type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.contestant import About

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from netdyno.analysis import loss as losses
-from netdyno.analysis import measured
 from netdyno.analysis.claims.evidence import is_in, read_coordinates
-from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Missing, Spot
-from netdyno.analysis.split import Part
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
+from netdyno.analysis.ranking import loss as losses
+from netdyno.analysis.trials import measured
+from netdyno.analysis.trials.split import Part
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netdyno.analysis.advice.along import Along
-from netdyno.analysis.advice.found import Advice, Kept
-from netdyno.analysis.answers import find_comparison
+from netdyno.analysis.found.advice import Advice, Along, Kept
+from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.model.metrics import METRICS
 from netdyno.present.findings_json import clear_non_finite, convert_company
 from netdyno.present.prose import flips

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import cast
 
-from netdyno.analysis.findings import Analysis, CellFigures, Estimate, ScenarioFindings
+from netdyno.analysis.found.cells import CellFigures, Estimate
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model import trial
 from netdyno.model.contestant import About
 from netdyno.model.levels import level_key

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from netdyno.analysis import flames
-from netdyno.analysis.flames import Flame
+from netdyno.analysis.notices import flames
+from netdyno.analysis.notices.flames import Flame
 from netdyno.machine.perf import KERNEL
 from netdyno.model.profile import Profile, Profiled, Sort
 from netdyno.present.prose import profile as prose

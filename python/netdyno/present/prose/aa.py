@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.aa.found import AA, Control
+from netdyno.analysis.found.control import AA, Control
 from netdyno.base import quantities
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.false_difference_rate import Rate

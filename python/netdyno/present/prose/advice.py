@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from netdyno.analysis.advice.along import Along
-from netdyno.analysis.advice.found import Advice, Kept, Outcome, TermKept
-from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.found.advice import Advice, Along, Kept, Outcome, TermKept
+from netdyno.analysis.found.flips import FlipFound
 from netdyno.base import quantities
 from netdyno.base.quantities import listed, plural
 from netdyno.model import objective

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.findings import Difference, TracedCalls, Why
+from netdyno.analysis.found.notices import Difference, TracedCalls, Why
 from netdyno.base import quantities
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS, Metric

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.canary import MachineOverTime
+from netdyno.analysis.found.canary import MachineOverTime
 from netdyno.audits.canary import FACTOR
 from netdyno.base import quantities
 

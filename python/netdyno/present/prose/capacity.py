@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
-from netdyno.analysis.capacity.search import Answer, At, Outcome
-from netdyno.analysis.findings import CapacityFindings
+from netdyno.analysis.capacity.search import Outcome
+from netdyno.analysis.found.capacity import (
+    Answer,
+    At,
+    CapacityFindings,
+    FailedAudits,
+    Incomplete,
+    Missed,
+    NoAnswer,
+    Overload,
+    Reason,
+)
 from netdyno.base import quantities
 from netdyno.model.objective import Objective
 

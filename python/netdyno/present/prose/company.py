@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.company import Company
+from netdyno.analysis.found.notices import Company
 from netdyno.audits import neighbour
 from netdyno.base import quantities
 

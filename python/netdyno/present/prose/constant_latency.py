@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.findings import Constant, ScenarioFindings
+from netdyno.analysis.found.notices import Constant
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.present.prose import loss
 

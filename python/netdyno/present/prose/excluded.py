@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.findings import Unranked, Unsafe
+from netdyno.analysis.found.notices import Unranked, Unsafe
 from netdyno.base import quantities
 
 HEADINGS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import SCENARIO

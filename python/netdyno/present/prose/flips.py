@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.found.flips import FlipFound
 from netdyno.base import quantities
 from netdyno.model.levels import LEVEL_UNITS
 from netdyno.model.metrics import METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.gate.found import Decision, Faults, Found, Line, Outcome
+from netdyno.analysis.found.gate import Decision, Faults, Found, Line, Outcome
 from netdyno.base import quantities
 from netdyno.base.escape import harmless
 from netdyno.base.quantities import percent_change, plural, share

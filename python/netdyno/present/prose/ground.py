@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from netdyno.analysis.findings import CellFigures
-from netdyno.analysis.ground import Ground, ThreadsRun
+from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.ground import Ground, ThreadsRun
 from netdyno.base import quantities
 
 NOTHING_PARALLEL = "lock contention and parallel work cannot show here"

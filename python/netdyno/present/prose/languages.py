@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.findings import Within
-from netdyno.analysis.ground import Ground
+from netdyno.analysis.found.ground import Ground
+from netdyno.analysis.found.ranking import Within
 from netdyno.base import quantities
 from netdyno.present.prose import ground
 

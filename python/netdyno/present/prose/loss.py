@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.findings import CellFigures, Drops, LevelInfo, Loss, Standing
+from netdyno.analysis.found.cells import CellFigures, Drops, LevelInfo, Loss
+from netdyno.analysis.found.ranking import Standing
 from netdyno.base import quantities
 from netdyno.model.transports import TRANSPORTS
 

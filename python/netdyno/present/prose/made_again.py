@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.findings import MadeAgain
+from netdyno.analysis.found.notices import MadeAgain
 from netdyno.base import quantities
 
 UNEVEN = 0.01

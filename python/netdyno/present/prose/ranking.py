@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.findings import ScenarioFindings, Standing
+from netdyno.analysis.found.ranking import Standing
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.statistics.stats import Interval
 

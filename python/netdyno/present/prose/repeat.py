@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Analysis
+from netdyno.analysis.found.run import Analysis
 from netdyno.contestants import stand_in
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings

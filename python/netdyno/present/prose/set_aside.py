@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.findings import TrialNote
-from netdyno.analysis.measured import SetAside
+from netdyno.analysis.found.set_aside import SetAside, TrialNote
 
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"

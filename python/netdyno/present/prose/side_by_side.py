@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.differences import Change
-from netdyno.analysis.findings import Analysis
-from netdyno.analysis.run_comparison import AskedAlone, AskedApart, SideBySide
+from netdyno.analysis.found.compare import AskedAlone, AskedApart, Change, SideBySide
+from netdyno.analysis.found.run import Analysis
 from netdyno.base import quantities
 from netdyno.model.options import SCENARIO
 from netdyno.run import changes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netdyno.analysis.findings import Ending, ScenarioFindings
+from netdyno.analysis.found.ranking import Ending
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.base.units import format_clock
 from netdyno.model.claim import Ratio

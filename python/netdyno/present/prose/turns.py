@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 
 

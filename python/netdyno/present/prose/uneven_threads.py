@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.findings import ScenarioFindings, UnevenThreads
-from netdyno.analysis.uneven_threads import UNEVEN
+from netdyno.analysis.found.notices import UnevenThreads
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.notices.uneven_threads import UNEVEN
 from netdyno.base import quantities
 
 

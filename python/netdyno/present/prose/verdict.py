@@ -7,16 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.answers import find_comparison
-from netdyno.analysis.findings import (
-    AxisRatio,
-    Bound,
-    CellFigures,
-    Decision,
-    Pair,
-    ScenarioFindings,
-    Verdict,
-)
+from netdyno.analysis.found.cells import Bound, CellFigures
+from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, Verdict
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.base import quantities
 from netdyno.base.units import duration_words
 from netdyno.model.contestant import GENERATOR

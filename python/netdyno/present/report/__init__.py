@@ -11,8 +11,9 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.findings import Analysis, TrialNote
-from netdyno.analysis.run_comparison import SideBySide
+from netdyno.analysis.found.compare import SideBySide
+from netdyno.analysis.found.run import Analysis
+from netdyno.analysis.found.set_aside import TrialNote
 from netdyno.base import quantities
 from netdyno.base.files import write_whole
 from netdyno.model.profile import Profiled

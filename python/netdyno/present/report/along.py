@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Difference, ScenarioFindings, Why
+from netdyno.analysis.found.notices import Difference, Why
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures
 from netdyno.present.report import theme

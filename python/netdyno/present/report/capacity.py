@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import CapacityCurve, CapacityFindings, RatePoint, ScenarioFindings
+from netdyno.analysis.found.capacity import CapacityCurve, CapacityFindings, RatePoint
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.present.prose.capacity import find_main_reason, format_rate
 from netdyno.present.report import theme

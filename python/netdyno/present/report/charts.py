@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno.analysis.aa.found import AA, Control
+from netdyno.analysis.found.control import AA, Control
 from netdyno.base import quantities
 from netdyno.present.prose import aa
 from netdyno.present.report import theme

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.model.base import type_level
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.found.flips import FlipFound
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import flips as prose

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.figure import Figure, Published

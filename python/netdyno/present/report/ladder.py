@@ -6,7 +6,7 @@ import math
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures, loss

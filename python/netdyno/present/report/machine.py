@@ -14,8 +14,9 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno.analysis.canary import Beside, MachineOverTime, Range, group_by_block
-from netdyno.analysis.findings import MadeAgain
+from netdyno.analysis.found.canary import Beside, MachineOverTime, Range
+from netdyno.analysis.found.notices import MadeAgain
+from netdyno.analysis.notices.canary import group_by_block
 from netdyno.audits.canary import FACTOR
 from netdyno.base import quantities
 from netdyno.present.prose import made_again

@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter
 
-from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Figure

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import Analysis, ScenarioFindings
-from netdyno.analysis.run_comparison import SideBySide
+from netdyno.analysis.found.compare import SideBySide
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking, side_by_side

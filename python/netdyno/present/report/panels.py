@@ -9,7 +9,8 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.findings import CellFigures, Estimate, LevelInfo, ScenarioFindings
+from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS

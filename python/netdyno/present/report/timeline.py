@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import Analysis, CellFigures, ScenarioFindings
+from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 
 MOST_POINTS = 40_000
 """Points of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""

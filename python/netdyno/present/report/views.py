@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import AuditTally, CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
+from netdyno.analysis.found.cells import CellFigures, Estimate, LossOfTrial
+from netdyno.analysis.found.ranking import Standing
+from netdyno.analysis.found.run import AuditTally, ScenarioFindings
 from netdyno.base import quantities
 from netdyno.contestants import codesize
 from netdyno.model import outcomes

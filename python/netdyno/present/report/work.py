@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.findings import CellFigures, Estimate, ScenarioFindings, Work
+from netdyno.analysis.found.cells import CellFigures, Estimate
+from netdyno.analysis.found.notices import Work
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.report.tables import Table

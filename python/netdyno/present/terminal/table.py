@@ -11,7 +11,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.findings import Analysis, Axis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
+from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.ranking import Axis, Standing, Verdict
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.found.set_aside import TrialNote
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ClaimVerdict

@@ -1,0 +1,143 @@
+"""Two runs side by side: their different questions and environments, and the figures of the cells that both have. Pure
+functions of stored runs.
+
+Blocks of different runs are not paired: whatever changed between the runs, the machine's own drift included, is in the
+ratio. So each run scatters by itself, and the interval shows how far the blocks of the two scatter, not why they
+differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from netdyno.analysis.compare import differences
+from netdyno.analysis.found.compare import AskedAlone, AskedApart, Both, Change, SideBySide
+from netdyno.analysis.trials import excluded, measured
+from netdyno.experiment.capacity import CAPACITY
+from netdyno.model import outcomes
+from netdyno.model.base import Name, type_level
+from netdyno.model.experiment import RankedBy, Scenario
+from netdyno.model.levels import level_key, level_label
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.statistics.stats import Interval
+
+NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
+"""Options of a scenario that say how often it is measured, and its factors, which are compared level by level."""
+
+
+def compare_runs(first: Run, second: Run) -> SideBySide:
+    """Compare two runs. A cell is the same where scenario, contestant, levels and metric are; the unsafe and unranked
+    are left out."""
+    sides = [_collect_cells(excluded.remove_from_run(outcomes.judged(run))) for run in (first, second)]
+    shared = [key for key in sides[0] if key in sides[1]]
+    return SideBySide(
+        first=first.run_id,
+        second=second.run_id,
+        environment=tuple(differences.list_decisive(first.environment, second.environment)),
+        asked=_compare_experiments(first, second),
+        cells=tuple(_compare_cell(key, sides[0][key], sides[1][key]) for key in shared),
+        alone=len(sides[0].keys() ^ sides[1].keys()),
+    )
+
+
+@dataclass(frozen=True)
+class _Key:
+    scenario: Name
+    contestant: Name
+    level: Name
+    metric: RankedBy
+
+
+@dataclass(frozen=True)
+class _Cell:
+    label: Name
+    logs: tuple[float, ...]
+
+
+def _collect_cells(run: Run) -> dict[_Key, _Cell]:
+    """Collect the logarithms of the figures of each cell, one per block, scenario by scenario and name by name."""
+    logs: dict[_Key, list[float]] = {}
+    levels: dict[_Key, Mapping[str, type_level]] = {}
+    scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
+    for planned in scenarios.values():
+        # A capacity takes several cells, and here each stands by itself.
+        scenario = msgspec.structs.replace(planned, metric="p99") if planned.metric == CAPACITY else planned
+        for trial, load in measured.select_valid(run, scenario):
+            key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
+            figure = METRICS[scenario.metric].of(trial, load)
+            if figure is not None and figure > 0:
+                logs.setdefault(key, []).append(math.log(figure))
+                levels[key] = trial.levels
+    order = {name: number for number, name in enumerate(scenarios)}
+    keys = sorted(logs, key=lambda key: (order[key.scenario], key.level, key.contestant))
+    return {key: _Cell(level_label(scenarios[key.scenario], levels[key]), tuple(logs[key])) for key in keys}
+
+
+def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
+    means = [sum(cell.logs) / len(cell.logs) for cell in (first, second)]
+    return Both(
+        scenario=key.scenario,
+        contestant=key.contestant,
+        level=first.label,
+        metric=key.metric,
+        first=math.exp(means[0]),
+        second=math.exp(means[1]),
+        first_trials=len(first.logs),
+        second_trials=len(second.logs),
+        ratio=math.exp(means[1] - means[0]),
+        interval=estimate_interval(first.logs, second.logs),
+    )
+
+
+def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
+    """Return the differences in the questions of two runs, except in how often they are measured."""
+    first_scenarios, second_scenarios = (
+        {scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second)
+    )
+    names = differences.list_changes(
+        {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
+    )
+    return (
+        *(AskedApart("", change) for change in names),
+        *(
+            AskedAlone(run.run_id, scenario.name, scenario.workload)
+            for run, other_scenarios in ((first, second_scenarios), (second, first_scenarios))
+            for scenario in run.experiment.scenarios
+            if scenario.name not in other_scenarios
+        ),
+        *(
+            AskedApart(name, change)
+            for name, scenario in first_scenarios.items()
+            if name in second_scenarios
+            for change in _compare_scenarios(scenario, second_scenarios[name])
+        ),
+    )
+
+
+def _compare_scenarios(first: Scenario, second: Scenario) -> Sequence[Change]:
+    before, now = (msgspec.structs.asdict(scenario) for scenario in (first, second))
+    options = differences.list_changes(before, now, [key for key in before if key not in NOT_ASKED])
+    levels = differences.list_changes(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
+    return [*options, *levels]
+
+
+def estimate_interval(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+    """Return the 95% interval of exp(mean of the second minus mean of the first): Student's t with Welch's degrees of
+    freedom (1947), for each side scatters by itself. None where a side has fewer blocks than any interval needs."""
+    sides = [np.array(side, dtype=np.float64) for side in (first, second)]
+    if min(len(side) for side in sides) < FEWEST_BLOCKS:
+        return None
+    parts = [stats.spread(side) ** 2 / len(side) for side in sides]
+    middle = float(sides[1].mean() - sides[0].mean())
+    if sum(parts) == 0:
+        return Interval(math.exp(middle), math.exp(middle))
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
+    half = stats.student(freedom) * math.sqrt(sum(parts))
+    return Interval(math.exp(middle - half), math.exp(middle + half))

@@ -1,0 +1,1 @@
+"""What was found, as frozen data: a file for each subject."""

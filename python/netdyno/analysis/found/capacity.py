@@ -1,0 +1,134 @@
+"""The capacities of a question: what was held at each rate, and where a search ended.
+
+Frozen data without words; units are in the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from netdyno.model.base import Name, Quoted
+from netdyno.model.load_result import Audit
+from netdyno.model.objective import Objective, Term
+
+
+@dataclass(frozen=True)
+class FailedAudits:
+    """Audits that made the trial no witness, or found the server at fault."""
+
+    audits: tuple[Audit, ...]
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """The trial was not completed."""
+
+    reason: Quoted
+
+
+@dataclass(frozen=True)
+class Overload:
+    """The answers and the offered rate that they stayed behind, in messages per second."""
+
+    answered_hz: float
+    offered_hz: float
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """No answer to any message."""
+
+
+@dataclass(frozen=True)
+class Missed:
+    """The terms of the objective that were not kept, each with its figure. `lost` is a share of lost messages above the
+    scenario's bound, None where there was no such loss, or the objective has its own term for loss."""
+
+    terms: tuple[tuple[Term, float], ...]
+    lost: float | None
+    bound: float
+
+
+Reason = FailedAudits | Incomplete | Overload | NoAnswer | Missed
+
+
+Ending = Literal["capacity", "at_most", "at_least", "none", "generator", "disturbed", "broken"]
+"""`capacity`: between two neighbours of the ladder. `at_most`: the objective holds at the highest rate that was
+allowed. `none`: it does not hold at the lowest. `generator`: the generator could not go beyond `holds`. `disturbed`,
+`broken`: trials kept saying nothing."""
+
+
+@dataclass(frozen=True)
+class At:
+    """The outcomes of the trials at one rate, in messages per second."""
+
+    rate_hz: float
+    held: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The end of a search: the highest rate that holds, and the next one up that does not, None where there is none.
+    `stopped_at` is the rate at which trials kept saying nothing."""
+
+    ending: Ending
+    holds: At | None
+    fails: At | None
+    stopped_at: float | None = None
+
+
+@dataclass(frozen=True)
+class RatePoint:
+    """One contestant at one rate: how many trials held the objective, failed it, and were no witness
+    (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
+    figure that the objective is about; `whys` the reasons of the trials that did not hold."""
+
+    rate_hz: float
+    held: int
+    failed: int
+    silent: int
+    p50_ns: float | None
+    p99_ns: float | None
+    p999_ns: float | None
+    latency_ns: float | None
+    whys: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class CapacityCurve:
+    """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
+    blocks; in `at_least` of them every rate held, in `below` none did: these are bounds."""
+
+    contestant: Name
+    level: Name
+    points: tuple[RatePoint, ...]
+    capacity_hz: float | None
+    blocks: int
+    at_least: int
+    below: int
+    knee_hz: float | None
+    """The rate at which the curve bends (statistics/knee.py)."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The answer of a search for a contestant's capacity; None where it did not come to its end, or followed other
+    rules than those of today. `why` is the reason from the last trial, which matters where trials kept being no
+    witness."""
+
+    contestant: Name
+    answer: Answer | None
+    why: Reason | None
+
+
+@dataclass(frozen=True)
+class CapacityFindings:
+    """The data behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
+    `limit_ns` its limit; `search` is None where the run is no search."""
+
+    objective: Objective
+    figure: Name
+    limit_ns: float | None
+    curves: tuple[CapacityCurve, ...]
+    search: Searched | None

@@ -1,0 +1,73 @@
+"""Two runs side by side.
+
+Frozen data without words; units are in the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netdyno.model.base import Name
+from netdyno.model.experiment import RankedBy
+from netdyno.statistics.stats import Interval
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key with its two values; None where it had none."""
+
+    key: Name
+    was: object
+    now: object
+
+
+@dataclass(frozen=True)
+class Both:
+    """One cell of both runs. `ratio` is the second's figure divided by the first's; its interval is None below five
+    blocks on a side."""
+
+    scenario: Name
+    contestant: Name
+    level: Name
+    metric: RankedBy
+    first: float
+    """Geometric mean over its valid trials, in messages a second or nanoseconds."""
+    second: float
+    first_trials: int
+    second_trials: int
+    ratio: float
+    interval: Interval | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the interval leaves out a ratio of 1."""
+        return self.interval is not None and not self.interval.low <= 1 <= self.interval.high
+
+
+@dataclass(frozen=True)
+class AskedApart:
+    """A difference in the questions of a scenario of both runs; for the experiment itself the scenario is empty."""
+
+    scenario: Name
+    change: Change
+
+
+@dataclass(frozen=True)
+class AskedAlone:
+    """A scenario that only one of the runs has."""
+
+    run: Name
+    scenario: Name
+    workload: Name
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """The differences in the runs' environments and questions, and the cells of both; `alone` counts cells with a
+    figure in only one run."""
+
+    first: Name
+    second: Name
+    environment: tuple[Change, ...]
+    asked: tuple[AskedApart | AskedAlone, ...]
+    cells: tuple[Both, ...]
+    alone: int

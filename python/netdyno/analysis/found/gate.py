@@ -1,0 +1,60 @@
+"""The findings of a gate, as frozen data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from netdyno.analysis.found.set_aside import Fault
+from netdyno.model.base import Name
+from netdyno.model.experiment import Gate
+from netdyno.statistics.stats import Interval
+
+Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
+METRIC_NAMES: tuple[Metric, ...] = get_args(Metric)
+Outcome = Literal["better", "within", "worse", "faulty", "open", "bound", "unsound"]
+"""`better` and `within` the margin pass; `worse` and a `faulty` server do not. The others decide nothing: the margin
+lies in the interval (`open`), the figures are the generator's (`bound`), or the earlier server was faulty
+(`unsound`)."""
+Decision = Literal["passes", "fails", "open"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of one scenario. `before` and `after` are the geometric means over `blocks`, and `ratio` is after by
+    before; its `interval` is the part that all looks share, None before the first."""
+
+    scenario: Name
+    metric: Metric
+    margin: float
+    outcome: Outcome
+    blocks: int
+    before: float
+    after: float
+    ratio: float
+    interval: Interval | None
+    faults: tuple[Fault, ...] = ()
+    """The faults of the later server where it is `faulty`, of the earlier one where `unsound`, the most frequent
+    first."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The number of blocks of a scenario in which each of the two showed a fault, out of `of`."""
+
+    scenario: Name
+    before: int
+    after: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """The state of a gate. `faults`: those of the scenarios in which there was one."""
+
+    gate: Gate
+    lines: tuple[Line, ...]
+    faults: tuple[Faults, ...]
+    decision: Decision
+    may_go_on: bool
+    """Whether another block could change anything."""

@@ -1,0 +1,221 @@
+"""What a reader must know beside a ranking: how contestants ran, what correlates with the result, the neighbours.
+
+Frozen data without words; units are in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netdyno.analysis.found.cells import Estimate
+from netdyno.model.base import Name, Quoted, type_level
+from netdyno.model.observation import Neighbour
+from netdyno.model.trial import Traced, Warmup
+from netdyno.statistics.stats import Comparison
+
+
+@dataclass(frozen=True)
+class Company:
+    """The number of trials beside a neighbour that stays, out of the `of` behind the figures, and each neighbour."""
+
+    trials: int
+    of: int
+    neighbours: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True)
+class AddedOption:
+    """An option that the harness set for the servers that have it."""
+
+    option: Name
+    value: type_level
+    contestants: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class ThreadEach:
+    """A contestant that got a thread for each connection from the harness, and the numbers of threads that it ran."""
+
+    contestant: Name
+    seen: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SampledThreads:
+    """A contestant with estimated context switches and waits: `read` threads out of up to `threads`, at random."""
+
+    contestant: Name
+    threads: int
+    read: int
+
+
+@dataclass(frozen=True)
+class Unsteady:
+    """A contestant with a level that moved within its window in `moved` of its `trials`, more than chance explains."""
+
+    contestant: Name
+    moved: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class UnevenThreads:
+    """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `of`. Its
+    worst: `most` of the `connections` on one of the `threads`, at the level of that label."""
+
+    contestant: Name
+    trials: int
+    of: int
+    level: Name
+    most: int
+    connections: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A contestant that answers in the same time at several loads, all else being equal: least p50 and largest p99."""
+
+    contestant: Name
+    levels: tuple[Name, ...]
+    """The keys of these loads."""
+    p50_ns: float
+    p99_ns: float
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """A program that was run beside the contestants without being one, with what it is instead."""
+
+    contestant: Name
+    what: Quoted
+
+
+@dataclass(frozen=True)
+class MadeAgain:
+    """Trials that the machine disturbed, retried in their block. `by_contestant`: how often, and of how many cells;
+    `causes` by audit. `p`: how often chance alone spreads retries so unevenly over the contestants of a block, None
+    without retries. `given_up`: cells that no try filled. `slices_by_contestant`: how many slices of its trials in
+    turns were retried, and of how many; `slices_again`: the same by the program that took a core (`foreign_program` of
+    model/trial.py), the most frequent first; `slices_p` is their `p`."""
+
+    tries: int
+    cells: int
+    by_contestant: Mapping[Name, tuple[int, int]]
+    causes: Mapping[Name, int]
+    p: float | None
+    given_up: int
+    slices_by_contestant: Mapping[Name, tuple[int, int]]
+    slices_again: Mapping[Name, int]
+    slices_p: float | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was retried."""
+        return not (self.causes or self.slices_again)
+
+
+@dataclass(frozen=True)
+class Unsafe:
+    """Verification's findings on an unsafe contestant at one level, over all its trials with figures, of any status:
+    none of them enters anything else (docs/adr/unranked.md)."""
+
+    contestant: Name
+    why: Quoted
+    level: Name
+    """The level's label."""
+    trials: int
+    wrong: int
+    """Trials in which verification failed."""
+    expected: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupt: int
+    streams: int
+    """Connections that ended because nothing on them could be read any more."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work behind one message of a contestant at the one level of a scenario at which its system calls are
+    traced. `traced` is that trial, and None where the run has none; the rest is from the measured trials at this level,
+    per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
+    where it was not counted."""
+
+    contestant: Name
+    level: Name
+    """The level's key."""
+    label: Name
+    traced: Traced | None
+    bytes_in: Estimate | None
+    bytes_out: Estimate | None
+    packets: Estimate | None
+    softirq_ns: Estimate | None
+
+    @property
+    def calls(self) -> Mapping[str, float]:
+        """System calls per message by name, the most frequent first; empty where nothing was traced."""
+        traced = self.traced
+        if traced is None or not traced.messages:
+            return {}
+        return {call.name: call.calls / traced.messages for call in traced.calls}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A counter that differs between two contestants: its figures per message (means over the cells of both), and the
+    comparison; its ratio is a ratio where `relative`, else the difference, for some value was 0."""
+
+    counter: Name
+    worse: float
+    better: float
+    relative: bool
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class TracedCalls:
+    """System calls per message of two traced contestants; `most` is the call by which they differ most."""
+
+    label: Name
+    """The level's."""
+    worse: Mapping[Name, float]
+    better: Mapping[Name, float]
+    most: Name
+
+
+@dataclass(frozen=True)
+class Why:
+    """The counters that correlate with a proven difference of one contestant from a higher one: those that differ
+    between the two, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher.
+    `decidable`: some counter had blocks enough, and `blocks` is the most that any had. `kernel_worse` and
+    `kernel_better` are the kernel's shares of the CPU time, None where none was seen. `traced` is None where not both
+    were."""
+
+    worse: Name
+    better: Name
+    result: Comparison
+    differences: tuple[Difference, ...]
+    considered: tuple[Name, ...]
+    decidable: bool
+    blocks: int
+    kernel_worse: float | None
+    kernel_better: float | None
+    traced: TracedCalls | None
+
+
+@dataclass(frozen=True)
+class WarmedUp:
+    """The warm-up of a contestant with a JIT before the first block, at each level at which it was ranked."""
+
+    contestant: Name
+    warmups: tuple[Warmup, ...]
+
+
+@dataclass(frozen=True)
+class MeasuredAlone:
+    """Contestants that took no turns with others, and why."""
+
+    contestants: tuple[Name, ...]
+    why: Quoted

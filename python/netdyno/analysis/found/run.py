@@ -1,0 +1,213 @@
+"""The findings of a run. The terminal table and the report say the same: both read this.
+
+Frozen data without words; units are in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netdyno.analysis.found.canary import MachineOverTime
+from netdyno.analysis.found.capacity import CapacityFindings
+from netdyno.analysis.found.cells import CellFigures, LevelInfo, select_heaviest
+from netdyno.analysis.found.charts import Chart
+from netdyno.analysis.found.control import Control
+from netdyno.analysis.found.flips import FlipFound
+from netdyno.analysis.found.gate import Found as GateFound
+from netdyno.analysis.found.ground import Ground
+from netdyno.analysis.found.notices import (
+    AddedOption,
+    Company,
+    Constant,
+    MadeAgain,
+    MeasuredAlone,
+    SampledThreads,
+    ThreadEach,
+    UnevenThreads,
+    Unranked,
+    Unsafe,
+    Unsteady,
+    WarmedUp,
+    Why,
+    Work,
+)
+from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, ErrorBar, Pair, Standing, Verdict, Within
+from netdyno.analysis.found.set_aside import Faulty, TrialNote
+from netdyno.model.base import Name, Quoted
+from netdyno.model.contestant import About
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import Pinning
+from netdyno.model.trial import Trial
+from netdyno.model.verdicts import Judged
+from netdyno.statistics.stats import Better, Comparison
+
+
+@dataclass(frozen=True)
+class ScenarioFindings:
+    """The answer to one workload under one load, and all that stands behind it."""
+
+    scenario: Scenario
+    decision: Decision
+    """The verdict on the ground that is shown first."""
+    better: Better
+    levels: tuple[LevelInfo, ...]
+    standings: tuple[Standing, ...]
+    comparisons: tuple[Comparison, ...]
+    cells: tuple[CellFigures, ...]
+    drift: float
+    """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
+    pairs: tuple[Pair, ...]
+    """Every server with every client, server by server; empty where the client is no factor."""
+    loss_bound: float
+    unsafe: tuple[Unsafe, ...]
+    """Unsafe contestants are in no other field."""
+    unranked: tuple[Unranked, ...]
+    """These programs are in no other field either."""
+    constant: tuple[Constant, ...]
+    """Response times that no load changed."""
+    absent: tuple[Name, ...]
+    """Contestants without any valid trial, of which no fault is known."""
+    ground: Ground
+    """The cores and threads: they decide what a comparison can show."""
+    added_options: tuple[AddedOption, ...]
+    threads_each: tuple[ThreadEach, ...]
+    sampled_threads: tuple[SampledThreads, ...]
+    ending: Ending | None = None
+    """Why its blocks ended; None where it asked for no precision."""
+    capacity: CapacityFindings | None = None
+    """None for a metric other than `capacity`."""
+    work: tuple[Work, ...] = ()
+    """The work behind a message, contestant by contestant in the order of the ranking."""
+    whys: tuple[Why, ...] = ()
+    """The counters that correlate with the ranking: against the first, then against the one above."""
+    axes: tuple[Axis, ...] = ()
+    """The scenario's own metric first, with comparisons that are one family; those of the others are a second. Empty
+    for a capacity."""
+    faulty: tuple[Faulty, ...] = ()
+    """Contestants with faults, also those without a valid trial."""
+    censored: tuple[Censored, ...] = ()
+    error_bars: tuple[ErrorBar, ...] = ()
+    """For the levels and percentiles at which the generator's own part is not small."""
+    unsteady: tuple[Unsteady, ...] = ()
+    within: tuple[Within, ...] = ()
+    """The best of each language, where several are ranked."""
+    uneven_threads: tuple[UnevenThreads, ...] = ()
+    warmups: tuple[WarmedUp, ...] = ()
+    """Contestants that were warmed up for longer than the scenario says."""
+    alone: tuple[MeasuredAlone, ...] = ()
+    """Empty where all contestants took turns, and in a run stored before they did."""
+    flips: tuple[FlipFound, ...] = ()
+    """The flips that the experiment asks for: its levels follow from them."""
+    elsewhere: tuple[Decision, ...] = ()
+    """The verdicts on contestants that could use another number of cores, each group by itself."""
+    company: Company | None = None
+    """None where the machine was every trial's own."""
+    instruments: tuple[Name, ...] = ()
+    """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.decision.verdict
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether a contestant was measured over a transport that may lose messages: then loss stands beside
+        latency."""
+        return any(cell.loss is not None for cell in self.cells)
+
+    @property
+    def ranked_levels(self) -> int:
+        """The number of levels that the metric is a mean over. A capacity is found along the levels of the rate."""
+        return len({curve.level for curve in self.capacity.curves}) if self.capacity else len(self.levels)
+
+    @property
+    def heaviest(self) -> LevelInfo:
+        """The level at which costs are compared."""
+        return select_heaviest(self.levels, self.cells)
+
+    def cell(self, contestant: str, level: str) -> CellFigures | None:
+        """Return the figures of a contestant at a level, None where no trial was valid."""
+        return next((cell for cell in self.cells if cell.contestant == contestant and cell.level == level), None)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The number of trials by the outcome of their audits; `faulty` are those in which the server did something
+    wrong."""
+
+    valid: int
+    struck_out: int
+    faulty: int
+    failed: int
+    skipped: int
+    made_again: int
+
+
+@dataclass(frozen=True)
+class AuditTally:
+    """The number of trials that passed and failed one audit."""
+
+    name: Name
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class MachineUse:
+    """The machine's use by others over the windows of the valid trials that tell: shares of the time of all cores that
+    the harness may use."""
+
+    trials: int
+    steal_median: float
+    steal_most: float
+    foreign_median: float
+    foreign_most: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All that a reader learns about a run."""
+
+    run_id: Name
+    experiment: Name
+    question: Quoted
+    links: tuple[Name, ...]
+    started_at: Quoted
+    finished_at: Quoted | None
+    blocks_planned: int
+    blocks_measured: int
+    windows_s: tuple[float, ...]
+    """The lengths that measured windows have, in seconds, each once, shortest first."""
+    contestants: tuple[Name, ...]
+    scenarios: tuple[ScenarioFindings, ...]
+    claims: tuple[Judged, ...]
+    """The verdicts on the experiment's claims; empty where it makes none."""
+    charts: tuple[Chart, ...]
+    """The figures that the experiment asks for."""
+    level: float
+    """The chance, per scenario, that its ranking claims any difference that is not there (at most); once for its own
+    metric, once for all other axes."""
+    counts: Counts
+    set_aside: tuple[TrialNote, ...]
+    audits: tuple[AuditTally, ...]
+    made_again: MadeAgain
+    machine: MachineUse | None
+    """None where no valid trial tells."""
+    canary: MachineOverTime | None
+    """None in a run that was stored before there was one."""
+    pinning: tuple[Pinning, ...]
+    """Each way of pinning once."""
+    control: Control
+    """The same contestants under two names."""
+    about: tuple[About, ...]
+    """The programs that took part, with code and caveats; empty for a run stored before these were recorded."""
+    environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
+    asked: Experiment
+    example: Trial | None
+    """A trial to repeat by hand: the first with figures."""
+    trials: tuple[Trial, ...]
+    """Every try of every trial, the twins included, in their order."""
+    gate: GateFound | None = None
+    """None for a run that is no gate."""
+    flips: tuple[FlipFound, ...] = ()
+    """The flips that the experiment asks for."""

@@ -1,0 +1,56 @@
+"""The trials that enter no figure, and the faults of servers.
+
+Frozen data without words; units are in the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netdyno.model.base import Name, Quoted
+from netdyno.model.trial import Status
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """A trial that enters no figure, and why."""
+
+    block: int
+    scenario: Name
+    contestant: Name
+    client: Name
+    """The client of a pair; empty where the client is no factor."""
+    level: Name
+    status: Status
+    cause: SetAside
+    reason: Quoted
+    """Empty where none was stored."""
+    log: Quoted
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """The cause of excluded trials: `disturbed` by the machine in every try, or the failed `audits` that decided, or
+    where neither is known their `reason`."""
+
+    disturbed: bool = False
+    audits: tuple[Name, ...] = ()
+    reason: Quoted = ""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a server: the audit that found it, the number of its trials with it, out of `of` of the scenario, and
+    the detail of the first."""
+
+    kind: Name
+    trials: int
+    of: int
+    detail: Quoted
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """A contestant with the faults of its trials, the most frequent first."""
+
+    contestant: Name
+    faults: tuple[Fault, ...]

@@ -1,0 +1,1 @@
+"""What a reader must know beside a ranking."""

@@ -1,0 +1,1 @@
+"""The ranking of a question and the figures behind it."""

@@ -1,0 +1,209 @@
+"""From comparisons to a verdict: the leader, the contestants to take, and the cost of the rest. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from netdyno.analysis.found.ranking import Axis, AxisRatio, Beside, Decision, Standing
+from netdyno.model.experiment import Scenario
+from netdyno.model.metrics import METRICS
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Better, Comparison, Interval
+
+
+def read_direction(scenario: Scenario) -> Better:
+    return METRICS[scenario.metric].better
+
+
+def find_comparison(first: str, second: str, family: Sequence[Comparison]) -> Comparison | None:
+    """Return the comparison of two, turned so that `first` is `a`; None where they share no cell."""
+    for comparison in family:
+        if (comparison.a, comparison.b) == (first, second):
+            return comparison if comparison.pairs else None
+        if (comparison.b, comparison.a) == (first, second):
+            return _turn(comparison) if comparison.pairs else None
+    return None
+
+
+def _turn(comparison: Comparison) -> Comparison:
+    interval = comparison.interval and Interval(1 / comparison.interval.high, 1 / comparison.interval.low)
+    return replace(comparison, a=comparison.b, b=comparison.a, ratio=1 / comparison.ratio, interval=interval)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The data behind an answer. `family` are the comparisons of the scenario's own metric, made at the `level`;
+    `block_s`: the seconds that one block takes, None where that is not known."""
+
+    scenario: Scenario
+    standings: Sequence[Standing]
+    family: Sequence[Comparison]
+    axes: Sequence[Axis]
+    level: float
+    block_s: float | None = None
+
+    @property
+    def margin(self) -> float:
+        """The smallest ratio that matters."""
+        return 1 + self.scenario.margin
+
+
+def decide_each(basis: Basis) -> tuple[Decision, ...]:
+    """Return the verdicts on one scenario, one on each ground; there is always one. A ground on which some contestant
+    has no fault comes before one on which all have."""
+    by_ground: dict[int, list[Standing]] = {}
+    for standing in basis.standings:
+        by_ground.setdefault(standing.ground, []).append(standing)
+    groups = sorted(by_ground.values(), key=lambda group: min(standing.kind for standing in group)) or [[]]
+    return tuple(decide(replace(basis, standings=group)) for group in groups)
+
+
+def decide(basis: Basis) -> Decision:
+    """Return the verdict on the contestants of one ground: on those without a fault, or on all where each has one."""
+    if not basis.standings:
+        return Decision("no_data")
+    best = min(standing.kind for standing in basis.standings)
+    standings = [standing for standing in basis.standings if standing.kind == best]
+    among = tuple(standing.contestant for standing in standings)
+    if len(standings) == 1:
+        return Decision("unopposed", among, front=among)
+    if standings[0].rank is None:
+        return Decision("not_enough_blocks", among)
+    front = tuple(standing.contestant for standing in standings if standing.rank == standings[0].rank)
+    if len(front) == 1:
+        trade_offs = find_trade_offs(basis.axes, among, front, basis.margin)
+        return Decision("winner", among, front, taken=front, beside=trade_offs)
+    front = _put_leader_first(front, basis.family)
+    undecided = tuple(name for name in front[1:] if _is_undecided(front[0], name, basis.family))
+    if len(undecided) == len(front) - 1:
+        return Decision("not_enough_blocks", among, front, undecided)
+    return _judge_tie(basis, Decision("undecided", among, front, undecided))
+
+
+def _put_leader_first(front: tuple[str, ...], family: Sequence[Comparison]) -> tuple[str, ...]:
+    """Return the front led by the first contestant with enough blocks to be compared with a rival: one with few blocks
+    is no leader, and must not leave the rest without an answer."""
+    for name in front:
+        if not all(_is_undecided(name, rival, family) for rival in front if rival != name):
+            return (name, *(rival for rival in front if rival != name))
+    return front
+
+
+def _is_undecided(first: str, second: str, family: Sequence[Comparison]) -> bool:
+    comparison = find_comparison(first, second, family)
+    return comparison is None or not (comparison.decidable or comparison.different)
+
+
+def _judge_tie(basis: Basis, tie: Decision) -> Decision:
+    """Return the verdict on a front of several, none proven better than another. A contestant that is shown to be
+    within the margin of the best is as good as the best, and among these the other axes decide. Where none is shown to
+    be, they do not decide: a price says nothing of what it buys."""
+    direction = read_direction(basis.scenario)
+    rivals = len(tie.among) - len(tie.undecided) - 1
+    bounds = {
+        name: compute_deficit_bound(name, tie.tied, basis.family, direction, basis.level, rivals) for name in tie.tied
+    }
+    near = tuple(name for name, bound in bounds.items() if bound <= basis.margin)
+    bounded = replace(tie, near=near, within=max(bounds[name] for name in near or tie.tied))
+    needed = None if near == tie.tied else _count_blocks_needed(basis, tie)
+    bounded = replace(
+        bounded,
+        blocks_to_settle=needed,
+        seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
+    )
+    if not near:
+        return replace(bounded, beside=find_trade_offs(basis.axes, tie.among, tie.front[:1], basis.margin))
+    taken, deciding = _prefer(basis.axes, near, basis.margin)
+    trade_offs = find_trade_offs(basis.axes, tie.among, taken, basis.margin)
+    return replace(bounded, verdict="equal", taken=taken, by=deciding, beside=trade_offs)
+
+
+def compute_deficit_bound(
+    name: str,
+    contestants: Collection[str],
+    family: Sequence[Comparison],
+    direction: Better,
+    level: float,
+    among: int | None = None,
+) -> float:
+    """Return the factor by which none of the others is better than this contestant: all such factors of a family hold
+    together with the chance 1 - level ("multiple comparisons with the best"). Infinite where a pair has too few blocks.
+    `among`: the number of rivals of the best, where some are known not to be the best; else the number given."""
+    rivals = [rival for rival in contestants if rival != name]
+    share = among or len(rivals)
+    most = max((_compute_lead_bound(rival, name, family, direction, level, share) for rival in rivals), default=0.0)
+    return math.exp(max(0.0, most)) if most < stats.MOST_LOG else math.inf
+
+
+def _compute_lead_bound(
+    first: str, second: str, family: Sequence[Comparison], direction: Better, level: float, rivals: int
+) -> float:
+    """Return the most by which the first may be better than the second, on the log scale."""
+    comparison = (
+        find_comparison(first, second, family) if direction == "higher" else find_comparison(second, first, family)
+    )
+    return math.inf if comparison is None else stats.most_above(comparison, level, rivals)
+
+
+def _count_blocks_needed(basis: Basis, decision: Decision) -> int | None:
+    """Return how many more blocks would prove or bound the difference of the front's first from each rival; None where
+    no number of blocks would, or the comparisons do not tell."""
+    first, *rivals = decision.tied
+    facing = [comparison for rival in rivals if (comparison := find_comparison(first, rival, basis.family)) is not None]
+    margin, rival_count = math.log(basis.margin), len(decision.among) - 1
+    more = [
+        None if needed is None else max(0, needed - comparison.blocks)
+        for comparison in facing
+        for needed in [stats.blocks_to_settle(comparison, margin, basis.level, rival_count)]
+    ]
+    known = [count for count in more if count is not None]
+    return max(known) if known and len(known) == len(more) and max(known) > 0 else None
+
+
+def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the contestants left when each axis in turn removes those that another is proven better than by the
+    margin, and the axes that removed any."""
+    left, deciding = tuple(near), list[str]()
+    for axis in axes:
+        kept = tuple(name for name in left if not any(judge_lead(axis, rival, name, margin) for rival in left))
+        if kept and kept != left:
+            left, deciding = kept, [*deciding, axis.metric]
+    return left, tuple(deciding)
+
+
+def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:
+    """Return whether the first is proven better than the second on an axis by the margin; None where neither is."""
+    comparison = find_comparison(first, second, axis.comparisons)
+    if comparison is None or not comparison.different or 1 / margin < comparison.ratio < margin:
+        return None
+    return (comparison.ratio > 1) == (axis.better == "higher")
+
+
+def find_trade_offs(
+    axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float
+) -> tuple[Beside, ...]:
+    """Compare every other contestant of the answer with the first of those taken, where a difference beyond the margin
+    is proven."""
+    trade_offs = (
+        Beside(
+            contestant=name,
+            worse=_list_proven(axes, name, taken[0], margin, better=False),
+            better=_list_proven(axes, name, taken[0], margin, better=True),
+        )
+        for name in among
+        if name not in taken
+    )
+    return tuple(trade_off for trade_off in trade_offs if trade_off.worse or trade_off.better)
+
+
+def _list_proven(axes: Sequence[Axis], name: str, chosen: str, margin: float, *, better: bool) -> tuple[AxisRatio, ...]:
+    """Return the axes on which a contestant is proven better (or worse) than the chosen one, the largest first."""
+    ratios = [
+        AxisRatio(axis.metric, comparison.ratio)
+        for axis in axes
+        if (comparison := find_comparison(name, chosen, axis.comparisons)) is not None
+        if judge_lead(axis, name, chosen, margin) is better
+    ]
+    return tuple(sorted(ratios, key=lambda ratio: -abs(math.log(ratio.ratio))))
