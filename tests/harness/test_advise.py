@@ -31,7 +31,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
-from netdyno.run import runner
+from netdyno.run import preparation, runner
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.store import read, schema
 from netdyno.trial import trial
@@ -204,14 +204,14 @@ def test_who_ends_that_early_has_the_answer_all_the_same(
 def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_same(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check = runner.check
+    check = preparation.check
 
     def refuse(planned: Experiment, *rest: Any) -> None:
         if len(planned.scenarios) > 1:
             raise UserError("too few file descriptors")
         check(planned, *rest)
 
-    monkeypatch.setattr(runner, "check", refuse)
+    monkeypatch.setattr(preparation, "check", refuse)
     assert machine.asks("--time-budget", "20m") == 0
     output = capsys.readouterr()
     assert "netdyno: half and double of the values were not measured: too few file descriptors" in output.err

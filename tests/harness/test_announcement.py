@@ -11,7 +11,8 @@ from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.experiment import find_experiments_folder
 from netdyno.model.experiment import Budget, Experiment
-from netdyno.run.runner import apply_overrides, describe_questions, format_announcement
+from netdyno.run.announcement import describe_questions, format_announcement
+from netdyno.run.runner import apply_overrides
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
 NIGHT = datetime(2026, 11, 22, 23, 58)

@@ -14,7 +14,7 @@ from netdyno.commands.cli import main
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.profile import Profile, Profiled
-from netdyno.run import needed, runner
+from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
 from netdyno.trial.setup import Bench
@@ -34,7 +34,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> list[profiled.Ta
         return on, Profile(server=name, sort="off-cpu", missing="no kernel\x1b[2J")
 
     monkeypatch.setattr(profiled, "profile", pretend)
-    monkeypatch.setattr(runner, "set_up", lambda *_args, **_named: (bench, {}))
+    monkeypatch.setattr(preparation, "set_up", lambda *_args, **_named: (bench, {}))
     return tasks
 
 

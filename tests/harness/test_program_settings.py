@@ -45,7 +45,7 @@ def test_what_a_user_may_use_up_is_limited_by_the_hard_limits_alone() -> None:
     assert given["NOFILE"] == (1 << 20, 1 << 20)
     assert choose_limits(DEBIAN | {"NOFILE": (1024, 4096)})["NOFILE"] == (4096, 4096)
     assert choose_limits(DEBIAN | {"NOFILE": (UNLIMITED, UNLIMITED)})["NOFILE"] == (1 << 20, 1 << 20)
-    # What an experiment needs has been raised by then (runner.ensure_descriptors).
+    # What an experiment needs has been raised by then (preparation.ensure_descriptors).
     assert choose_limits(DEBIAN | {"NOFILE": (1 << 21, 1 << 30)})["NOFILE"] == (1 << 21, 1 << 21)
 
 

@@ -24,7 +24,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
-from netdyno.run import runner, schedule
+from netdyno.run import preparation, runner, schedule
 from netdyno.run.progress import Progress
 from netdyno.store import read, schema
 from netdyno.trial import canary, traced
@@ -383,7 +383,7 @@ def test_a_missing_generator_is_said_before_anything_is_written(
 def test_a_workload_that_nobody_speaks_is_a_slip_of_the_pen(experiment: Experiment, contestant: Contestant) -> None:
     scenario = msgspec.structs.replace(experiment.scenarios[0], workload="ehco")
     with pytest.raises(UserError, match=r"scenario 'echo': unknown workload 'ehco' \(did you mean 'echo'\?\)"):
-        runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(scenario,)), [contestant])
+        preparation.check_workloads(msgspec.structs.replace(experiment, scenarios=(scenario,)), [contestant])
 
 
 def test_what_only_a_server_of_ones_own_does_not_speak_is_no_slip(
@@ -393,36 +393,36 @@ def test_what_only_a_server_of_ones_own_does_not_speak_is_no_slip(
     mine = msgspec.structs.replace(contestant, manifest=speaks, own=Own(command="mine {port}", workload="echo"))
     echo = experiment.scenarios[0]
     chat = msgspec.structs.replace(echo, name="chat", workload="chat")
-    runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat, echo)), [mine])
+    preparation.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat, echo)), [mine])
     with pytest.raises(UserError, match=r"needs chat, but your server speaks echo \(--workload\)"):
-        runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat,)), [mine])
+        preparation.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat,)), [mine])
 
 
 def test_descriptors_are_raised_to_the_hard_limit_and_no_further() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
-        runner.ensure_descriptors(257, "big")
+        preparation.ensure_descriptors(257, "big")
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (257, hard)
-        runner.ensure_descriptors(10, "small")
+        preparation.ensure_descriptors(10, "small")
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (257, hard)
         with pytest.raises(
             UserError, match=rf"experiment 'huge' needs {hard + 1} .* raise it with: ulimit -n {hard + 1}"
         ):
-            runner.ensure_descriptors(hard + 1, "huge")
+            preparation.ensure_descriptors(hard + 1, "huge")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    made = {runner.create_folder(tmp_path, "quick")[0] for _ in range(3)}
+    made = {preparation.create_folder(tmp_path, "quick")[0] for _ in range(3)}
     assert len(made) == 3
     assert all((tmp_path / run_id / "logs").is_dir() for run_id in made)
 
 
 def test_a_results_folder_that_cannot_be_made_is_one_clear_line() -> None:
     with pytest.raises(UserError, match="the results folder /proc/results cannot be written"):
-        runner.create_folder(Path("/proc/results"), "quick")
+        preparation.create_folder(Path("/proc/results"), "quick")
 
 
 def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:

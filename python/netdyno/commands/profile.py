@@ -27,7 +27,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.options import Settings, settings
 from netdyno.model.profile import Profile, Profiled
-from netdyno.run import needed, runner
+from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
 from netdyno.trial.setup import ignore_progress
@@ -57,9 +57,9 @@ def run(request: ProfileRequest) -> int:
     scenario = build_scenario(request.asked, servers)
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
     ready = needed.make(experiment, servers, [], build).servers
-    runner.check(experiment, ready, build)
-    _, folder = runner.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
-    bench, _ = runner.set_up(
+    preparation.check(experiment, ready, build)
+    _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
+    bench, _ = preparation.set_up(
         experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
     )
     output = sys.stderr if request.as_json else sys.stdout
@@ -173,7 +173,7 @@ def _describe_notes(measured: Sequence[Profile]) -> str:
 def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, output: IO[str]) -> None:
     """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
     middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
-    bench, _ = runner.set_up(
+    bench, _ = preparation.set_up(
         experiment,
         ready.servers,
         clients=ready.clients,

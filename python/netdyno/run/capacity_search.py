@@ -26,7 +26,8 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial, Warmup
 from netdyno.run.neighbour_watch import NeighbourWatch
-from netdyno.run.runner import Interrupted, begin_run, check, create_folder, raise_on_signals, set_up
+from netdyno.run.preparation import begin_run, check, create_folder, set_up
+from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.store import write
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary

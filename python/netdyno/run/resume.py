@@ -25,7 +25,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.model.trial import Trace
-from netdyno.run import changes, needed, runner
+from netdyno.run import changes, needed, preparation, runner
 from netdyno.run.progress import Display
 from netdyno.store import read
 from netdyno.store.write import Store
@@ -65,8 +65,8 @@ def resume(
         _check_options(planned, cells)
         permit(run)
         servers, clients = _make_ready(run, build)
-        runner.check(planned, servers, build)
-        bench, facts = runner.set_up(
+        preparation.check(planned, servers, build)
+        bench, facts = preparation.set_up(
             planned,
             servers,
             clients=clients,
@@ -84,7 +84,7 @@ def resume(
             )
         run = msgspec.structs.replace(run, environment=_add_line(run, changed_words))
         stored.record(run.environment)
-        runner.write_environment(path.parent, run.environment)
+        preparation.write_environment(path.parent, run.environment)
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
         display.begin(f"{run.run_id}: {planned.question} Going on after {done}")
         servers_by_name = {server.name: server for server in servers}
@@ -92,7 +92,8 @@ def resume(
         to_trace = traced.select_missing(
             traced.plan_tasks(planned, servers_by_name, bench.clients, _choose_trace(run)), run.traced
         )
-        interrupted = runner.carry_out(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
+        execution = runner.Execution(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
+        interrupted = execution.carry_out()
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.machine.links.namespace import Namespace
-from netdyno.run.runner import ensure_descriptors
+from netdyno.run.preparation import ensure_descriptors
 from netdyno.trial.load import NOT_BELIEVED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
