@@ -15,7 +15,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.store import read, schema, write
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import run_trial
 from tests.support.fixtures import FAKES, PYTHON
 
@@ -42,10 +42,10 @@ def left_of(hostile: Contestant) -> list[str]:
 
 
 def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
-    seed: int, hostile: Contestant, experiment: Experiment, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    seed: int, hostile: Contestant, experiment: Experiment, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "MOST_LOG", 4 << 20)
-    short = bench._replace(ready_timeout_s=1.0, shutdown_timeout_s=1.0, slack_s=1.0)
+    short = context._replace(ready_timeout_s=1.0, shutdown_timeout_s=1.0, slack_s=1.0)
     run = Run(
         run_id="attack",
         experiment=experiment,
@@ -56,7 +56,7 @@ def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
     )
     trials = []
     with write.Store.create(
-        bench.folder, run, [], [msgspec.structs.replace(CELL, position=position) for position in range(TRIALS)]
+        context.folder, run, [], [msgspec.structs.replace(CELL, position=position) for position in range(TRIALS)]
     ) as to:
         for number in range(TRIALS):
             monkeypatch.setenv("FAKE_SEED", str(TRIALS * seed + number))
@@ -68,6 +68,6 @@ def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
             trials.append(trial)
             assert trial.status in ("valid", "struck_out", "failed")
             assert bool(trial.reason) == (trial.status != "valid")
-            assert (bench.folder / trial.log).stat().st_size < 10 * trial_log.KEPT
+            assert (context.folder / trial.log).stat().st_size < 10 * trial_log.KEPT
             assert left_of(hostile) == []
-    assert read.load(bench.folder / schema.FILE_NAME).trials == tuple(trials)
+    assert read.load(context.folder / schema.FILE_NAME).trials == tuple(trials)

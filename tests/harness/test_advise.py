@@ -35,7 +35,7 @@ from netdyno.run import preparation, runner
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.store import read, schema
 from netdyno.trial import trial
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders import made_advice
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
@@ -62,7 +62,7 @@ class Machine:
         monkeypatch.setattr(environment, "describe_machine", of_machine)
         monkeypatch.setattr(report, "write_page", lambda *_: None)
 
-    def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+    def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
         self.ran[contestant.name] += 1
         rate = float(cell.levels.get("rate", scenario.rate or 0))
         more = 1.5 if contestant.name == FIRST and rate > self.crossing else 1.0

@@ -33,7 +33,7 @@ from netdyno.run.progress import Progress
 from netdyno.run.schedule import Schedule
 from netdyno.statistics import block_counts
 from netdyno.store import read, schema
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
 
@@ -165,10 +165,10 @@ def test_a_further_block_is_planned_on_disk_before_it_begins(
     measure = trials_with({"echo": 0.08})
     seen = []
 
-    def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-        planned = read.load_cells(bench.folder / schema.FILE_NAME)
+    def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
+        planned = read.load_cells(context.folder / schema.FILE_NAME)
         seen.append(cell in planned and sum(planned_cell.block == cell.block for planned_cell in planned) == 2)
-        return measure(cell, scenario, contestant, bench)
+        return measure(cell, scenario, contestant, context)
 
     monkeypatch.setattr(runner, "run_trial", looked_up)
     execute(asked("echo"), tmp_path, fake_build)
@@ -242,10 +242,10 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     monkeypatch.setattr(runner, "run_trial", measure)
     whole = load(execute(asked("echo"), tmp_path / "whole", fake_build))
 
-    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
         if (cell.block, cell.position) == (block_counts.EARLIEST_END, 1):
             signal.raise_signal(signal.SIGINT)
-        return measure(cell, scenario, contestant, bench)
+        return measure(cell, scenario, contestant, context)
 
     monkeypatch.setattr(runner, "run_trial", interrupted)
     outcome = execute(asked("echo"), tmp_path / "cut", fake_build)
@@ -277,10 +277,10 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     spread(echo=0.05)
     measure = trials_with({"echo": 0.05})
 
-    def killed(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    def killed(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
         if (cell.block, cell.position) == (block, 1):
             os.kill(os.getpid(), signal.SIGKILL)
-        return measure(cell, scenario, contestant, bench)
+        return measure(cell, scenario, contestant, context)
 
     if not (child := os.fork()):  # a process of its own would load all libraries for it
         try:

@@ -23,7 +23,7 @@ from netdyno.model.trial import Trial
 from netdyno.present.prose.flips import describe_flip
 from netdyno.run import resume, runner
 from netdyno.store import read, schema
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
 from tests.support.builders.made_claims import made_trial
 
@@ -56,7 +56,7 @@ def load_experiment(text: str = TOML) -> Experiment:
 def crossing_at(root: float, slope: float = 0.3, spread: float = 0.02) -> RunTrial:
     """Replace runner.run_trial: the second is better above `root` connections, the first below."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.contestant} {cell.levels}")
         better = slope * math.log(float(cell.levels["connections"]) / root) if contestant.name == SECOND else 0.0
         figures = {"throughput": 1000 * math.exp(better + draw.gauss(0, spread))}
@@ -126,12 +126,12 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
 
     class Killed(BaseException): ...
 
-    def mortal(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    def mortal(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
         if left and left[0] == 0:
             left.pop(0)
             raise Killed
         left[:1] = [left[0] - 1] if left else []
-        return trials(cell, scenario, contestant, bench)
+        return trials(cell, scenario, contestant, context)
 
     monkeypatch.setattr(runner, "run_trial", mortal)
     with pytest.raises(Killed):

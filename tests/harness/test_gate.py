@@ -21,7 +21,7 @@ from netdyno.model.trial import Trial
 from netdyno.run import runner
 from netdyno.statistics.block_counts import GATE_LOOKS
 from netdyno.store import read, schema
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_claims import made_trial
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
@@ -45,7 +45,7 @@ def gate(
 ) -> tuple[int, list[Trial]]:
     """Return exit code and trials of a gate whose second server costs so many times as much; nothing is started."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant}")
         cost = (after if contestant.name == "after" else 1.0) * draw.lognormvariate(0, spread)
         figures = {"throughput": 1000.0 / cost, "cpu": 20_000.0 * cost}

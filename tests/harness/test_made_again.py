@@ -19,7 +19,7 @@ from netdyno.model.trial import Trial
 from netdyno.present.prose import made_again as made_again_words
 from netdyno.run import runner, schedule
 from netdyno.store import read, schema
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
@@ -36,8 +36,8 @@ def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: flo
     assert callable(is_disturbed)
     made = trials_with({"echo": 0.01, "chat": 0.3})
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-        trial = replace(made(cell, scenario, contestant, bench), seconds=seconds)
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
+        trial = replace(made(cell, scenario, contestant, context), seconds=seconds)
         if not is_disturbed(cell):
             return trial
         return replace(trial, status="struck_out", reason=f"{by.name}: taken", audits=(by,), load=None)
@@ -79,8 +79,8 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
     """A block that the machine disturbed does not count as one of them, and one that could be offered ends it."""
     made = trials_with({"echo": 0.01, "chat": 0.01})
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-        trial = made(cell, scenario, contestant, bench)
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
+        trial = made(cell, scenario, contestant, context)
         assert trial.load is not None
         open_loop = replace(trial.load, plan=replace(trial.load.plan, arrivals="constant", rate_hz=1e6))
         trial = replace(trial, load=open_loop)

@@ -17,24 +17,24 @@ from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
 
 
 @pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> list[profiled.Task]:
+def looked_at(monkeypatch: pytest.MonkeyPatch, context: TrialContext) -> list[profiled.Task]:
     """The servers that would have been profiled."""
     tasks: list[profiled.Task] = []
 
-    def pretend(task: profiled.Task, _bench: Bench) -> tuple[Profile, Profile]:
+    def pretend(task: profiled.Task, _bench: TrialContext) -> tuple[Profile, Profile]:
         tasks.append(task)
         name, why = task.contestant.name, task.contestant.why_not
         on = Profile(server=name, sort="on-cpu", missing=why, stacks={} if why else {("main", "a"): 5.0})
         return on, Profile(server=name, sort="off-cpu", missing="no kernel\x1b[2J")
 
     monkeypatch.setattr(profiled, "profile", pretend)
-    monkeypatch.setattr(preparation, "set_up", lambda *_args, **_named: (bench, {}))
+    monkeypatch.setattr(preparation, "set_up", lambda *_args, **_named: (context, {}))
     return tasks
 
 

@@ -16,7 +16,7 @@ from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
 from netdyno.trial import profiled
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 
 SCENARIO = Scenario(name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1)
 
@@ -34,26 +34,26 @@ def tool(folder: Path, script: str) -> str:
     return str(path)
 
 
-def why_not(contestant: Contestant, bench: Bench) -> list[str]:
-    return [result.missing for result in profiled.profile(task(contestant), bench) if not result.stacks]
+def why_not(contestant: Contestant, context: TrialContext) -> list[str]:
+    return [result.missing for result in profiled.profile(task(contestant), context) if not result.stacks]
 
 
 def test_without_perf_it_is_said_how_to_get_it(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(perf, "find_program", lambda: None)
     assert (
-        why_not(contestant, bench)
+        why_not(contestant, context)
         == ["perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"] * 2
     )
 
 
 def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf, "find_program", lambda: tool(bench.folder, "echo 'Access is limited.' >&2; exit 255"))
+    monkeypatch.setattr(perf, "find_program", lambda: tool(context.folder, "echo 'Access is limited.' >&2; exit 255"))
     assert (
-        why_not(contestant, bench)
+        why_not(contestant, context)
         == ["perf may not record here (Access is limited.): as root, sysctl -w kernel.perf_event_paranoid=1"] * 2
     )
 
@@ -73,18 +73,18 @@ def test_what_perf_may_is_tried_once_for_all_servers_of_a_run(tmp_path: Path) ->
 
 
 def test_a_perf_that_does_not_begin_is_no_profile(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = 'case "$*" in *--control*) echo "unknown option control" >&2; exit 129 ;; esac'
-    monkeypatch.setattr(perf, "find_program", lambda: tool(bench.folder, script))
-    assert why_not(contestant, bench) == ["perf did not begin: unknown option control"] * 2
+    monkeypatch.setattr(perf, "find_program", lambda: tool(context.folder, script))
+    assert why_not(contestant, context) == ["perf did not begin: unknown option control"] * 2
 
 
-def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(bench: Bench) -> None:
-    gone = tool(bench.folder, "exit 129")
+def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(context: TrialContext) -> None:
+    gone = tool(context.folder, "exit 129")
     ready, closed = os.pipe()
     os.close(ready)
-    log = TrialLog(bench.folder / "log")
+    log = TrialLog(context.folder / "log")
     with log.section("perf", [gone]) as output, Process([gone], (), output, name="perf") as process:
         recorder = perf.Recorder(process, closed)
         recorder.tell("ping")
@@ -93,11 +93,13 @@ def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(bench: Bench
     os.close(closed)
 
 
-def test_who_cannot_be_started_or_stands_already_is_not_looked_at(contestant: Contestant, bench: Bench) -> None:
+def test_who_cannot_be_started_or_stands_already_is_not_looked_at(
+    contestant: Contestant, context: TrialContext
+) -> None:
     absent = replace(contestant, available=False, why_not="Folly not found")
-    assert why_not(absent, bench) == ["Folly not found"] * 2
+    assert why_not(absent, context) == ["Folly not found"] * 2
     there = replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:9"))
-    assert why_not(there, bench)[0].startswith("an already running server is not profiled, because ")
+    assert why_not(there, context)[0].startswith("an already running server is not profiled, because ")
 
 
 @pytest.mark.parametrize(("switches", "expected"), [(0, 1), (1000, 1), (1001, 3), (20_000, 31), (10**9, 4093)])

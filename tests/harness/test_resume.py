@@ -32,7 +32,7 @@ from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
 from netdyno.store import opening, read, schema, write
 from netdyno.trial import canary, traced
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
 from tests.support.builders.made_canary import SteadyCanary
 from tests.support.fixtures import make_fake_build
@@ -159,10 +159,10 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     """The first two of its six trials stand out, and the other four once the machine is as fast again."""
     measure = trials_with({"echo": 0.1})
 
-    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
         if cell.position == 6:
             signal.raise_signal(signal.SIGINT)
-        return measure(cell, scenario, contestant, bench)
+        return measure(cell, scenario, contestant, context)
 
     speeds = tmp_path / "speeds"
     speeds.write_text("1 1  1 0.5")

@@ -147,9 +147,7 @@ def test_memory_that_processes_share_counts_once_and_each_ones_own_in_full() -> 
 def test_of_one_process_the_sum_is_the_peak_that_the_kernel_has() -> None:
     with forking(children=0, held_mib=32) as forks:
         forks.tell("parent", "write", 32)
-        memory = ProcessMemory(
-            *(Path(f"/proc/{forks.pid}/{name}").read_bytes() for name in ("status", "smaps_rollup"))
-        )
+        memory = ProcessMemory(*(Path(f"/proc/{forks.pid}/{name}").read_bytes() for name in ("status", "smaps_rollup")))
         peak = server_proc.read_peak_memory(forks.pid)
         assert server_processes.read_peak_memory(server_processes.choose(forks.pid)) == peak
     assert server_processes.compute_peak_memory([memory], 1) == pytest.approx(peak, abs=MIB)

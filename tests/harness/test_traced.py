@@ -17,7 +17,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Traced
 from netdyno.store import read, schema, write
 from netdyno.trial import traced
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 
 
 @pytest.fixture
@@ -111,10 +111,10 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "WINDOW_S", 1.0)
 
 
-def trace_one(experiment: Experiment, contestant: Contestant, bench: Bench) -> Traced:
+def trace_one(experiment: Experiment, contestant: Contestant, context: TrialContext) -> Traced:
     requested = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
     named = {contestant.name: contestant}
-    (result,) = traced.trace(traced.plan_tasks(requested, named, trace="always"), named, bench)
+    (result,) = traced.trace(traced.plan_tasks(requested, named, trace="always"), named, context)
     return result
 
 
@@ -126,11 +126,11 @@ def per_message(result: Traced) -> dict[str, float]:
 @pytest.mark.calm
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
-    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = trace_one(experiment, contestant, bench)
+    plain = trace_one(experiment, contestant, context)
     monkeypatch.setenv("FAKE_SERVER", "asks_more")
-    more = trace_one(experiment, contestant, bench)
+    more = trace_one(experiment, contestant, context)
     usual, unusual = per_message(plain), per_message(more)
     assert usual["recvfrom"] == pytest.approx(1, abs=0.15)
     assert usual["sendto"] == pytest.approx(1, abs=0.15)
@@ -145,70 +145,77 @@ def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
 @pytest.mark.calm
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_what_a_server_does_before_and_after_the_window_is_no_messages_work(
-    experiment: Experiment, contestant: Contestant, bench: Bench
+    experiment: Experiment, contestant: Contestant, context: TrialContext
 ) -> None:
     assert (
-        not {"accept4", "listen", "execve", "exit_group"} & per_message(trace_one(experiment, contestant, bench)).keys()
+        not {"accept4", "listen", "execve", "exit_group"}
+        & per_message(trace_one(experiment, contestant, context)).keys()
     )
 
 
 @pytest.mark.usefixtures("strace_program", "steady")
-def test_the_log_stays_and_the_trace_goes(experiment: Experiment, contestant: Contestant, bench: Bench) -> None:
-    result = trace_one(experiment, contestant, bench)
-    text = (bench.folder / result.log).read_text()
+def test_the_log_stays_and_the_trace_goes(
+    experiment: Experiment, contestant: Contestant, context: TrialContext
+) -> None:
+    result = trace_one(experiment, contestant, context)
+    text = (context.folder / result.log).read_text()
     assert "== strace: " in text
     assert "== server: " in text
-    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(result.log).name]
+    assert [path.name for path in (context.folder / "logs").iterdir()] == [Path(result.log).name]
 
 
 @pytest.mark.usefixtures("strace_program", "steady")
 def test_answers_are_waited_for_no_longer_than_a_trace_needs(
-    experiment: Experiment, contestant: Contestant, bench: Bench
+    experiment: Experiment, contestant: Contestant, context: TrialContext
 ) -> None:
     for asked_s, waits in ((60.0, "2s"), (1.0, "1s")):
-        result = trace_one(experiment.with_each(timeout_s=asked_s), contestant, bench)
-        loads = [line for line in (bench.folder / result.log).read_text().splitlines() if "--arrivals" in line]
+        result = trace_one(experiment.with_each(timeout_s=asked_s), contestant, context)
+        loads = [line for line in (context.folder / result.log).read_text().splitlines() if "--arrivals" in line]
         assert f"--timeout {waits} " in loads[-1]
 
 
 def test_without_strace_it_is_a_stated_skip(
-    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(strace, "find_program", lambda: None)
-    assert trace_one(experiment, contestant, bench).reason == "strace is not installed (package strace)"
+    assert trace_one(experiment, contestant, context).reason == "strace is not installed (package strace)"
 
 
 def test_where_nobody_may_trace_it_is_one_too(
-    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    experiment: Experiment,
+    contestant: Contestant,
+    context: TrialContext,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     refused = tmp_path / "refused"
     refused.write_text("#!/bin/sh\necho 'attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(strace, "find_program", lambda: str(refused))
-    result = trace_one(experiment, contestant, bench)
+    result = trace_one(experiment, contestant, context)
     assert result.reason.startswith("strace may not trace here: attach: ptrace")
     assert (result.messages, result.calls) == (0, ())
 
 
 @pytest.mark.usefixtures("strace_program")
 def test_too_few_messages_to_count_by_are_a_reason(
-    experiment: Experiment, contestant: Contestant, bench: Bench
+    experiment: Experiment, contestant: Contestant, context: TrialContext
 ) -> None:
-    assert "6 messages in " in trace_one(experiment, contestant, bench).reason
+    assert "6 messages in " in trace_one(experiment, contestant, context).reason
 
 
 @pytest.mark.usefixtures("strace_program")
 def test_a_server_that_dies_under_it_is_a_reason_and_no_fault(
-    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
-    assert "the server ended with signal SIGKILL" in trace_one(experiment, contestant, bench).reason
+    assert "the server ended with signal SIGKILL" in trace_one(experiment, contestant, context).reason
 
 
 def test_over_a_link_that_is_not_measured_over_nothing_is_traced(
-    experiment: Experiment, contestant: Contestant, bench: Bench
+    experiment: Experiment, contestant: Contestant, context: TrialContext
 ) -> None:
-    bad = bench._replace(bad_links={"loopback": "it takes 9 ms"})
+    bad = context._replace(bad_links={"loopback": "it takes 9 ms"})
     assert trace_one(experiment, contestant, bad).reason == "it takes 9 ms"
 
 

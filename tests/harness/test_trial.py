@@ -27,7 +27,7 @@ from netdyno.model.observation import MachineObservation
 from netdyno.model.trial import Trial
 from netdyno.trial import load
 from netdyno.trial import trial as trials
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import CLOSING_S, await_closes, run_trial
 from netdyno.trial.window import Watch
 
@@ -37,8 +37,8 @@ CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"co
 SCENARIO = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)}, duration_s=0.1, timeout_s=1.0)
 
 
-def run(contestant: Contestant, bench: Bench, cell: Cell = CELL, scenario: Scenario = SCENARIO) -> Trial:
-    return run_trial(cell, scenario, contestant, bench)
+def run(contestant: Contestant, context: TrialContext, cell: Cell = CELL, scenario: Scenario = SCENARIO) -> Trial:
+    return run_trial(cell, scenario, contestant, context)
 
 
 def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +63,9 @@ def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for(monkeyp
     assert now_s[0] - began_s == pytest.approx(CLOSING_S, abs=0.02)
 
 
-def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, bench: Bench) -> None:
+def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, context: TrialContext) -> None:
     seen: list[tuple[int, float]] = []
-    trial = run(contestant, bench._replace(progress=lambda *progress: seen.append(progress)))
+    trial = run(contestant, context._replace(progress=lambda *progress: seen.append(progress)))
     assert (trial.status, trial.reason) == ("valid", "")
     assert trial.load is not None
     assert trial.load.plan.connections == 2
@@ -89,82 +89,84 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
         "stationary",
         "plausible",
     }
-    assert trial.pinning == bench.pinning
+    assert trial.pinning == context.pinning
     assert trial.seconds > 0
     assert seen == [(6, 0.5)]
 
 
-def test_what_the_harness_adds_to_the_server_is_kept_with_the_trial(contestant: Contestant, bench: Bench) -> None:
+def test_what_the_harness_adds_to_the_server_is_kept_with_the_trial(
+    contestant: Contestant, context: TrialContext
+) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
-    trial = run(msgspec.structs.replace(contestant, manifest=manifest), bench)
+    trial = run(msgspec.structs.replace(contestant, manifest=manifest), context)
     assert (trial.status, trial.added) == ("valid", {"threads": 2})
-    assert "--threads 2" in (bench.folder / trial.log).read_text(encoding="utf-8")
-    assert run(contestant, bench).added == {}
+    assert "--threads 2" in (context.folder / trial.log).read_text(encoding="utf-8")
+    assert run(contestant, context).added == {}
 
 
 def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its_end(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "ends_early")
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.status == "valid", trial.reason
     assert trial.server is not None
     assert trial.server.window_s > 0
 
 
 def test_a_server_on_all_addresses_is_loaded_where_it_was_told_to_listen(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "names_all_addresses")
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.load is not None
     assert trial.load.plan.url.startswith("tcp://127.0.0.1:")
 
 
 def test_what_a_generator_does_not_believe_is_judged_by_its_audits(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "not_believed")
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.status == "valid", trial.reason
     assert trial.load is not None
 
 
 def test_a_generator_to_which_nothing_was_answered_has_a_result(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "nothing_right")
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.status == "struck_out"
     assert "completed: 0 messages were answered within the window" in trial.reason
     assert trial.load is not None
 
 
 def test_a_window_that_has_lost_its_cores_is_ended_early(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The load would hang for ever: the trial ends by what the cores say alone."""
     monkeypatch.setenv("FAKE_LOAD", "hangs")
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: True)
     stolen = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
     monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: stolen)
-    trial = run(contestant, bench._replace(foreign_load="strike-out"))
+    trial = run(contestant, context._replace(foreign_load="strike-out"))
     assert (trial.status, trial.load, trial.machine) == ("struck_out", None, stolen)
     assert outcomes.is_disturbed(trial)
-    assert "ended early: steal" in (bench.folder / trial.log).read_text()
+    assert "ended early: steal" in (context.folder / trial.log).read_text()
 
 
-def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None:
-    trial = run(contestant, bench)
-    log = (bench.folder / trial.log).read_text()
+def test_the_log_says_what_was_run(contestant: Contestant, context: TrialContext) -> None:
+    trial = run(contestant, context)
+    log = (context.folder / trial.log).read_text()
     assert "--listen tcp://127.0.0.1:0 --workload echo" in log
     assert " -c 2 " in log
-    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(trial.log).name]
+    assert [path.name for path in (context.folder / "logs").iterdir()] == [Path(trial.log).name]
 
 
 @pytest.mark.parametrize("mode", ["", "dies_under_load"])
 def test_nothing_is_reaped_at_real_time_priority(
-    mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it spins in the kernel, no process of a lower priority could end that (pinning.keep_punctual)."""
     monkeypatch.setenv("FAKE_SERVER", mode)
@@ -185,7 +187,7 @@ def test_nothing_is_reaped_at_real_time_priority(
     reap = subprocess.Popen.wait
     monkeypatch.setattr(load, "keep_punctual", watched)
     monkeypatch.setattr(subprocess.Popen, "wait", wait)
-    run(contestant, bench)
+    run(contestant, context)
     assert reaped
     assert not any(reaped)
 
@@ -214,15 +216,15 @@ def test_nothing_is_reaped_at_real_time_priority(
     ],
 )
 def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
-    mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    mode: str, reason: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
     monkeypatch.setattr(process, "MOST_LOG", 1 << 20)
-    trial = run(contestant, bench._replace(ready_timeout_s=0.2) if mode in ("never_ready", "drips") else bench)
+    trial = run(contestant, context._replace(ready_timeout_s=0.2) if mode in ("never_ready", "drips") else context)
     assert trial.status == "failed"
     assert reason in trial.reason
     assert trial.load is None
-    assert 0 < (bench.folder / trial.log).stat().st_size < 3 * trial_log.KEPT
+    assert 0 < (context.folder / trial.log).stat().st_size < 3 * trial_log.KEPT
 
 
 @pytest.mark.parametrize(
@@ -237,10 +239,10 @@ def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
     ],
 )
 def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
-    mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    mode: str, reason: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", mode)
-    trial = run(contestant, bench._replace(slack_s=-5.9) if mode == "hangs" else bench)
+    trial = run(contestant, context._replace(slack_s=-5.9) if mode == "hangs" else context)
     assert trial.status == "failed"
     assert reason in trial.reason
 
@@ -261,76 +263,85 @@ def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
     ],
 )
 def test_an_audit_that_fails_strikes_the_trial_out(
-    variable: str, mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    variable: str,
+    mode: str,
+    reason: str,
+    contestant: Contestant,
+    context: TrialContext,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable, mode)
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.status == "struck_out"
     assert reason in trial.reason
     assert trial.load is not None
 
 
 def test_what_a_server_leaves_behind_is_ended_and_told(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server leaves a child and an orphan, each in a session of its own."""
     monkeypatch.setenv("FAKE_SERVER", "leaves_children")
     before = children()
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert children() <= before
     (detail,) = [audit.detail for audit in trial.audits if audit.name == "left_behind"]
     assert detail == "2 programs outlived the server and had to be ended: python"
-    assert f"== {detail}\n" in (bench.folder / trial.log).read_text()
+    assert f"== {detail}\n" in (context.folder / trial.log).read_text()
     assert trial.status == "valid"
     monkeypatch.setenv("FAKE_LOAD", "fails")
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert children() <= before
     assert trial.status == "failed"
-    assert f"== {detail}\n" in (bench.folder / trial.log).read_text()
+    assert f"== {detail}\n" in (context.folder / trial.log).read_text()
 
 
-def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(contestant: Contestant, bench: Bench) -> None:
-    trial = run(contestant, bench._replace(progress=lambda *_: shutil.rmtree(bench.folder / "logs")))
+def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(
+    contestant: Contestant, context: TrialContext
+) -> None:
+    trial = run(contestant, context._replace(progress=lambda *_: shutil.rmtree(context.folder / "logs")))
     assert trial.reason.startswith("the generator ended with exit code 1")
-    assert "== failed: the generator ended" in (bench.folder / trial.log).read_text()
-    assert run(contestant, bench).status == "valid"
+    assert "== failed: the generator ended" in (context.folder / trial.log).read_text()
+    assert run(contestant, context).status == "valid"
 
 
 @pytest.mark.parametrize("mode", ["ignores_sigterm", "drips_totals"])
 def test_a_server_that_ignores_sigterm_is_struck_out_and_killed(
-    mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
-    trial = run(contestant, bench._replace(shutdown_timeout_s=0.2))
+    trial = run(contestant, context._replace(shutdown_timeout_s=0.2))
     assert trial.status == "struck_out"
     assert "server_totals: it ended with nothing within 0.2 s of SIGTERM" in trial.reason
 
 
-def test_a_program_that_is_missing_is_a_failure(contestant: Contestant, bench: Bench) -> None:
+def test_a_program_that_is_missing_is_a_failure(contestant: Contestant, context: TrialContext) -> None:
     missing = msgspec.structs.replace(contestant, command=("/nowhere/server",))
-    assert "/nowhere/server cannot be started: No such file or directory" in run(missing, bench).reason
+    assert "/nowhere/server cannot be started: No such file or directory" in run(missing, context).reason
 
 
-def test_what_a_contestant_cannot_have_is_skipped_without_starting_it(contestant: Contestant, bench: Bench) -> None:
+def test_what_a_contestant_cannot_have_is_skipped_without_starting_it(
+    contestant: Contestant, context: TrialContext
+) -> None:
     cell = msgspec.structs.replace(CELL, levels={"threads": 2})
-    trial = run(contestant, bench, cell)
+    trial = run(contestant, context, cell)
     assert trial.status == "skipped"
     assert "runs on exactly one thread" in trial.reason
-    assert list(bench.folder.iterdir()) == []
+    assert list(context.folder.iterdir()) == []
 
 
 WITH_CLIENT = msgspec.structs.replace(CELL, levels={"connections": 2, "client": "fake-client"})
 
 
-def run_client(contestant: Contestant, client: Contestant, bench: Bench) -> Trial:
-    return run(contestant, bench._replace(clients={client.name: client}), WITH_CLIENT)
+def run_client(contestant: Contestant, client: Contestant, context: TrialContext) -> Trial:
+    return run(contestant, context._replace(clients={client.name: client}), WITH_CLIENT)
 
 
 def test_a_client_contestant_takes_the_generators_place(
-    contestant: Contestant, client: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, client: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "corrupt")  # of the generator's window, which is not wanted; its check goes on
-    trial = run_client(contestant, client, bench)
+    trial = run_client(contestant, client, context)
     assert (trial.status, trial.reason) == ("valid", "")
     assert trial.load is not None
     assert trial.load.client is not None
@@ -338,22 +349,22 @@ def test_a_client_contestant_takes_the_generators_place(
     assert trial.load.generator.cpu_system_s > 0
     assert trial.server is not None
     assert trial.server.totals["connections"] == 3
-    log = (bench.folder / trial.log).read_text()
+    log = (context.folder / trial.log).read_text()
     (command,) = [line for line in log.splitlines() if line.startswith("== client fake-client: ")]
     assert "--linger 50ms" in command, "a server with a thread for each connection is read while they are all there"
     assert "== generator: " not in log
 
 
 def test_a_client_contestant_may_use_all_it_can_get_and_a_generator_may_not(
-    contestant: Contestant, client: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, client: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CLIENT", "saturated")
-    trial = run_client(contestant, client, bench)
+    trial = run_client(contestant, client, context)
     assert trial.status == "valid"
     (about,) = [audit.detail for audit in trial.audits if audit.name == "generator"]
     assert about == "not judged, because the client is what is compared: 1.00 of 1 cores"
     monkeypatch.setenv("FAKE_LOAD", "saturated")
-    assert run(contestant, bench).reason == "generator: 1.00 of 1 cores"
+    assert run(contestant, context).reason == "generator: 1.00 of 1 cores"
 
 
 @pytest.mark.parametrize(
@@ -370,33 +381,35 @@ def test_a_client_contestant_is_held_to_everything_else(
     reason: str,
     contestant: Contestant,
     client: Contestant,
-    bench: Bench,
+    context: TrialContext,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_CLIENT", mode)
-    trial = run_client(contestant, client, bench)
+    trial = run_client(contestant, client, context)
     assert (trial.status, trial.reason) == (status, reason)
 
 
-def test_a_client_that_is_missing_is_a_stated_skip(contestant: Contestant, client: Contestant, bench: Bench) -> None:
+def test_a_client_that_is_missing_is_a_stated_skip(
+    contestant: Contestant, client: Contestant, context: TrialContext
+) -> None:
     missing = msgspec.structs.replace(client, available=False, why_not="Qt 6 not found")
-    trial = run_client(contestant, missing, bench)
+    trial = run_client(contestant, missing, context)
     assert (trial.status, trial.reason) == ("skipped", "client fake-client: Qt 6 not found")
-    assert list(bench.folder.iterdir()) == []
+    assert list(context.folder.iterdir()) == []
 
 
-def test_both_programs_are_bound_to_their_cores(contestant: Contestant, bench: Bench, tmp_path: Path) -> None:
+def test_both_programs_are_bound_to_their_cores(contestant: Contestant, context: TrialContext, tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
     seen = tmp_path / "seen"
     script = 'taskset -cp $$ | sed "s/.*: //" > "$0"; exec "$@"'
     spied = msgspec.structs.replace(contestant, command=("/bin/sh", "-c", script, str(seen), *contestant.command))
-    trial = run(spied, bench._replace(pinning=msgspec.structs.replace(bench.pinning, server=(core,))))
+    trial = run(spied, context._replace(pinning=msgspec.structs.replace(context.pinning, server=(core,))))
     assert trial.status == "valid"
     assert seen.read_text().strip() == str(core)
 
 
 def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, own = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
     at_end = []
@@ -407,30 +420,30 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
         window_end(watch)
 
     monkeypatch.setattr(Watch, "window_end", watched_end)
-    trial = run(contestant, bench._replace(pinning=msgspec.structs.replace(bench.pinning, harness=(own,))))
+    trial = run(contestant, context._replace(pinning=msgspec.structs.replace(context.pinning, harness=(own,))))
     assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
     assert at_end == [{own}]
     assert os.sched_getaffinity(0) == before
 
 
 def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: False)  # the real machine does not count here
     why = "foreign_load: other programs used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
-    trial = run(contestant, bench._replace(foreign_load="strike-out"))
+    trial = run(contestant, context._replace(foreign_load="strike-out"))
     assert (trial.status, trial.reason, trial.machine) == ("struck_out", why, busy)
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert (trial.status, trial.reason, trial.machine) == ("valid", "", busy)
 
 
 def test_the_programs_of_a_trial_are_no_foreign_load(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "steady")  # all through the window, or all of it may fall between two readings
-    trial = run(contestant, bench)
+    trial = run(contestant, context)
     assert trial.server is not None
     assert trial.machine is not None
     used = trial.server.cpu_user_s + trial.server.cpu_system_s
@@ -443,9 +456,9 @@ def test_the_programs_of_a_trial_are_no_foreign_load(
 
 
 def test_a_lossless_trial_over_datagrams_carries_the_counters_that_would_explain_a_loss(
-    datagram_contestant: Contestant, bench: Bench
+    datagram_contestant: Contestant, context: TrialContext
 ) -> None:
-    trial = run(datagram_contestant, bench)
+    trial = run(datagram_contestant, context)
     assert (trial.status, trial.reason) == ("valid", "")
     assert trial.load is not None
     assert trial.load.plan.url.startswith("udp://")
@@ -458,10 +471,10 @@ def test_a_lossless_trial_over_datagrams_carries_the_counters_that_would_explain
 
 
 def test_a_lossy_trial_is_valid_and_carries_its_loss(
-    datagram_contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    datagram_contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "lossy")
-    trial = run(datagram_contestant, bench)
+    trial = run(datagram_contestant, context)
     assert trial.load is not None
     assert (trial.load.messages.expected, trial.load.messages.lost) == (6, 2)
     (totals,) = [audit for audit in trial.audits if audit.name == "server_totals"]
@@ -471,8 +484,8 @@ def test_a_lossy_trial_is_valid_and_carries_its_loss(
     assert totals.passed
 
 
-def test_a_stream_has_no_counters_of_datagram_sockets(contestant: Contestant, bench: Bench) -> None:
-    assert "UdpServerDrops" not in run(contestant, bench).kernel
+def test_a_stream_has_no_counters_of_datagram_sockets(contestant: Contestant, context: TrialContext) -> None:
+    assert "UdpServerDrops" not in run(contestant, context).kernel
 
 
 def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
@@ -484,7 +497,7 @@ def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
 
 
 def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
-    datagram_contestant: Contestant, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    datagram_contestant: Contestant, context: TrialContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = {name: transport._replace(private=name == "udp") for name, transport in transports.TRANSPORTS.items()}
     monkeypatch.setattr(transports, "TRANSPORTS", private)
@@ -500,7 +513,7 @@ def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
             closed.close()
             sender.sendto(b"is anybody there?", unused_address)
 
-    trial = run(spying(datagram_contestant, seen), bench._replace(progress=make_noise_outside))
+    trial = run(spying(datagram_contestant, seen), context._replace(progress=make_noise_outside))
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.status == "valid", trial.reason
@@ -509,7 +522,7 @@ def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
 
 
 def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
-    datagram_contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    datagram_contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
     def forbidden() -> Iterator[None]:
@@ -518,7 +531,7 @@ def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
 
     monkeypatch.setattr(network, "make_namespace", forbidden)
     manifest = msgspec.structs.replace(datagram_contestant.manifest, transports=("multicast",))
-    trial = run(msgspec.structs.replace(datagram_contestant, manifest=manifest), bench)
+    trial = run(msgspec.structs.replace(datagram_contestant, manifest=manifest), context)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == (
         "multicast is measured in a private network namespace only, and none can be made here: "
@@ -532,17 +545,17 @@ def children() -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/../../b", "\x1b[2J\n漢", "..", ""])
-def test_a_log_has_its_place_whatever_the_names_are(name: str, contestant: Contestant, bench: Bench) -> None:
+def test_a_log_has_its_place_whatever_the_names_are(name: str, contestant: Contestant, context: TrialContext) -> None:
     scenario = msgspec.structs.replace(SCENARIO, name=name)
     cell = msgspec.structs.replace(CELL, scenario=name, contestant=name, attempt=2)
-    trial = run(msgspec.structs.replace(contestant, name=name), bench, cell, scenario)
+    trial = run(msgspec.structs.replace(contestant, name=name), context, cell, scenario)
     assert (trial.status, trial.reason) == ("valid", "")
-    assert [path.relative_to(bench.folder) for path in bench.folder.rglob("*.log")] == [Path(trial.log)]
+    assert [path.relative_to(context.folder) for path in context.folder.rglob("*.log")] == [Path(trial.log)]
     assert trial.log.isprintable()
     assert trial.log.endswith("-2.log")
 
 
-def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench: Bench) -> None:
+def test_an_interruption_leaves_no_process_behind(contestant: Contestant, context: TrialContext) -> None:
     def interrupt(_completed: int, _seconds: float) -> None:
         signal.raise_signal(signal.SIGINT)
 
@@ -551,7 +564,7 @@ def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(contestant, bench._replace(progress=interrupt))
+            run(contestant, context._replace(progress=interrupt))
     finally:
         signal.signal(signal.SIGINT, handler)
     assert children() <= before, "what was there, such as another test's browser, may end at any time"

@@ -29,7 +29,7 @@ from netdyno.run import runner
 from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.store import read, schema
 from netdyno.trial import load as generate
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import record_skip
 from netdyno.trial.turns import PAUSE, Stand, add_observations, judge_together, run_in_turns
 from tests.support.builders.made_blocks import Silent
@@ -50,13 +50,13 @@ def with_mode(contestant: Contestant, name: str, mode: str = "good") -> Contesta
     return msgspec.structs.replace(contestant, name=name, manifest=manifest, command=command)
 
 
-def run(contestant: Contestant, bench: Bench, *modes: str, scenario: Scenario = SCENARIO) -> list[Trial]:
+def run(contestant: Contestant, context: TrialContext, *modes: str, scenario: Scenario = SCENARIO) -> list[Trial]:
     """Run fake servers in turns, each in its mode."""
     group = [
         (Cell(block=1, position=place, scenario="echo", contestant=name, levels={}), with_mode(contestant, name, mode))
         for place, (name, mode) in enumerate(zip(NAMES, modes, strict=False))
     ]
-    return run_in_turns(group, scenario, bench)
+    return run_in_turns(group, scenario, context)
 
 
 def statuses(trials: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -88,9 +88,9 @@ def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]
     meet(monkeypatch, [])
 
 
-def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Contestant, bench: Bench) -> None:
+def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Contestant, context: TrialContext) -> None:
     before = open_descriptors()
-    trials = run(contestant, bench, "good", "good", "good")
+    trials = run(contestant, context, "good", "good", "good")
     assert statuses(trials) == [("valid", "")] * 3
     assert [trial.contestant for trial in trials] == list(NAMES)
     all_orders = orders(trials)
@@ -104,12 +104,12 @@ def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Cont
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices) == WANTED * 6
         assert trial.load.messages.sent > trial.load.requests.sent  # the warm-up's
     assert open_descriptors() == before
-    assert orders(run(contestant, bench, "good", "good", "good")) == all_orders
-    assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
+    assert orders(run(contestant, context, "good", "good", "good")) == all_orders
+    assert {path.suffix for path in (context.folder / "logs").iterdir()} == {".log"}
 
 
 def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, own = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
     in_turns = set()
@@ -120,18 +120,18 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
         return take(processes)
 
     monkeypatch.setattr(cpu_share, "take", watch)
-    pinning = msgspec.structs.replace(bench.pinning, harness=(own,))
-    for trial in run(contestant, bench._replace(pinning=pinning), "good", "good"):
+    pinning = msgspec.structs.replace(context.pinning, harness=(own,))
+    for trial in run(contestant, context._replace(pinning=pinning), "good", "good"):
         assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
     assert frozenset({own}) in in_turns
     assert os.sched_getaffinity(0) == before
 
 
 def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda turn: turn in (0, 3))
-    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if not part.kept] == [0, 3]
@@ -157,11 +157,11 @@ LIMIT_S = turn_audits.FOREIGN_SHARE * side_by_side.divide(SCENARIO.duration_s).l
 
 
 def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [0.9 * LIMIT_S, 1.1 * LIMIT_S, 1.1 * LIMIT_S, 0.0])
-    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     first, second = sorted(trials, key=lambda trial: min(part.place for part in trial.slices if part.turn == 0))
     assert [(part.turn, part.kept, part.foreign_program) for part in second.slices[:4]] == [
@@ -194,12 +194,12 @@ def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
 
 
 def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [0.1 * LIMIT_S] * 2)
     pause(monkeypatch, [1.1 * LIMIT_S, 0.9 * LIMIT_S])
-    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     first, second = sorted(trials, key=lambda trial: len(trial.slices), reverse=True)
     assert [(part.turn, part.kept, part.foreign_program) for part in first.slices[:2]] == [
@@ -217,25 +217,25 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
 
 @pytest.mark.parametrize("realtime", [True, False])
 def test_cores_are_witnessed_where_a_witness_may_run_before_server_and_generator(
-    realtime: bool, contestant: Contestant, bench: Bench
+    realtime: bool, contestant: Contestant, context: TrialContext
 ) -> None:
     cores = sorted(os.sched_getaffinity(0))
     pinning = msgspec.structs.replace(
-        bench.pinning, server=(cores[0],), generator=(cores[-1],), realtime=realtime and may_run_realtime()
+        context.pinning, server=(cores[0],), generator=(cores[-1],), realtime=realtime and may_run_realtime()
     )
-    (trial,) = run(contestant, bench._replace(pinning=pinning), "good")
+    (trial,) = run(contestant, context._replace(pinning=pinning), "good")
     assert trial.status == "valid"
-    (log,) = (bench.folder / "logs").iterdir()
+    (log,) = (context.folder / "logs").iterdir()
     witnessed = f"--witness {cores[0]},{cores[-1]}" in log.read_text()
     assert witnessed == pinning.realtime
 
 
 def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
-    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     assert sum(len(trial.slices) for trial in trials) == 3 * 2 * WANTED, "twice as many again, and no more"
     assert [part.turn for part in trials[0].slices if part.kept] == list(range(WANTED))
@@ -246,22 +246,22 @@ def test_where_foreign_load_is_expected_no_slice_is_made_again(
     foreign_load: ForeignLoad,
     neighbour: Neighbour | None,
     contestant: Contestant,
-    bench: Bench,
+    context: TrialContext,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
-    trials = run(contestant, bench._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
+    trials = run(contestant, context._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
     assert [len(trial.slices) for trial in trials] == [WANTED] * 2
     assert all(part.foreign_s == 2 * LIMIT_S for trial in trials for part in trial.slices)
 
 
 @pytest.mark.parametrize("kept", [0, 2])
 def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
-    kept: int, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    kept: int, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda turn: turn >= kept)
-    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     for trial in trials:
         assert trial.status == "struck_out"
         assert f"turns: {kept} of {WANTED} turns kept, {2 * WANTED + 1} dropped" in trial.reason
@@ -277,15 +277,15 @@ def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
         ("dies_at_start", "ended with exit code 3"),
     ],
 )
-def test_a_server_that_ends_fails_alone(mode: str, reason: str, contestant: Contestant, bench: Bench) -> None:
-    first, failed, last = run(contestant, bench, "good", mode, "good")
+def test_a_server_that_ends_fails_alone(mode: str, reason: str, contestant: Contestant, context: TrialContext) -> None:
+    first, failed, last = run(contestant, context, "good", mode, "good")
     assert statuses([first, last]) == [("valid", "")] * 2
     assert failed.status == "failed"
     assert reason in failed.reason
 
 
 def test_a_server_that_ends_between_its_slices_fails_alone(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed within the slice of another, which used no less CPU for that."""
     make_slice, slices_of_b = Stand._make_slice, [0]
@@ -302,7 +302,7 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
         return make_slice(stand)
 
     monkeypatch.setattr(Stand, "_make_slice", kill_and_make)
-    failed, *survivors = run(contestant, bench, "good", "good", "good")
+    failed, *survivors = run(contestant, context, "good", "good", "good")
     assert statuses(survivors) == [("valid", "")] * 2
     assert failed.status == "failed"
     assert "ended with signal SIGKILL" in failed.reason
@@ -310,7 +310,7 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
 
 
 def test_a_generator_that_fails_ends_its_contestant_alone(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_slice = Stand.take_slice
 
@@ -320,7 +320,7 @@ def test_a_generator_that_fails_ends_its_contestant_alone(
         return take_slice(stand, turn, place, beside)
 
     monkeypatch.setattr(Stand, "take_slice", kill_and_take)
-    failed, survivor = run(contestant, bench, "good", "good")
+    failed, survivor = run(contestant, context, "good", "good")
     assert statuses([survivor]) == [("valid", "")]
     assert failed.status == "failed"
     assert "generator ended with signal SIGKILL" in failed.reason
@@ -328,25 +328,25 @@ def test_a_generator_that_fails_ends_its_contestant_alone(
 
 
 def test_what_all_generators_do_wrong_is_the_reason_of_each(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "fails")
-    trials = run(contestant, bench, "good", "good")
+    trials = run(contestant, context, "good", "good")
     assert {trial.status for trial in trials} == {"failed"}
     assert all("something is wrong here" in trial.reason for trial in trials)
 
 
-def test_a_server_that_miscounts_is_told_by_its_totals_alone(contestant: Contestant, bench: Bench) -> None:
-    good, wrong = run(contestant, bench, "good", "miscounts")
+def test_a_server_that_miscounts_is_told_by_its_totals_alone(contestant: Contestant, context: TrialContext) -> None:
+    good, wrong = run(contestant, context, "good", "miscounts")
     assert good.status == "valid"
     assert wrong.status == "struck_out"
     assert not outcomes.is_disturbed(wrong)
 
 
 def test_a_server_that_is_busy_beside_others_is_told_and_its_group_made_again(
-    contestant: Contestant, bench: Bench
+    contestant: Contestant, context: TrialContext
 ) -> None:
-    calm, busy = run(contestant, bench, "good", "never_rests")
+    calm, busy = run(contestant, context, "good", "never_rests")
     assert busy.status == calm.status == "struck_out"
     assert "side_by_side: b and its load used" in busy.reason
     assert "side_by_side" not in calm.reason
@@ -355,7 +355,7 @@ def test_a_server_that_is_busy_beside_others_is_told_and_its_group_made_again(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
-    number: signal.Signals, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_slice, before = Stand.take_slice, open_descriptors()
     earlier = set(server_proc.find_children(os.getpid()))
@@ -367,10 +367,10 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
 
     monkeypatch.setattr(Stand, "take_slice", hit)
     with raise_on_signals(), pytest.raises(Interrupted):
-        run(contestant, bench, "good", "good")
+        run(contestant, context, "good", "good")
     assert set(server_proc.find_children(os.getpid())) <= earlier
     assert open_descriptors() == before
-    assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
+    assert {path.suffix for path in (context.folder / "logs").iterdir()} == {".log"}
 
 
 def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_made_again() -> None:
@@ -407,10 +407,10 @@ def test_what_was_seen_in_two_turns_is_added() -> None:
 
 
 def test_a_generator_that_hangs_ends_its_contestant(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "hangs")
-    trials = run(contestant, bench._replace(slack_s=0.2), "good", "good")
+    trials = run(contestant, context._replace(slack_s=0.2), "good", "good")
     assert {trial.status for trial in trials} == {"failed"}
     assert all("the generator reported nothing within" in trial.reason for trial in trials)
 

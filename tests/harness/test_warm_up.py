@@ -19,7 +19,7 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.run import resume, runner
 from netdyno.store import read, schema
 from netdyno.trial import warm_up
-from netdyno.trial.setup import Bench, key
+from netdyno.trial.context import TrialContext, key
 from netdyno.trial.trial import run_trial
 from tests.harness.test_runner import Recorder, execute
 from tests.support.builders.made_blocks import permit
@@ -40,28 +40,28 @@ def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: None)
 
 
-def measured(contestant: Contestant, bench: Bench, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
-    return [warmup for _, warmup in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, bench)]
+def measured(contestant: Contestant, context: TrialContext, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
+    return [warmup for _, warmup in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, context)]
 
 
 def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "jit")
-    (warmup,) = measured(contestant, bench)
+    (warmup,) = measured(contestant, context)
     assert warmup.steady
     assert warmup.measured_s > 0.25  # a hundred messages that take 3.5 ms at least
     assert warmup.seconds == pytest.approx(warm_up.MARGIN * warmup.measured_s + warm_up.SLICE_S)
-    (log,) = (bench.folder / "logs").iterdir()
+    (log,) = (context.folder / "logs").iterdir()
     assert log.name == "warm-up-echo-fake.log"
 
 
 def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "compiles_on")
     monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
-    (warmup,) = measured(contestant, bench)
+    (warmup,) = measured(contestant, context)
     assert warmup == Warmup(seconds=1.5, measured_s=1.5, steady=False)
     assert (
         "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures"
@@ -69,17 +69,17 @@ def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
     )
 
 
-def test_a_server_without_one_is_started_once_and_loaded_never(contestant: Contestant, bench: Bench) -> None:
-    assert measured(contestant, bench, [KIND, KIND._replace(levels={"connections": 2})]) == []
-    (log,) = (bench.folder / "logs").iterdir()
+def test_a_server_without_one_is_started_once_and_loaded_never(contestant: Contestant, context: TrialContext) -> None:
+    assert measured(contestant, context, [KIND, KIND._replace(levels={"connections": 2})]) == []
+    (log,) = (context.folder / "logs").iterdir()
     assert "generator" not in log.read_text()
 
 
 def test_one_that_fails_has_no_warm_up_of_its_own(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_at_start")
-    assert measured(contestant, bench) == []
+    assert measured(contestant, context) == []
 
 
 def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_started(contestant: Contestant) -> None:
@@ -96,15 +96,15 @@ def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_start
     assert warm_up.select_kinds([cell], {"echo": ECHO}, {"fake": absent}, {}, ()) == ()
 
 
-def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, bench: Bench) -> None:
+def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, context: TrialContext) -> None:
     cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
     warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True)
-    bench = bench._replace(warmups={key(cell): warmup})
-    trial = run_trial(cell, ECHO, contestant, bench)
+    context = context._replace(warmups={key(cell): warmup})
+    trial = run_trial(cell, ECHO, contestant, context)
     assert trial.warmup == warmup
-    assert "--warmup 300ms" in (bench.folder / trial.log).read_text()
+    assert "--warmup 300ms" in (context.folder / trial.log).read_text()
     assert settings(msgspec.structs.replace(ECHO, warmup_s=0.5), {}, warmup.seconds).warmup_s == 0.5
-    assert warm_up.estimate_added_s([cell, cell], {"echo": ECHO}, bench.warmups) == pytest.approx(0.6)
+    assert warm_up.estimate_added_s([cell, cell], {"echo": ECHO}, context.warmups) == pytest.approx(0.6)
 
 
 def run_with_jit(

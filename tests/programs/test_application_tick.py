@@ -20,7 +20,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Distribution
 from netdyno.model.observation import ServerObservation
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import read_tick_lag, run_trial
 from tests.contract.tcp.talk import Talk
 from tests.support.chosen import startable
@@ -103,9 +103,9 @@ def observed(name: str, folder: Path) -> ServerObservation:
         name="s", workload="echo", warmup_s=0.1, duration_s=0.4, where_possible={"application-tick": "on"}
     )
     generator = (str(generator_path(build_dir())),)
-    bench = Bench(seed=1, generator=generator, pinning=choose(), folder=folder, foreign_load="count")
+    context = TrialContext(seed=1, generator=generator, pinning=choose(), folder=folder, foreign_load="count")
     cell = Cell(block=1, position=0, scenario="s", contestant=name, levels={})
-    trial = run_trial(cell, scenario, ticking(name), bench)
+    trial = run_trial(cell, scenario, ticking(name), context)
     assert trial.server is not None, trial.reason
     return trial.server
 

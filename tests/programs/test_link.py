@@ -34,7 +34,7 @@ from netdyno.model.observation import MachineObservation
 from netdyno.model.options import settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS, TRANSPORTS
 from netdyno.model.trial import Trial
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import run_trial
 from netdyno.trial.window import Watch
 from tests.support.inside import inside
@@ -209,7 +209,7 @@ def test_what_the_kernel_lacks_is_a_stated_skip_of_the_trial(
     complaint: str,
     reason: str,
     contestant: Contestant,
-    bench: Bench,
+    context: TrialContext,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -219,40 +219,44 @@ def test_what_the_kernel_lacks_is_a_stated_skip_of_the_trial(
     refusing.write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 2\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    trial = over_lan(contestant, bench, rate="1gbit")
+    trial = over_lan(contestant, context, rate="1gbit")
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason.startswith("the link lan at 1gbit is not available here: ")
     assert reason in trial.reason
 
 
 def test_a_tool_that_is_missing_is_named_with_its_package(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _tool, path: None)
-    trial = over_lan(contestant, bench)
+    trial = over_lan(contestant, context)
     assert (trial.status, trial.reason) == (
         "skipped",
         "the link lan is not available here: ip not found: install iproute2",
     )
 
 
-def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, bench: Bench) -> None:
+def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=("multicast",))
-    trial = over_lan(msgspec.structs.replace(contestant, manifest=manifest), bench)
+    trial = over_lan(msgspec.structs.replace(contestant, manifest=manifest), context)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == "the link lan does not carry multicast; measure it over the loopback"
 
 
 def over_lan(
-    contestant: Contestant, bench: Bench, rate: str | None = None, cell: Cell = CELL, scenario: Scenario = SCENARIO
+    contestant: Contestant,
+    context: TrialContext,
+    rate: str | None = None,
+    cell: Cell = CELL,
+    scenario: Scenario = SCENARIO,
 ) -> Trial:
     over = msgspec.structs.replace(scenario, link="lan", link_rate=rate)
-    return run_trial(cell, over, contestant, bench)
+    return run_trial(cell, over, contestant, context)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
-    transport: str, contestant: Contestant, bench: Bench, tmp_path: Path
+    transport: str, contestant: Contestant, context: TrialContext, tmp_path: Path
 ) -> None:
     """The programs write down where they are."""
     script = 'readlink /proc/self/ns/net >> "$0"; exec "$@"'
@@ -260,7 +264,7 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport,))
     command = ("/bin/sh", "-c", script, str(at_server), *contestant.command)
     server = msgspec.structs.replace(contestant, manifest=manifest, command=command)
-    trial = over_lan(server, bench._replace(generator=("/bin/sh", "-c", script, str(at_load), *bench.generator)))
+    trial = over_lan(server, context._replace(generator=("/bin/sh", "-c", script, str(at_load), *context.generator)))
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.status == "valid", trial.reason
@@ -272,11 +276,13 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     assert len(seen[0] | seen[1] | {here}) == 3
 
 
-def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
+def test_the_kernel_counts_at_the_servers_end(context: TrialContext) -> None:
     chosen = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with make_network(TRANSPORTS["udp"], chosen, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
+    with make_network(
+        TRANSPORTS["udp"], chosen, Place(context.pinning, TrialLog(context.folder / "log"), 1)
+    ) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]
@@ -285,11 +291,11 @@ def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
 
 @pytest.mark.calm
 def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
-    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
-    judging = bench._replace(foreign_load="strike-out")
+    judging = context._replace(foreign_load="strike-out")
     with joined(parse_rate(RATE)):
         pass  # it can be had
     assert over_lan(contestant, judging, rate=RATE).status == "valid"
@@ -299,21 +305,21 @@ def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
 
 @pytest.mark.calm
 @pytest.mark.needs_build
-def test_a_rate_holds_what_the_generator_measures_below_it(bench: Bench) -> None:
+def test_a_rate_holds_what_the_generator_measures_below_it(context: TrialContext) -> None:
     """Not a matter of time: a load that fills the link many times over is held, and without the rate it is not."""
     limit_hz = parse_rate(RATE)
-    assert payload_hz(bench, None) > 3 * limit_hz
-    assert 0 < payload_hz(bench, RATE) < 1.1 * limit_hz
+    assert payload_hz(context, None) > 3 * limit_hz
+    assert 0 < payload_hz(context, RATE) < 1.1 * limit_hz
 
 
-def payload_hz(bench: Bench, rate: str | None) -> float:
+def payload_hz(context: TrialContext, rate: str | None) -> float:
     """Bits of messages per second that a real load gets through in each direction."""
     scenario = Scenario(name="echo", workload="echo", connections=4, depth=4, size=10_000, duration_s=0.5, warmup_s=0.5)
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
     server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     cell = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
-    trial = over_lan(server, bench._replace(generator=(str(generator),)), rate, cell, scenario)
+    trial = over_lan(server, context._replace(generator=(str(generator),)), rate, cell, scenario)
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert isinstance(trial.load, LoadResult), trial.reason

@@ -14,7 +14,7 @@ from netdyno.machine import cpu_share
 from netdyno.machine.pinning import choose, may_run_realtime
 from netdyno.model.experiment import Placement, Scenario
 from netdyno.model.trial import Trial
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import run_trial
 from netdyno.trial.turns import run_in_turns
 
@@ -32,8 +32,8 @@ Seen = tuple[frozenset[int], int]
 """The cores of a process, and its policy (sched(7))."""
 
 
-def bench(folder: Path) -> Bench:
-    return Bench(
+def context(folder: Path) -> TrialContext:
+    return TrialContext(
         seed=1, generator=(str(generator_path(build_dir())),), pinning=choose(), folder=folder, foreign_load="count"
     )
 
@@ -56,7 +56,7 @@ def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, Seen]]
             seen[name] = (frozenset(os.sched_getaffinity(pid)), os.sched_getscheduler(pid))
 
     server = find_by_name(discover(), SERVERS[0])
-    trial = run_trial(cell(server.name), make_scenario(placement), server, bench(folder)._replace(progress=look))
+    trial = run_trial(cell(server.name), make_scenario(placement), server, context(folder)._replace(progress=look))
     assert trial.load is not None, trial.reason
     return trial, seen
 
@@ -84,7 +84,7 @@ def test_on_cores_apart_none_is_of_both(tmp_path: Path) -> None:
 def test_contestants_take_turns_on_shared_cores(tmp_path: Path) -> None:
     everyone = discover()
     group = [(cell(name, position), find_by_name(everyone, name)) for position, name in enumerate(SERVERS)]
-    trials = run_in_turns(group, make_scenario("shared"), bench(tmp_path))
+    trials = run_in_turns(group, make_scenario("shared"), context(tmp_path))
     for trial in trials:
         assert trial.load is not None, trial.reason
         assert trial.load.requests.completed > 0

@@ -35,7 +35,7 @@ from netdyno.model.observation import Relayed
 from netdyno.model.options import settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import CLOSING_S, _estimate_closing_s, run_trial
 from tests.support.inside import inside
 
@@ -358,9 +358,11 @@ def counts(end: Namespace) -> list[int]:
 @pytest.mark.calm
 @pytest.mark.needs_build
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
-def test_a_trial_over_it_keeps_what_its_relay_says(transport: str, contestant: Contestant, bench: Bench) -> None:
+def test_a_trial_over_it_keeps_what_its_relay_says(
+    transport: str, contestant: Contestant, context: TrialContext
+) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport,))
-    trial = run_trial(CELL, SCENARIO, msgspec.structs.replace(contestant, manifest=manifest), bench)
+    trial = run_trial(CELL, SCENARIO, msgspec.structs.replace(contestant, manifest=manifest), context)
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     only_late(trial)
@@ -369,7 +371,7 @@ def test_a_trial_over_it_keeps_what_its_relay_says(transport: str, contestant: C
     assert trial.load.plan.url.startswith(f"{transport}://{SERVER_ADDRESS}:")
     assert trial.relay.a_to_b.frames_out > 0
     assert "link" in [audit.name for audit in trial.audits]
-    assert "netdyno-link" in (bench.folder / trial.log).read_text()
+    assert "netdyno-link" in (context.folder / trial.log).read_text()
 
 
 def only_late(trial: Trial) -> None:
@@ -381,13 +383,13 @@ def only_late(trial: Trial) -> None:
 
 @pytest.mark.calm
 @pytest.mark.needs_build
-def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(bench: Bench) -> None:
+def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(context: TrialContext) -> None:
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
     server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     scenario = msgspec.structs.replace(SCENARIO, connections=10, duration_s=0.5, warmup_s=0.1)
     cell = msgspec.structs.replace(CELL, contestant=server.name)
-    trial = run_trial(cell, scenario, server, bench._replace(generator=(str(generator),)))
+    trial = run_trial(cell, scenario, server, context._replace(generator=(str(generator),)))
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.load is not None, trial.reason
@@ -397,17 +399,17 @@ def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(bench: Be
     assert trial.server.totals["protocol_errors"] == 0
 
 
-def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, bench: Bench) -> None:
+def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=("multicast",))
-    trial = run_trial(CELL, SCENARIO, msgspec.structs.replace(contestant, manifest=manifest), bench)
+    trial = run_trial(CELL, SCENARIO, msgspec.structs.replace(contestant, manifest=manifest), context)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == "the link wan does not carry multicast; measure it over the loopback"
 
 
-def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Contestant, bench: Bench) -> None:
+def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
     link_words = settings(SCENARIO, {}).link_words
     assert link_words == "wan with 5ms each way"
-    trial = run_trial(CELL, SCENARIO, contestant, bench._replace(bad_links={link_words: "it takes 9 ms"}))
+    trial = run_trial(CELL, SCENARIO, contestant, context._replace(bad_links={link_words: "it takes 9 ms"}))
     assert (trial.status, trial.reason, trial.load) == ("skipped", "it takes 9 ms", None)
 
 
@@ -432,11 +434,11 @@ def without_netem(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_relay_that_is_not_built_is_a_stated_skip(
-    contestant: Contestant, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_netem(monkeypatch)
     monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path))
-    trial = run_trial(CELL, SCENARIO, contestant, bench)
+    trial = run_trial(CELL, SCENARIO, contestant, context)
     assert (trial.status, trial.load) == ("skipped", None)
     assert trial.reason == (
         f"the link wan with 5ms each way is not available here: the relay is not built: {tmp_path}/link/netdyno-link "
@@ -445,13 +447,13 @@ def test_a_relay_that_is_not_built_is_a_stated_skip(
 
 
 def test_what_the_relay_lacks_is_a_stated_skip(
-    contestant: Contestant, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contestant: Contestant, context: TrialContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_netem(monkeypatch)
     (tmp_path / "link").mkdir()
     fake_tool(tmp_path / "link", "netdyno-link", "echo 'netdyno-link: no /dev/net/tun; modprobe tun' >&2; exit 1")
     monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path))
-    trial = run_trial(CELL, SCENARIO, contestant, bench)
+    trial = run_trial(CELL, SCENARIO, contestant, context)
     assert trial.status == "skipped"
     assert "is not available here: netdyno-link: no /dev/net/tun; modprobe tun (netem is not available" in trial.reason
 

@@ -24,7 +24,7 @@ from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.run import capacity_search, resume, runner
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
@@ -88,9 +88,9 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, _unhurried: None) -> Bench:
-    """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty; the machine may be busy."""
-    return Bench(
+def context(tmp_path: Path, _unhurried: None) -> TrialContext:
+    """A context with the fake generator (FAKE_LOAD makes it misbehave), its folder empty; the machine may be busy."""
+    return TrialContext(
         seed=1,
         generator=(*PYTHON, str(FAKES / "load.py")),
         pinning=Pinning(server=(), generator=(), note="not pinned: a test"),

@@ -41,7 +41,7 @@ from netdyno.model.observation import ForeignLoad, Pinning
 from netdyno.model.options import settings
 from netdyno.model.run import BETWEEN_HOSTS, OF_CLUSTER, OF_LOAD, Environment
 from netdyno.model.trial import Trial, Warmup
-from netdyno.trial.setup import Bench, ignore_progress
+from netdyno.trial.context import TrialContext, ignore_progress
 
 PREPARE_S = 1800.0
 """Seconds that a host may take to build the programs that it starts."""
@@ -107,7 +107,7 @@ class Stage:
         folder: Path,
         progress: Callable[[int, float], None],
         foreign_load: ForeignLoad,
-    ) -> tuple[Bench, Environment]:
+    ) -> tuple[TrialContext, Environment]:
         """Let every host that is needed build and describe itself. The first host of the load starts the client
         contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
         counts = {
@@ -139,7 +139,7 @@ class Stage:
             self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
         )
         self._progress, self._folder = progress, folder
-        bench = Bench(
+        context = TrialContext(
             seed=experiment.seed,
             generator=(str(generator),),
             pinning=pinning,
@@ -147,7 +147,7 @@ class Stage:
             clients={client.name: client for client in clients},
             foreign_load=foreign_load,
         )
-        recorded = server_prepared.environment | environment.describe_run(experiment, bench.pinning)
+        recorded = server_prepared.environment | environment.describe_run(experiment, context.pinning)
         programs = {line for prepared in (server_prepared, *load_prepared) for line in prepared.programs}
         recorded |= {"foreign_load": foreign_load, "programs": sorted(programs)}
         recorded |= {
@@ -163,7 +163,7 @@ class Stage:
             for key, value in prepared.environment.items():
                 if server_prepared.environment.get(key) != value:
                     recorded[f"{name}.{key}"] = value
-        return bench, recorded
+        return context, recorded
 
     def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
         """Make a trial, which fails where a host is lost meanwhile. Raises GoneError where a host for it has left."""

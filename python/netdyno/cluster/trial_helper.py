@@ -37,7 +37,7 @@ from netdyno.model.observation import HostCanary
 from netdyno.model.options import settings
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench, decode_load, key
+from netdyno.trial.context import TrialContext, decode_load, key
 from netdyno.trial.trial import run_trial
 
 REQUEST, REPLY, WAY = "request.json", "reply.json", "way"
@@ -89,13 +89,13 @@ def _make_trial(request: TrialWanted, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
     results = Heard()
     clients = [settings(request.scenario, request.cell.levels).client]
-    bench = _build_bench(request.ground, folder, clients)._replace(decode=results.decode)
+    context = _build_bench(request.ground, folder, clients)._replace(decode=results.decode)
     if request.warmup is not None:
-        bench = bench._replace(warmups={key(request.cell): request.warmup})
+        context = context._replace(warmups={key(request.cell): request.warmup})
     pinning = request.ground.pinning
     cores = place_canary(pinning.server, is_load=False, realtime=pinning.realtime)
     canary = Canary(canary_path(build_dir()), cores, folder)
-    trial = canary.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
+    trial = canary.beside(lambda: run_trial(request.cell, request.scenario, server, context))
     trial = msgspec.structs.replace(trial, canaries=results.canaries)
     log = folder / trial.log
     return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")
@@ -129,13 +129,13 @@ def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
     }
 
 
-def _build_bench(ground: Ground, folder: Path, clients: Iterable[str]) -> Bench:
-    """Build the bench of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
+def _build_bench(ground: Ground, folder: Path, clients: Iterable[str]) -> TrialContext:
+    """Build the context of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
     it."""
     pinning = ground.pinning
     known = msgspec.json.encode({"hosts": ground.loads, "foreign_load": ground.foreign_load}).decode()
     way = (sys.executable, "-I", "-S", str(STAND_IN), str(folder / WAY), known)
-    return Bench(
+    return TrialContext(
         seed=ground.seed,
         generator=(GENERATOR,),
         pinning=pinning,

@@ -30,7 +30,7 @@ from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
-from netdyno.trial.setup import ignore_progress
+from netdyno.trial.context import ignore_progress
 
 MOST_SERVERS = 2
 PAGE_NAME = "profile.html"
@@ -59,7 +59,7 @@ def run(request: ProfileRequest) -> int:
     ready = needed.make(experiment, servers, [], build).servers
     preparation.check(experiment, ready, build)
     _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
-    bench, _ = preparation.set_up(
+    context, _ = preparation.set_up(
         experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
     )
     output = sys.stderr if request.as_json else sys.stdout
@@ -68,7 +68,7 @@ def run(request: ProfileRequest) -> int:
         with runner.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
-                measured += profiled.profile(_build_task(number, scenario, server), bench)
+                measured += profiled.profile(_build_task(number, scenario, server), context)
     except runner.Interrupted as signalled:
         return signalled.exit_code
     return _present_profiles(measured, scenario, folder, request.as_json)
@@ -173,7 +173,7 @@ def _describe_notes(measured: Sequence[Profile]) -> str:
 def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, output: IO[str]) -> None:
     """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
     middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
-    bench, _ = preparation.set_up(
+    context, _ = preparation.set_up(
         experiment,
         ready.servers,
         clients=ready.clients,
@@ -191,9 +191,9 @@ def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, 
             load_settings = replace(load_settings, duration_s=max(load_settings.duration_s, LEAST_WINDOW_S))
             for number, name in enumerate(scenario.contestants):
                 cell = Cell(block=0, position=number, scenario=scenario.name, contestant=name, levels=chosen)
-                why_skipped = plan.explain_skip(named[name], scenario, chosen, bench.clients)
+                why_skipped = plan.explain_skip(named[name], scenario, chosen, context.clients)
                 server = replace(named[name], available=False, why_not=why_skipped) if why_skipped else named[name]
-                measured += profiled.profile(profiled.Task(cell, load_settings, server), bench)
+                measured += profiled.profile(profiled.Task(cell, load_settings, server), context)
             question = Profiled(
                 question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
             )

@@ -31,7 +31,7 @@ from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.store import write
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench, ignore_progress, key
+from netdyno.trial.context import TrialContext, ignore_progress, key
 from netdyno.trial.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
@@ -71,7 +71,7 @@ def execute(
         raise UserError(reason)
     check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
-    bench, facts = set_up(
+    context, facts = set_up(
         experiment,
         [server],
         clients=(),
@@ -82,9 +82,9 @@ def execute(
     )
     run = begin_run(run_id, folder, experiment, facts, [server])
     with write.Store.create(folder, run, argv, ()) as stored:
-        canary = Canary(canary_path(build), bench.pinning, folder)
+        canary = Canary(canary_path(build), context.pinning, folder)
         trials: list[Trial] = []
-        answer, why, interrupted = _search(experiment, server, bench, canary, stored, show, note, trials)
+        answer, why, interrupted = _search(experiment, server, context, canary, stored, show, note, trials)
         if answer is not None:
             stored.finish(utc_now())
     witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
@@ -94,7 +94,7 @@ def execute(
 def _search(
     experiment: Experiment,
     server: Contestant,
-    bench: Bench,
+    context: TrialContext,
     canary: Canary,
     stored: write.Store,
     show: Show,
@@ -103,18 +103,18 @@ def _search(
 ) -> tuple[Answer | None, Reason | None, int]:
     """Search, and append each trial to `trials`."""
     search, goal, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
-    neighbours = NeighbourWatch((), bench.foreign_load)
+    neighbours = NeighbourWatch((), context.foreign_load)
     try:
         with raise_on_signals() as raise_again:
-            warmup = _measure_warmup(experiment.scenarios[0], server, bench)
+            warmup = _measure_warmup(experiment.scenarios[0], server, context)
             while (rate_hz := search.choose_rate()) is not None:
                 raise_again()
                 cell = _plan_cell(experiment.scenarios[0], server, to_level(rate_hz), trials)
                 experiment = _add_cell(experiment, cell)
                 stored.extend((cell,), experiment)
-                bench = bench._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
-                trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, bench))
-                trials.append(canary_audit.judged_at_once(trial, trials, bench.foreign_load))
+                context = context._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
+                trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, context))
+                trials.append(canary_audit.judged_at_once(trial, trials, context.foreign_load))
                 stored.add(trials[-1])
                 verdict = judge(trials[-1], goal, experiment.scenarios[0])
                 show(trials[-1], verdict)
@@ -129,12 +129,12 @@ def _search(
     return search.answer, why, 0
 
 
-def _measure_warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
+def _measure_warmup(scenario: Scenario, server: Contestant, context: TrialContext) -> Warmup | None:
     """Measure the warm-up of a server with a JIT at the first rate: the next rates are not known yet."""
     first = _plan_cell(scenario, server, to_level(scenario.factors[RATE][0]), ())
     scenarios, servers = {scenario.name: scenario}, {server.name: server}
     kinds = warm_up.select_kinds((first,), scenarios, servers, {}, ())
-    return next((warmup for _, warmup in warm_up.measure(kinds, scenarios, servers, bench)), None)
+    return next((warmup for _, warmup in warm_up.measure(kinds, scenarios, servers, context)), None)
 
 
 def begin(experiment: Experiment) -> Search:

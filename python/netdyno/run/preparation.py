@@ -22,7 +22,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 
 if TYPE_CHECKING:  # it needs Dask, which few runs do
     from netdyno.cluster.stage import Stage
@@ -52,7 +52,7 @@ def set_up(
     progress: Callable[[int, float], None],
     foreign_load: ForeignLoad,
     stage: Stage | None = None,
-) -> tuple[Bench, run.Environment]:
+) -> tuple[TrialContext, run.Environment]:
     """Return the context of a run's trials and the environment that they run in. Measures the links of this machine;
     where there is a `stage`, its hosts describe themselves instead."""
     if stage is not None:
@@ -72,7 +72,7 @@ def set_up(
     facts |= {"programs": digests.digest_programs(generator, servers, clients)}
     if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
-    bench = Bench(
+    context = TrialContext(
         seed=experiment.seed,
         generator=(str(generator),),
         pinning=cores,
@@ -82,7 +82,7 @@ def set_up(
         progress=progress,
         foreign_load=foreign_load,
     )
-    return bench, facts
+    return context, facts
 
 
 def create_folder(results: Path, name: str) -> tuple[str, Path]:

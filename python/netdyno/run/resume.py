@@ -66,7 +66,7 @@ def resume(
         permit(run)
         servers, clients = _make_ready(run, build)
         preparation.check(planned, servers, build)
-        bench, facts = preparation.set_up(
+        context, facts = preparation.set_up(
             planned,
             servers,
             clients=clients,
@@ -88,11 +88,11 @@ def resume(
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
         display.begin(f"{run.run_id}: {planned.question} Going on after {done}")
         servers_by_name = {server.name: server for server in servers}
-        canary = Canary(canary_path(build), bench.pinning, path.parent)
+        canary = Canary(canary_path(build), context.pinning, path.parent)
         to_trace = traced.select_missing(
-            traced.plan_tasks(planned, servers_by_name, bench.clients, _choose_trace(run)), run.traced
+            traced.plan_tasks(planned, servers_by_name, context.clients, _choose_trace(run)), run.traced
         )
-        execution = runner.Execution(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
+        execution = runner.Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, stage)
         interrupted = execution.carry_out()
     return runner.Outcome(run.run_id, path.parent, interrupted)
 

@@ -38,7 +38,7 @@ from netdyno.run.schedule import Schedule
 from netdyno.store import write
 from netdyno.trial import traced, warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench, Key, key
+from netdyno.trial.context import Key, TrialContext, key
 from netdyno.trial.trial import record_skip, run_trial
 from netdyno.trial.turns import run_in_turns
 
@@ -92,7 +92,7 @@ def execute(
     run_id, folder = preparation.create_folder(results, experiment.name)
     cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
     try:
-        bench, facts = preparation.set_up(
+        context, facts = preparation.set_up(
             experiment,
             servers,
             clients=clients,
@@ -109,14 +109,14 @@ def execute(
         raise
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
-        to_trace = traced.plan_tasks(experiment, servers_by_name, bench.clients, trace)
+        to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
         begins = datetime.now().astimezone()
         beside_s = traced.estimate_seconds(to_trace)
         display.begin(
-            format_announcement(experiment, servers_by_name, bench.clients, beside_s, begins=begins, over=run.links)
+            format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
         )
-        canary = Canary(canary_path(build), bench.pinning, folder)
-        execution = Execution(run, cells, servers_by_name, bench, canary, stored, display, to_trace, stage)
+        canary = Canary(canary_path(build), context.pinning, folder)
+        execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, stage)
         interrupted = execution.carry_out()
     return Outcome(run_id, folder, interrupted)
 
@@ -129,7 +129,7 @@ class Execution:
     run: Run
     cells: Sequence[plan.Cell]
     servers: plan.Named
-    bench: Bench
+    context: TrialContext
     canary: Canary
     stored: write.Store
     display: Display
@@ -155,11 +155,11 @@ class Execution:
         except GoneError as gone:
             return self._end_without_hosts(gone)
         before_s = time.monotonic() - began_s
-        self.bench = self.bench._replace(
+        self.context = self.context._replace(
             warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured
         )
-        longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.bench.warmups)
-        seconds = plan.estimate_seconds(experiment, self.servers, self.bench.clients) + longer_s
+        longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.context.warmups)
+        seconds = plan.estimate_seconds(experiment, self.servers, self.context.clients) + longer_s
         if measured:
             ends = clock_after(datetime.now().astimezone(), seconds)
             self.display.note(
@@ -185,11 +185,11 @@ class Execution:
     def _measure_warm_ups(self, known: Mapping[Key, Warmup | None]) -> dict[Key, Warmup]:
         """Measure the warm-ups of servers with a JIT, and display each at once."""
         scenarios = self.scenarios
-        kinds = warm_up.select_kinds(self.cells, scenarios, self.servers, self.bench.clients, known)
+        kinds = warm_up.select_kinds(self.cells, scenarios, self.servers, self.context.clients, known)
         if self.stage is not None:
             measurements = self.stage.warm_ups(kinds, scenarios)
         else:
-            measurements = warm_up.measure(kinds, scenarios, self.servers, self.bench)
+            measurements = warm_up.measure(kinds, scenarios, self.servers, self.context)
         warmups: dict[Key, Warmup] = {}
         for kind, warmup in measurements:
             warmups[key(kind)] = warmup
@@ -201,7 +201,7 @@ class Execution:
         """Run every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial that it
         interrupted is dropped, because half a window is no result. At the end of a block the canary judges its
         trials."""
-        foreign_load, display = self.bench.foreign_load, self.display
+        foreign_load, display = self.context.foreign_load, self.display
 
         def revise(judged: Sequence[Trial]) -> None:
             self.stored.revise(judged)
@@ -222,8 +222,8 @@ class Execution:
                     for cells, alone in self._divide_group(group, schedule):
                         raise_again()
                         display.trial_started(cells[0], progress)
-                        bench = self.bench._replace(neighbour=neighbours.present)
-                        for concluded in self._run_together(cells, schedule, bench):
+                        context = self.context._replace(neighbour=neighbours.present)
+                        for concluded in self._run_together(cells, schedule, context):
                             trial = msgspec.structs.replace(concluded, alone=alone)
                             self.stored.add(trial)
                             schedule.add(trial)
@@ -256,7 +256,7 @@ class Execution:
             cell.position: side_by_side.BUSY
             if (cell.scenario, cell.contestant) in busy
             else schedule.find_stop_reason(cell)
-            or plan.explain_skip(self.servers[cell.contestant], scenario, cell.levels, self.bench.clients)
+            or plan.explain_skip(self.servers[cell.contestant], scenario, cell.levels, self.context.clients)
             or side_by_side.explain_apart(self.servers[cell.contestant])
             for cell in group
         }
@@ -274,26 +274,26 @@ class Execution:
         alone = [((cell,), why_apart[cell.position] or reason) for cell in group if cell not in together]
         return [*([(tuple(together), "")] if together else []), *alone]
 
-    def _run_together(self, cells: Sequence[plan.Cell], schedule: Schedule, bench: Bench) -> list[Trial]:
+    def _run_together(self, cells: Sequence[plan.Cell], schedule: Schedule, context: TrialContext) -> list[Trial]:
         """Run one cell, or several in turns."""
         scenario, stage = self.scenarios[cells[0].scenario], self.stage
         for cell in cells:
-            bench = warm_up.carry_over(cell, bench)
+            context = warm_up.carry_over(cell, context)
         if len(cells) > 1:
             begun = self.canary.begin()
-            trials = run_in_turns([(cell, self.servers[cell.contestant]) for cell in cells], scenario, bench)
+            trials = run_in_turns([(cell, self.servers[cell.contestant]) for cell in cells], scenario, context)
             readings = self.canary.end(begun)
             return [msgspec.structs.replace(trial, canary=readings) for trial in trials]
         (cell,) = cells
         server = self.servers[cell.contestant]
         why = schedule.find_stop_reason(cell)
         if not why and stage is not None:
-            why = stage.why_skip(server, scenario, cell.levels, bench.clients)
+            why = stage.why_skip(server, scenario, cell.levels, context.clients)
         if why:
             return [record_skip(cell, why)]
         if stage is not None:
-            return [stage.trial(cell, scenario, bench.warmups.get(key(cell)))]
-        return [self.canary.beside(partial(run_trial, cell, scenario, server, bench))]
+            return [stage.trial(cell, scenario, context.warmups.get(key(cell)))]
+        return [self.canary.beside(partial(run_trial, cell, scenario, server, context))]
 
     def _trace_calls(self) -> int:
         """Trace system calls once all trials are stored. Returns 0, or the exit code of the signal that cut it
@@ -302,7 +302,7 @@ class Execution:
             self.display.note(text)
         try:
             with raise_on_signals():
-                for traced_calls in traced.trace(self.to_trace, self.servers, self.bench):
+                for traced_calls in traced.trace(self.to_trace, self.servers, self.context):
                     self.stored.add_traced(traced_calls)
         except Interrupted as signalled:
             return signalled.exit_code

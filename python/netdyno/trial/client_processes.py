@@ -114,8 +114,8 @@ def _write_result(parts: Sequence[Part], path: Path) -> int:
     """Write the sum of all results, and return the exit code of one program with that result."""
     import msgspec
 
+    from netdyno.trial.context import decode_load
     from netdyno.trial.merged import merge_processes  # the window is over: it needs numpy
-    from netdyno.trial.setup import decode_load
 
     whole = merge_processes([decode_load(part.result.read_bytes()) for part in parts])
     path.write_bytes(msgspec.json.encode(whole))

@@ -26,7 +26,7 @@ from netdyno.machine.process import (
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 
 CHECK_CONNECTS_S = 10.0
 """The limit for the closing check to connect: twice the default of the generator's `--connect-timeout`."""
@@ -71,31 +71,37 @@ class Watch(Protocol):
 
 
 def measure(
-    program: str, command: Sequence[str], settings: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
+    program: str,
+    command: Sequence[str],
+    settings: Settings,
+    server: Process,
+    watch: Watch,
+    context: TrialContext,
+    log: TrialLog,
 ) -> LoadResult:
     """Run the load and return its result; `watch` gets the events of its window. `program` is its name in a reason:
     "generator" or "client NAME". A load without a single right reply is a result too. Raises TrialError when either
     program fails."""
-    limit_s = connect_limit_s(settings) + settings.warmup_s + settings.duration_s + settings.timeout_s + bench.slack_s
+    limit_s = connect_limit_s(settings) + settings.warmup_s + settings.duration_s + settings.timeout_s + context.slack_s
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb"), prepare_result_file(bench) as result, log.section(program, command) as output:
+    with os.fdopen(reading, "rb"), prepare_result_file(context) as result, log.section(program, command) as output:
         full_command = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
             generator = Process(
                 full_command,
-                bench.load_cores,
+                context.load_cores,
                 output,
                 name=program,
-                realtime=bench.pinning.realtime,
+                realtime=context.pinning.realtime,
                 pass_fds=[writing],
             )
         finally:
             os.close(writing)
         with generator:
             try:
-                with keep_punctual(bench.pinning.harness, realtime=bench.is_punctual):
-                    serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
-                load = read_result(generator, result, bench.decode) if serving else None
+                with keep_punctual(context.pinning.harness, realtime=context.is_punctual):
+                    serving = _follow(generator, server, LineReader(reading, program), watch, context, limit_s)
+                load = read_result(generator, result, context.decode) if serving else None
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
                     load = None
             except TrialError:
@@ -120,26 +126,28 @@ def connect_limit_s(settings: Settings) -> float:
     return settings.connect_timeout_s + all_s
 
 
-def check(command: Sequence[str], settings: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
+def check(
+    command: Sequence[str], settings: Settings, context: TrialContext, log: TrialLog
+) -> tuple[LoadResult | None, str]:
     """Check the server once more, over fresh connections; return the result, or why there is none."""
-    limit_s = CHECK_CONNECTS_S + settings.timeout_s + bench.slack_s
+    limit_s = CHECK_CONNECTS_S + settings.timeout_s + context.slack_s
     try:
         with (
-            prepare_result_file(bench) as result,
+            prepare_result_file(context) as result,
             log.section("check", command) as output,
-            Process([*command, "--json", str(result)], bench.load_cores, output, name="generator") as generator,
+            Process([*command, "--json", str(result)], context.load_cores, output, name="generator") as generator,
         ):
             if not generator.wait(time.monotonic() + limit_s):
                 return None, f"no answer within {limit_s:g} s"
-            return read_result(generator, result, bench.decode), ""
+            return read_result(generator, result, context.decode), ""
     except TrialError as failure:
         return None, str(failure)
 
 
 @contextmanager
-def prepare_result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
+def prepare_result_file(context: TrialContext, name: str = "result") -> Iterator[Path]:
     """Give a path for the result of a program, and remove the file afterwards."""
-    path = bench.folder / "logs" / f"{name}.json"
+    path = context.folder / "logs" / f"{name}.json"
     try:
         yield path
     finally:
@@ -147,7 +155,7 @@ def prepare_result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
 
 
 def _follow(
-    generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
+    generator: Process, server: Process, events: LineReader, watch: Watch, context: TrialContext, limit_s: float
 ) -> bool:
     """Handle events until the load has ended; return False when the server ends first. Raises TrialError when time is
     up. Reaps neither (pinning.keep_punctual)."""
@@ -165,15 +173,15 @@ def _follow(
             return False
         following = generator.pidfd not in ready
         if events.fd in ready:
-            _handle_events(generator, events, watch, bench)
+            _handle_events(generator, events, watch, context)
             if events.at_end:
                 poll.unregister(events.fd)
         watch.maybe_take()
-    _handle_events(generator, events, watch, bench)
+    _handle_events(generator, events, watch, context)
     return True
 
 
-def _handle_events(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
+def _handle_events(generator: Process, events: LineReader, watch: Watch, context: TrialContext) -> None:
     for line in events.read_lines():
         event = read_event(generator, line)
         if event.event == "connected":
@@ -183,7 +191,7 @@ def _handle_events(generator: Process, events: LineReader, watch: Watch, bench: 
         elif event.event == "window_end":
             watch.window_end()
         elif event.event == "progress":
-            bench.progress(event.completed, event.seconds)
+            context.progress(event.completed, event.seconds)
 
 
 def read_event(generator: Process, line: str) -> Event:

@@ -24,7 +24,7 @@ from netdyno.model.profile import Profile, Runtime, Sort
 from netdyno.model.transports import of as transport_of
 from netdyno.trial import load as generate
 from netdyno.trial.command import build_server_command
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.traced import Window
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
@@ -57,28 +57,28 @@ class _Observed(NamedTuple):
     runtime: Runtime
 
 
-def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
+def profile(task: Task, context: TrialContext) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
-    bench = bench.adapt_to_cell(task.settings)
+    context = context.adapt_to_cell(task.settings)
     on, off = (_make_empty_profile(task, sort) for sort in ("on-cpu", "off-cpu"))
-    reason = _find_obstacle(task, bench)
+    reason = _find_obstacle(task, context)
     tool = perf.find_program()
     if reason or tool is None:
         reason = reason or "perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"
         return replace(on, missing=reason), replace(off, missing=reason)
-    allowed = perf.find_rights(tool, bench.folder)
+    allowed = perf.find_rights(tool, context.folder)
     if not allowed.user:
         reason = f"perf may not record here ({allowed.why}): as root, sysctl -w kernel.perf_event_paranoid=1"
         return replace(on, missing=reason), replace(off, missing=reason)
     on_observed: _Observed | None = None
     try:
-        on_observed = _observe(task, _plan_on_cpu(allowed, task.settings, bench), tool, bench, "on-cpu")
+        on_observed = _observe(task, _plan_on_cpu(allowed, task.settings, context), tool, context, "on-cpu")
         on = _fill_profile(on, on_observed, allowed)
         if not allowed.kernel:
             return on, replace(off, missing=NO_KERNEL)
         number = choose_interval(on_observed.switches)
-        off_observed = _observe(task, _plan_off_cpu(number), tool, bench, "off-cpu")
+        off_observed = _observe(task, _plan_off_cpu(number), tool, context, "off-cpu")
         return on, replace(_fill_profile(off, off_observed, allowed), every=number)
     except (NoNetworkError, TrialError) as failure:
         return (replace(on, missing=str(failure)) if on_observed is None else on), replace(off, missing=str(failure))
@@ -91,16 +91,16 @@ def _make_empty_profile(task: Task, sort: Sort) -> Profile:
     return Profile(server=task.contestant.name, sort=sort)
 
 
-def _find_obstacle(task: Task, bench: Bench) -> str:
+def _find_obstacle(task: Task, context: TrialContext) -> str:
     if stands_already(task.contestant):
         return "an already running server is not profiled, because that would slow it down for others"
     if not task.contestant.available:
         return task.contestant.why_not
-    return bench.bad_links.get(task.settings.link_words, "")
+    return context.bad_links.get(task.settings.link_words, "")
 
 
-def _plan_on_cpu(allowed: Rights, load_settings: Settings, bench: Bench) -> _Method:
-    rate_hz = SAMPLES / (load_settings.duration_s * count_server_cores(bench.pinning))
+def _plan_on_cpu(allowed: Rights, load_settings: Settings, context: TrialContext) -> _Method:
+    rate_hz = SAMPLES / (load_settings.duration_s * count_server_cores(context.pinning))
     return _Method(
         perf.build_on_cpu_options(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz)))),
         lambda events, process, _window_s: perf.sum_samples(events, process),
@@ -126,15 +126,15 @@ def _fill_profile(empty: Profile, observed: _Observed, allowed: Rights) -> Profi
     )
 
 
-def _observe(task: Task, method: _Method, tool: str, bench: Bench, sort: Sort) -> _Observed:
-    log = TrialLog((bench.folder / log_path(task.cell)).with_suffix(f".{sort}.log"))
+def _observe(task: Task, method: _Method, tool: str, context: TrialContext, sort: Sort) -> _Observed:
+    log = TrialLog((context.folder / log_path(task.cell)).with_suffix(f".{sort}.log"))
     data = log.path.with_suffix(".data")
     server = None
     try:
         with make_network(
-            transport_of(task.contestant), task.settings, Place(bench.pinning, log, bench.seed)
+            transport_of(task.contestant), task.settings, Place(context.pinning, log, context.seed)
         ) as network:
-            server = _record(task, method, tool, bench, log, data, network)
+            server = _record(task, method, tool, context, log, data, network)
         stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
     finally:
         data.unlink(missing_ok=True)
@@ -156,12 +156,12 @@ class _Served(NamedTuple):
 
 
 def _record(
-    task: Task, method: _Method, tool: str, bench: Bench, log: TrialLog, data: Path, network: Network
+    task: Task, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
 ) -> _Served:
-    load_settings, cores = task.settings, bench.pinning.server
-    quiet = bench._replace(progress=lambda _completed, _seconds: None)
+    load_settings, cores = task.settings, context.pinning.server
+    quiet = context._replace(progress=lambda _completed, _seconds: None)
     server_words = build_server_command(
-        task.contestant, load_settings, network.address, cores=count_server_cores(bench.pinning)
+        task.contestant, load_settings, network.address, cores=count_server_cores(context.pinning)
     )
     command = [*network.server, *perf.ENVIRONMENT, *server_words]
     with (
@@ -170,7 +170,7 @@ def _record(
         Process(command, cores, output, talks=True) as server,
     ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench, task.contestant, network)
+        ready = wait_ready(server, lines, context, task.contestant, network)
         pids = server_proc.find_family(ready.pid)
         runtime, name = perf.find_runtime(ready.pid), _read_process_name(ready.pid)
         with perf.attach_recorder(tool, method.events, runtime, pids, cores, data, log) as recorder:
@@ -185,11 +185,11 @@ def _record(
                 switches[1] = _count_switches(pids)
 
             window = Window(ends, begins)
-            program, words = load_program(task.cell, load_settings, ready, bench)
+            program, words = load_program(task.cell, load_settings, ready, context)
             load = generate.measure(program, [*network.load, *words], load_settings, server, window, quiet, log)
             recorder.end()
         server.terminate()  # a runtime writes the names of its code as it ends
-        server.wait(time.monotonic() + bench.shutdown_timeout_s)
+        server.wait(time.monotonic() + context.shutdown_timeout_s)
     start_s, end_s = window.read_bounds()
     if load.messages.received == 0:
         raise TrialError("no reply was correct, so there is no cost to show")

@@ -29,7 +29,7 @@ from netdyno.model.transports import of as transport_of
 from netdyno.model.trial import Trace, Traced
 from netdyno.trial import load as generate
 from netdyno.trial.command import build_server_command
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
 SHARE = 0.1
@@ -118,30 +118,30 @@ def format_announcement(planned: Sequence[Task]) -> str:
     )
 
 
-def trace(planned: Sequence[Task], servers: Mapping[str, Contestant], bench: Bench) -> Iterator[Traced]:
+def trace(planned: Sequence[Task], servers: Mapping[str, Contestant], context: TrialContext) -> Iterator[Traced]:
     """Trace one task after the other. Raises only KeyboardInterrupt and faults of the harness itself."""
     for task in planned:
-        yield _trace_task(task, servers[task.contestant], bench)
+        yield _trace_task(task, servers[task.contestant], context)
 
 
-def _trace_task(task: Task, contestant: Contestant, bench: Bench) -> Traced:
+def _trace_task(task: Task, contestant: Contestant, context: TrialContext) -> Traced:
     load_settings = _shorten(settings(task.scenario, task.levels))
-    bench = bench.adapt_to_cell(load_settings)
+    context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
     tool = strace.find_program()
-    reason = task.reason or bench.bad_links.get(load_settings.link_words, "")
+    reason = task.reason or context.bad_links.get(load_settings.link_words, "")
     if not reason and tool is None:
         reason = "strace is not installed (package strace)"
     if reason or tool is None:
         return msgspec.structs.replace(base, reason=reason)
     path = log_path(cell)
-    log = TrialLog(bench.folder / path)
+    log = TrialLog(context.folder / path)
     base = msgspec.structs.replace(base, log=str(path))
     try:
-        place = Place(bench.pinning, log, bench.seed, bench.network)
+        place = Place(context.pinning, log, context.seed, context.network)
         with make_network(transport_of(contestant), load_settings, place) as network:
-            return _run(base, _Trial(cell, load_settings, contestant, network, tool), bench, log)
+            return _run(base, _Trial(cell, load_settings, contestant, network, tool), context, log)
     except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
         log.note(f"not traced: {failure}")
         return msgspec.structs.replace(base, reason=str(failure))
@@ -155,22 +155,22 @@ class _Trial(NamedTuple):
     tool: str
 
 
-def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
+def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> Traced:
     load_settings, network = trial.settings, trial.network
-    quiet = bench._replace(progress=lambda _completed, _seconds: None)
+    quiet = context._replace(progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
-    cores = count_server_cores(bench.pinning)
+    cores = count_server_cores(context.pinning)
     command = [*network.server, *build_server_command(trial.contestant, load_settings, network.address, cores=cores)]
     try:
         with (
             log.section("server", command) as output,
             orphans.end(),
-            Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
+            Process(command, context.pinning.server, output, talks=True, traceable=True) as server,
         ):
-            ready = wait_ready(server, server.lines(), bench, trial.contestant, network)
-            with strace.attach_tracer(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
+            ready = wait_ready(server, server.lines(), context, trial.contestant, network)
+            with strace.attach_tracer(trial.tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)
-                program, command = load_program(trial.cell, load_settings, ready, bench)
+                program, command = load_program(trial.cell, load_settings, ready, context)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 strace.let_go(tracer)
         start_s, end_s = window.read_bounds()

@@ -40,7 +40,7 @@ from netdyno.trial.command import (
     build_server_command,
     check_command,
 )
-from netdyno.trial.setup import Bench, key
+from netdyno.trial.context import TrialContext, key
 from netdyno.trial.window import Watch, WindowLostError
 
 LINGER = "50ms"
@@ -101,55 +101,55 @@ class Prepared(NamedTuple):
     cell: Cell
     settings: Settings
     contestant: Contestant
-    bench: Bench
+    context: TrialContext
     base: Trial
     log: TrialLog
 
 
-def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Prepared | Trial:
+def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Prepared | Trial:
     """Return what a cell needs, or its trial where it is skipped."""
-    base = record_skip(cell, explain_skip(contestant, scenario, cell.levels, bench.clients))
+    base = record_skip(cell, explain_skip(contestant, scenario, cell.levels, context.clients))
     if base.reason:
         return base
     path = log_path(cell)
-    warmup = bench.warmups.get(key(cell))
+    warmup = context.warmups.get(key(cell))
     cell_settings = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
-    available = count_server_cores(apply_placement(bench.pinning, cell_settings.placement))
+    available = count_server_cores(apply_placement(context.pinning, cell_settings.placement))
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
         return record_skip(
             cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
         )
-    bench = bench.adapt_to_cell(cell_settings)
-    added = added_options(contestant, cell_settings, cores=count_server_cores(bench.pinning))
+    context = context.adapt_to_cell(cell_settings)
+    added = added_options(contestant, cell_settings, cores=count_server_cores(context.pinning))
     base = msgspec.structs.replace(
         base,
         added=added,
-        pinning=_choose_pinning(contestant, bench),
+        pinning=_choose_pinning(contestant, context),
         log=str(path),
         warmup=warmup,
-        beside=bench.neighbour,
+        beside=context.neighbour,
     )
-    return Prepared(cell, cell_settings, contestant, bench, base, TrialLog(bench.folder / path))
+    return Prepared(cell, cell_settings, contestant, context, base, TrialLog(context.folder / path))
 
 
-def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
     """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
     started = time.monotonic()
-    prepared = prepare(cell, scenario, contestant, bench)
+    prepared = prepare(cell, scenario, contestant, context)
     if isinstance(prepared, Trial):
         return prepared
-    _, cell_settings, _, bench, base, log = prepared
+    _, cell_settings, _, context, base, log = prepared
     try:
-        if reason := bench.bad_links.get(cell_settings.link_words):
+        if reason := context.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
-        place = Place(bench.pinning, log, derive_seed(cell, bench), bench.network)
+        place = Place(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
             measured = _measure(prepared, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
-        judged = audits.foreign_load(lost.machine, bench.foreign_load, beside=bench.neighbour)
+        judged = audits.foreign_load(lost.machine, context.foreign_load, beside=context.neighbour)
         return record_loss(prepared, lost.machine, judged, time.monotonic() - started)
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
@@ -182,11 +182,11 @@ def conclude(prepared: Prepared, measured: Measured, seconds: float) -> Trial:
     return msgspec.structs.replace(prepared.base, status=status, reason=reason, seconds=seconds, **measured._asdict())
 
 
-def _choose_pinning(contestant: Contestant, bench: Bench) -> Pinning:
+def _choose_pinning(contestant: Contestant, context: TrialContext) -> Pinning:
     """Return the cores that bound a trial of the contestant."""
     if not stands_already(contestant):
-        return bench.pinning
-    return msgspec.structs.replace(bench.pinning, server=(), note=FOUND_THERE)
+        return context.pinning
+    return msgspec.structs.replace(context.pinning, server=(), note=FOUND_THERE)
 
 
 def log_path(cell: Cell) -> Path:
@@ -199,18 +199,18 @@ def log_path(cell: Cell) -> Path:
 
 
 def _measure(prepared: Prepared, network: Network) -> Measured:
-    cell, cell_settings, contestant, bench, _, log = prepared
+    cell, cell_settings, contestant, context, _, log = prepared
     command = [
         *network.server,
-        *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(bench.pinning)),
+        *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(context.pinning)),
     ]
     with (
         log.section("server", command) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
-        Process(command, bench.pinning.server, output, talks=True) as server,
+        Process(command, context.pinning.server, output, talks=True) as server,
     ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench, contestant, network)
+        ready = wait_ready(server, lines, context, contestant, network)
         descriptors = server_proc.count_descriptors(ready.pid)
         watch = watch_server(
             prepared,
@@ -219,14 +219,14 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
             is_lost=partial(
                 audits.is_lost,
                 window_s=cell_settings.duration_s,
-                policy=bench.foreign_load,
+                policy=context.foreign_load,
                 paced=network.paced,
-                beside=bench.neighbour,
+                beside=context.neighbour,
             ),
         )
-        program, command = load_program(cell, cell_settings, ready, bench)
+        program, command = load_program(cell, cell_settings, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
-        load = generate.measure(program, command, cell_settings, server, watch, bench, log)
+        load = generate.measure(program, command, cell_settings, server, watch, context, log)
         farewell = take_leave(prepared, server, lines, ready, descriptors, network.load)
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
@@ -283,12 +283,12 @@ def take_leave(
 ) -> Farewell:
     """Check the server once more after the load has left, and end it. `descriptors`: its number before the load
     came."""
-    _, cell_settings, _, bench, _, log = prepared
+    _, cell_settings, _, context, _, log = prepared
     await_closes(ready.pid, descriptors, _estimate_closing_s(cell_settings))
-    command = check_command(bench.generator, ready.endpoint, cell_settings)
-    check, check_error = generate.check([*load_prefix, *command], cell_settings, bench, log)
+    command = check_command(context.generator, ready.endpoint, cell_settings)
+    check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-    line, shutdown, life_ticks = ("", "", None) if ended else _shut_down(server, lines, bench)
+    line, shutdown, life_ticks = ("", "", None) if ended else _shut_down(server, lines, context)
     return Farewell(check, check_error, ended, line, shutdown, life_ticks if server.pid == ready.pid else None)
 
 
@@ -306,7 +306,7 @@ def judge(
 ) -> tuple[Audit, ...]:
     """Return the audits of a measured load and of its server. `left_programs`: the names of programs that the server
     left behind. `overruns_s`: the time by which each of its slices was too long."""
-    _, cell_settings, contestant, bench, _, _ = prepared
+    _, cell_settings, contestant, context, _, _ = prepared
     left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [
         *_judge_load(cell_settings, load),
@@ -315,7 +315,7 @@ def judge(
         audits.left_behind(left_programs, left_by_stand_in),
         *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
         *_judge_observation(observed, load, ready, cell_settings),
-        *audits.foreign_load(machine, bench.foreign_load, paced=paced, beside=bench.neighbour),
+        *audits.foreign_load(machine, context.foreign_load, paced=paced, beside=context.neighbour),
     ]
     if contestant.own is not None:
         judged.append(audits.no_totals())
@@ -325,9 +325,9 @@ def judge(
         totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
         judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
     reported = observed if ready.observed else None
-    cores = _choose_pinning(contestant, bench)
+    cores = _choose_pinning(contestant, context)
     judged += _judge_figures(
-        load, reported, cell_settings, cores, load_elsewhere=bench.is_load_elsewhere, overruns_s=overruns_s
+        load, reported, cell_settings, cores, load_elsewhere=context.is_load_elsewhere, overruns_s=overruns_s
     )
     return tuple(judged)
 
@@ -366,24 +366,24 @@ def _judge_observation(
     )
 
 
-def load_program(cell: Cell, cell_settings: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
+def load_program(cell: Cell, cell_settings: Settings, ready: Ready, context: TrialContext) -> tuple[str, list[str]]:
     """Return the name of the load program for a sentence, and its command line."""
-    seed = derive_seed(cell, bench)
+    seed = derive_seed(cell, context)
     if cell_settings.client == GENERATOR:
-        cores = count_generator_cores(bench.pinning)
-        return "generator", build_load_command(bench.generator, ready.endpoint, cell_settings, seed, cores=cores)
-    client = bench.clients[cell_settings.client]
+        cores = count_generator_cores(context.pinning)
+        return "generator", build_load_command(context.generator, ready.endpoint, cell_settings, seed, cores=cores)
+    client = context.clients[cell_settings.client]
     command = build_client_command(client.command, ready.endpoint, cell_settings, seed)
-    if not bench.is_load_elsewhere:
+    if not context.is_load_elsewhere:
         command = client_processes.build_command(command, cell_settings.client_processes)
     elif cell_settings.client_processes > 1:  # the host that makes the load starts them
         command += ["--client-processes", str(cell_settings.client_processes)]
     return f"client {client.name}", command
 
 
-def derive_seed(cell: Cell, bench: Bench) -> int:
+def derive_seed(cell: Cell, context: TrialContext) -> int:
     """Return the seed of a cell: each block has its own, and within it all contestants get the same arrivals."""
-    return (bench.seed * 1_000_003 + cell.block) % 2**63
+    return (context.seed * 1_000_003 + cell.block) % 2**63
 
 
 def _estimate_closing_s(cell_settings: Settings) -> float:
@@ -431,16 +431,18 @@ def _judge_figures(
     return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
 
 
-def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Contestant, network: Network) -> Ready:
+def wait_ready(
+    server: Process, lines: LineReader, context: TrialContext, contestant: Contestant, network: Network
+) -> Ready:
     """Read the server's ready line. Its endpoint must be the requested one, for the load must not reach anything else;
     its process must be one of the server's own, unless the server was running already."""
-    line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
+    line = lines.wait_line(time.monotonic() + context.ready_timeout_s)
     if line is None:
-        if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
+        if lines.at_end and server.wait(time.monotonic() + context.ready_timeout_s):
             how = describe_exit(server.exit_code())
             raise ServerError(f"the server ended with {how} before it was ready{server.read_last_line()}")
         missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
-        raise ServerError(f"{missing} within {bench.ready_timeout_s:g} s{server.read_last_line()}")
+        raise ServerError(f"{missing} within {context.ready_timeout_s:g} s{server.read_last_line()}")
     try:
         ready = msgspec.json.decode(line, type=Ready)
     except UNREADABLE as error:
@@ -462,14 +464,14 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
     return msgspec.structs.replace(ready, endpoint=endpoint)
 
 
-def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str, Ticks | None]:
+def _shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str, Ticks | None]:
     """Send SIGTERM; return the server's line of totals, how it ended where that was not exit code 0, and the ticks of
     its life."""
-    deadline = time.monotonic() + bench.shutdown_timeout_s
+    deadline = time.monotonic() + context.shutdown_timeout_s
     server.terminate()
     line = lines.wait_line(deadline)
     if not server.wait(deadline):
-        return "", f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM", None
+        return "", f"nothing within {context.shutdown_timeout_s:g} s of SIGTERM", None
     life_ticks = server_proc.read_life_ticks(server.pid)
     code = server.exit_code()
     return line or "", describe_exit(code) if code != 0 else "", life_ticks

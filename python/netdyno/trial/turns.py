@@ -37,7 +37,7 @@ from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.trial import Slice, Trial
 from netdyno.trial import load as generate
 from netdyno.trial.command import build_server_command
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import (
     Measured,
     Prepared,
@@ -63,15 +63,15 @@ MOST_TRIES = 10
 """The tries of a slice. A program that never rests is left to the audit of the whole turn."""
 
 
-def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, bench: Bench) -> list[Trial]:
+def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, context: TrialContext) -> list[Trial]:
     """Run the cells of a group side by side and judge each; the trials stand in the order of the cells. Raises only
     KeyboardInterrupt and faults of the harness itself."""
     began = time.monotonic()
-    prepared = [prepare(cell, scenario, contestant, bench) for cell, contestant in group]
+    prepared = [prepare(cell, scenario, contestant, context) for cell, contestant in group]
     stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, Prepared)]
     if not stands:
         return [preparation for preparation in prepared if isinstance(preparation, Trial)]
-    turns = Turns(stands, bench)
+    turns = Turns(stands, context)
     with (
         orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left_programs,
         ExitStack() as cleanup,
@@ -123,12 +123,12 @@ class SlicedLoad:
 
     def __init__(self, prepared: Prepared, command: Sequence[str]) -> None:
         """Start it; its events and its instructions go through pipes."""
-        _, settings, _, bench, base, log = prepared
+        _, settings, _, context, base, log = prepared
         self._settings = settings
-        self._bench = bench
+        self._bench = context
         with ExitStack() as ending:
             name = f"result-{base.position}"
-            self._result = ending.enter_context(generate.prepare_result_file(bench, name))
+            self._result = ending.enter_context(generate.prepare_result_file(context, name))
             output = ending.enter_context(log.section("generator", command))
             reading, writing = os.pipe()
             ending.callback(os.close, reading)
@@ -138,10 +138,10 @@ class SlicedLoad:
                 self.process = ending.enter_context(
                     Process(
                         [*command, "--json", str(self._result), "--events-fd", str(writing)],
-                        bench.load_cores,
+                        context.load_cores,
                         output,
                         name="generator",
-                        realtime=bench.pinning.realtime,
+                        realtime=context.pinning.realtime,
                         pass_fds=[writing],
                         stdin=instructions,
                     )
@@ -241,25 +241,25 @@ class Stand:
         self._running.close()
 
     def start_server(self) -> None:
-        _, settings, contestant, bench, _, log = self.prepared
-        command = build_server_command(contestant, settings, cores=count_server_cores(bench.pinning))
+        _, settings, contestant, context, _, log = self.prepared
+        command = build_server_command(contestant, settings, cores=count_server_cores(context.pinning))
         output = self._running.enter_context(log.section("server", command))
-        self.server = self._running.enter_context(Process(command, bench.pinning.server, output, talks=True))
+        self.server = self._running.enter_context(Process(command, context.pinning.server, output, talks=True))
         self._lines = self.server.lines()
 
     def connect(self) -> None:
         """Wait until the server is ready, and let its load connect."""
-        cell, settings, contestant, bench, _, _ = self.prepared
-        self._ready = wait_ready(self.server, self._lines, bench, contestant, MACHINE)
+        cell, settings, contestant, context, _, _ = self.prepared
+        self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
         self._descriptors = server_proc.count_descriptors(self._ready.pid)
         self.watch = watch_server(self.prepared, self._ready, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
-        _, command = load_program(cell, sliced, self._ready, bench)
+        _, command = load_program(cell, sliced, self._ready, context)
         self.load = self._running.enter_context(
             SlicedLoad(self.prepared, [*command, "--turns", *self._format_witnesses()])
         )
-        self.load.wait_event(self.server, generate.connect_limit_s(settings) + bench.slack_s)
+        self.load.wait_event(self.server, generate.connect_limit_s(settings) + context.slack_s)
         self.watch.connected()
         self._pids = server_proc.find_family(self._ready.pid)
 
@@ -375,15 +375,15 @@ class Stand:
     def _format_witnesses(self) -> list[str]:
         """Return the option for a witness on each core of both sides. It needs the real-time priority: a witness runs
         before server and generator, and would else wait for them."""
-        pinning = self.prepared.bench.pinning
+        pinning = self.prepared.context.pinning
         if not pinning.realtime:
             return []
         return ["--witness", ",".join(map(str, (*pinning.server, *pinning.generator)))]
 
     def _make_slice(self) -> generate.Event:
-        _, settings, _, bench, _, _ = self.prepared
+        _, settings, _, context, _, _ = self.prepared
         self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
-        return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + bench.slack_s)
+        return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
 
     def _observe(self, load: LoadResult) -> ServerObservation:
         """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU in
@@ -444,9 +444,9 @@ class _MayFail:
 class Turns:
     """The turns of a group, with the observations of the machine."""
 
-    def __init__(self, stands: Sequence[Stand], bench: Bench) -> None:
+    def __init__(self, stands: Sequence[Stand], context: TrialContext) -> None:
         self._stands = stands
-        self._bench = bench
+        self._bench = context
         self._turns_needed = stands[0].division.turns
         self._slices_again = 2 * self._turns_needed * len(stands)
         """The retries of slices that are left."""

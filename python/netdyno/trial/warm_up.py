@@ -26,7 +26,7 @@ from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.settled import settled_from
 from netdyno.trial import load as generate
 from netdyno.trial.command import build_server_command
-from netdyno.trial.setup import Bench, Key, key
+from netdyno.trial.context import Key, TrialContext, key
 from netdyno.trial.trial import load_program, log_path, wait_ready
 
 LIMIT_S = 10.0
@@ -79,7 +79,7 @@ def select_kinds(
 
 
 def measure(
-    selected: Iterable[Kind], scenarios: Mapping[str, Scenario], servers: Named, bench: Bench
+    selected: Iterable[Kind], scenarios: Mapping[str, Scenario], servers: Named, context: TrialContext
 ) -> Iterator[tuple[Kind, Warmup]]:
     """Measure the warm-up of each kind with a JIT. A server without one is started once, and ended at once; where one
     fails, its trials will say so. Raises only KeyboardInterrupt and faults of the harness itself."""
@@ -88,7 +88,7 @@ def measure(
         if kind.contestant in without:
             continue
         try:
-            warmup = _measure_alone(kind, scenarios[kind.scenario], servers[kind.contestant], bench)
+            warmup = _measure_alone(kind, scenarios[kind.scenario], servers[kind.contestant], context)
         except NoJitError:
             without.add(kind.contestant)
             continue
@@ -106,14 +106,14 @@ def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> 
     return f"warm-up of {contestant}: {span} in {where}; {still}"
 
 
-def carry_over(cell: Cell, bench: Bench) -> Bench:
+def carry_over(cell: Cell, context: TrialContext) -> TrialContext:
     """Add a warm-up for a level that was not planned when they were measured: the longest of the same contestant in the
     same scenario. Pure."""
-    known = [warmup for (*names, _), warmup in bench.warmups.items() if names == [cell.scenario, cell.contestant]]
-    if not known or key(cell) in bench.warmups:
-        return bench
+    known = [warmup for (*names, _), warmup in context.warmups.items() if names == [cell.scenario, cell.contestant]]
+    if not known or key(cell) in context.warmups:
+        return context
     longest = max(known, key=lambda warmup: warmup.seconds)
-    return bench._replace(warmups={**bench.warmups, key(cell): longest})
+    return context._replace(warmups={**context.warmups, key(cell): longest})
 
 
 def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
@@ -125,20 +125,20 @@ def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], w
     )
 
 
-def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, bench: Bench) -> Warmup | None:
+def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
     """Measure one kind; None where that fails. Raises NoJitError."""
     # The load reports its progress within its window only, and nothing at its end.
     load_settings = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
-    if load_settings.link_words in bench.bad_links:
+    if load_settings.link_words in context.bad_links:
         return None
-    bench = bench.adapt_to_cell(load_settings)
+    context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, **kind._asdict())
     path = log_path(cell)
-    log = TrialLog(bench.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
+    log = TrialLog(context.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
     try:
-        place = Place(bench.pinning, log, bench.seed, bench.network)
+        place = Place(context.pinning, log, context.seed, context.network)
         with make_network(transports.of(contestant), load_settings, place) as network:
-            warmup = _observe_warmup(cell, load_settings, contestant, network, bench, log)
+            warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
     except (NoNetworkError, TrialError) as failure:
         log.note(f"not measured: {failure}")
         return None
@@ -147,23 +147,23 @@ def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, bench
 
 
 def _observe_warmup(
-    cell: Cell, load_settings: Settings, contestant: Contestant, network: Network, bench: Bench, log: TrialLog
+    cell: Cell, load_settings: Settings, contestant: Contestant, network: Network, context: TrialContext, log: TrialLog
 ) -> Warmup | None:
     command = [
         *network.server,
-        *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(bench.pinning)),
+        *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(context.pinning)),
     ]
     with (
         log.section("server", command) as output,
         orphans.end(),
-        Process(command, bench.pinning.server, output, talks=True) as server,
+        Process(command, context.pinning.server, output, talks=True) as server,
     ):
-        ready = wait_ready(server, server.lines(), bench, contestant, network)
+        ready = wait_ready(server, server.lines(), context, contestant, network)
         pids = server_proc.find_family(ready.pid)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
         costs = Costs(lambda: _read_cpu_s(pids), _ForeignSeconds(pids))
-        program, command = load_program(cell, load_settings, ready, bench)
+        program, command = load_program(cell, load_settings, ready, context)
         with suppress(SettledError):
             generate.measure(
                 program,
@@ -171,7 +171,7 @@ def _observe_warmup(
                 load_settings,
                 server,
                 costs,
-                bench._replace(progress=costs.progress),
+                context._replace(progress=costs.progress),
                 log,
             )
         return costs.warmup()

@@ -20,7 +20,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
 from netdyno.run import runner
 from netdyno.run.progress import Progress
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_claims import made_trial
 
 NAMES = tuple(
@@ -28,7 +28,7 @@ NAMES = tuple(
     for contestant in discover()
     if not contestant.manifest.apart and "echo" in contestant.manifest.workloads
 )[:2]
-RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
+RunTrial = Callable[[Cell, Scenario, Contestant, TrialContext], Trial]
 
 
 def permit(run: Run) -> None:
@@ -65,7 +65,7 @@ class Silent:
 def trials_with(spread: Mapping[str, float]) -> RunTrial:
     """In place of runner.run_trial: throughput with a log-normal noise of this spread in each scenario."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels}")
         figure = 1000 * math.exp(draw.gauss(0, spread[cell.scenario]))
         trial = made_trial(scenario, cell.block, contestant.name, cell.levels, {"throughput": figure})

@@ -19,7 +19,7 @@ from netdyno.model.options import settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
 from netdyno.trial.command import build_load_command, build_server_command
-from netdyno.trial.setup import Bench
+from netdyno.trial.context import TrialContext
 from tests.support.builders.made_claims import made_trial
 
 A_CORE_HZ = 20_000
@@ -55,14 +55,16 @@ MACHINES: Mapping[str, Machine] = {
 """By the names of their records (tests/support/machines/)."""
 
 
-def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
     """In place of runner.run_trial: the command lines are those of a trial, and what they say decides how fast it is.
     Thread by thread all models are within 10% of each other, so a server that is twice as fast has more cores."""
     requested = settings(scenario, cell.levels)
-    bench = bench.adapt_to_cell(requested)
-    cores = count_server_cores(bench.pinning)
+    context = context.adapt_to_cell(requested)
+    cores = count_server_cores(context.pinning)
     server = build_server_command(contestant, requested, cores=cores)
-    load = build_load_command(("load",), "tcp://127.0.0.1:1", requested, 1, cores=count_generator_cores(bench.pinning))
+    load = build_load_command(
+        ("load",), "tcp://127.0.0.1:1", requested, 1, cores=count_generator_cores(context.pinning)
+    )
     threads = requested.connections if contestant.manifest.threads == "per-connection" else _threads(server)
     draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels} {cell.twin}")
     speed = 1 + (len(contestant.name) % 5) / 50
@@ -77,7 +79,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         attempt=cell.attempt,
         twin=cell.twin,
         added=added_options(contestant, requested, cores=cores),
-        pinning=bench.pinning,
+        pinning=context.pinning,
         audits=(saturated,),
         status="valid" if saturated.passed else "struck_out",
         reason="" if saturated.passed else "generator: at its limit",

@@ -118,7 +118,9 @@ def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
     assert explain_skip(contestant("a"), scenario, {"threads": 8}) == ""
     assert explain_skip(contestant("a", "one"), scenario, {"threads": 1}) == ""
     assert "runs on exactly one thread" in explain_skip(contestant("a", "one"), scenario, {"threads": 8})
-    assert "has a thread for each connection" in explain_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
+    assert "has a thread for each connection" in explain_skip(
+        contestant("a", "per-connection"), scenario, {"threads": 8}
+    )
     assert "workload 'chat'" in explain_skip(contestant("a"), Scenario(name="s", workload="chat"), {})
     unbuilt = msgspec.structs.replace(contestant("a"), available=False, why_not="Folly not found")
     assert explain_skip(unbuilt, scenario, {}) == "Folly not found"

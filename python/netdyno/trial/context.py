@@ -37,7 +37,7 @@ def decode_load(text: bytes) -> LoadResult:
     return msgspec.json.decode(text, type=LoadResult)
 
 
-class Bench(NamedTuple):
+class TrialContext(NamedTuple):
     """The context of a trial: `seed` is the experiment's, `folder` the run's; `clients` are the client contestants by
     name; `bad_links` maps links, by their words, to the reason why nothing is measured over them; `progress` takes the
     completions and the seconds of the window so far; `foreign_load` says whether steal and foreign load invalidate a
@@ -68,7 +68,7 @@ class Bench(NamedTuple):
         """Whether another host of a cluster makes the load."""
         return self.network is not MACHINE
 
-    def adapt_to_cell(self, settings: Settings) -> Bench:
+    def adapt_to_cell(self, settings: Settings) -> TrialContext:
         """Return the same with the cores of server and load in a cell."""
         placed = apply_placement(self.pinning, settings.placement)
         return self._replace(pinning=give_server(placed, settings.server_cores), is_punctual=self.pinning.realtime)
