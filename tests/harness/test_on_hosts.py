@@ -23,13 +23,13 @@ from netdyno.cluster.described import Host
 from netdyno.cluster.requests import (
     Ground,
     LoadEnded,
-    LoadWanted,
+    PartRequest,
     Prepare,
     Prepared,
     Reply,
     Request,
     TrialDone,
-    TrialWanted,
+    TrialRequest,
 )
 from netdyno.cluster.stage import Stage
 from netdyno.commands.cli import main
@@ -82,7 +82,7 @@ def stage(
             of_servers = [servers[name] for name in request.servers]
             programs = digests.digest_host(generator_path(fake_build), canary_path(fake_build), of_servers, clients)
             return Prepared(environment=read_commit(), programs=tuple(programs), why_not={})
-        assert isinstance(request, TrialWanted)
+        assert isinstance(request, TrialRequest)
         assert there.description.role == "server"
         cell = request.cell
         trial = made_trial(request.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
@@ -296,7 +296,7 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     monkeypatch.setattr(load_helper, "Canary", place)
     monkeypatch.setattr(trial_helper, "Canary", place)
     monkeypatch.setattr(topology, "ROOT", unpack("ryzen-5800x-smt-off", tmp_path / "machine"))
-    load = LoadWanted(
+    load = PartRequest(
         program="netdyno-load", words=(), events=True, cores=(5, 6, 7), realtime=True, foreign_load="count"
     )
     with pytest.raises(PlacedError) as placed:
@@ -308,7 +308,7 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     scenario = make_experiment({}).scenarios[0]
     cell = Cell(block=1, position=0, scenario="echo", contestant=CONTESTANT, levels={})
     with pytest.raises(PlacedError) as placed:
-        trial_helper.perform(TrialWanted(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
+        trial_helper.perform(TrialRequest(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
     assert placed.value.args == ((2,), (3,), True)
 
 
@@ -345,7 +345,7 @@ def test_a_program_that_a_host_has_otherwise_is_named(
 
 
 def test_a_host_of_the_load_starts_no_program_but_those_of_its_own_copy(tmp_path: Path) -> None:
-    load = LoadWanted(program="/bin/true", words=(), events=False, cores=(), realtime=False, foreign_load="count")
+    load = PartRequest(program="/bin/true", words=(), events=False, cores=(), realtime=False, foreign_load="count")
     load = replace(load, parent=os.getpid(), folder=str(tmp_path))
     helper = [sys.executable, "-P", "-m", load_helper.__name__]
     done = subprocess.run(helper, input=msgspec.json.encode(load) + b"\n", stdout=subprocess.PIPE, check=True)

@@ -19,7 +19,7 @@ from distributed.protocol import ToPickle, dumps, pickle, to_serialize
 from netdyno.base.errors import UserError
 from netdyno.cluster import authority, daemon, engine
 from netdyno.cluster.described import Description
-from netdyno.cluster.requests import Request, TrialDone, TrialWanted
+from netdyno.cluster.requests import Request, TrialDone, TrialRequest
 from netdyno.cluster.secure_comm import Identity, RoleSecurity
 from netdyno.model.trial import Trial
 from tests.support.builders.made_claims import made_trial
@@ -50,61 +50,61 @@ async def send(comm: Any, message: object) -> None:
     await comm.stream.write(b"".join(frames))
 
 
-async def send_pickled(comm: Any, _: TrialWanted) -> None:
+async def send_pickled(comm: Any, _: TrialRequest) -> None:
     await send(comm, {"piece": ToPickle(Trap()), "last": True})
 
 
-async def send_serialized(comm: Any, _: TrialWanted) -> None:
+async def send_serialized(comm: Any, _: TrialRequest) -> None:
     await send(comm, {"piece": to_serialize(Trap()), "last": True})
 
 
-async def send_a_pickle_as_bytes(comm: Any, _: TrialWanted) -> None:
+async def send_a_pickle_as_bytes(comm: Any, _: TrialRequest) -> None:
     await send(comm, {"piece": pickle.dumps(Trap()), "last": True})
 
 
-async def send_an_exception(comm: Any, _: TrialWanted) -> None:
+async def send_an_exception(comm: Any, _: TrialRequest) -> None:
     trap = to_serialize(pickle.dumps(TrapError()))
     words = {"exception": trap, "traceback": trap, "exception_text": "oh", "traceback_text": ""}
     await send(comm, {"status": "uncaught-error", **words})
 
 
-async def send_an_exception_as_bytes(comm: Any, _: TrialWanted) -> None:
+async def send_an_exception_as_bytes(comm: Any, _: TrialRequest) -> None:
     trap = pickle.dumps(TrapError())
     await send(comm, {"status": "uncaught-error", "exception": trap, "traceback": trap, "exception_text": "oh"})
 
 
-async def send_a_gigabyte(comm: Any, _request: TrialWanted) -> None:
+async def send_a_gigabyte(comm: Any, _request: TrialRequest) -> None:
     await comm.stream.write(struct.pack("Q", 1 << 30))
     for _ in range(1 << 10):
         await comm.stream.write(PIECE)
 
 
-async def send_a_gigabyte_in_pieces(comm: Any, _request: TrialWanted) -> None:
+async def send_a_gigabyte_in_pieces(comm: Any, _request: TrialRequest) -> None:
     for _ in range(1 << 10):
         await send(comm, {"piece": PIECE, "last": False})
 
 
-async def send_no_message(comm: Any, _: TrialWanted) -> None:
+async def send_no_message(comm: Any, _: TrialRequest) -> None:
     await comm.stream.write(struct.pack("QQQ", 24, 1 << 60, 8) + bytes(8))
 
 
-async def say_that_it_is_a_scheduler(comm: Any, _: TrialWanted) -> None:
+async def say_that_it_is_a_scheduler(comm: Any, _: TrialRequest) -> None:
     await send(comm, ({"op": "event", "topic": "warn", "event": {"message": pickle.dumps(Trap())}},))
 
 
-async def ask_for_what_has_no_name(comm: Any, _: TrialWanted) -> None:
+async def ask_for_what_has_no_name(comm: Any, _: TrialRequest) -> None:
     await send(comm, {"op": {}})
 
 
-async def name_a_log_outside(comm: Any, request: TrialWanted) -> None:
+async def name_a_log_outside(comm: Any, request: TrialRequest) -> None:
     await done(comm, msgspec.structs.replace(trial(request), log=f"../../../../../..{FILE}"))
 
 
-async def name_a_log_by_its_root(comm: Any, request: TrialWanted) -> None:
+async def name_a_log_by_its_root(comm: Any, request: TrialRequest) -> None:
     await done(comm, msgspec.structs.replace(trial(request), log=str(FILE)))
 
 
-async def answer_for_another_cell(comm: Any, request: TrialWanted) -> None:
+async def answer_for_another_cell(comm: Any, request: TrialRequest) -> None:
     await done(comm, msgspec.structs.replace(trial(request), contestant="another"))
 
 
@@ -113,12 +113,12 @@ async def done(comm: Any, made: Trial) -> None:
     await send(comm, {"piece": text, "last": True})
 
 
-def trial(request: TrialWanted) -> Trial:
+def trial(request: TrialRequest) -> Trial:
     cell = request.cell
     return made_trial(request.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
 
 
-Deed = Callable[[Any, TrialWanted], Awaitable[None]]
+Deed = Callable[[Any, TrialRequest], Awaitable[None]]
 OPENED: tuple[Deed, ...] = (
     send_pickled,
     send_serialized,
@@ -137,7 +137,7 @@ class Hostile(daemon.Worker):
 
     async def perform(self, comm: Any, request: bytes) -> Status:
         parsed = msgspec.json.decode(request, type=Request)
-        assert isinstance(parsed, TrialWanted)
+        assert isinstance(parsed, TrialRequest)
         await DEEDS[parsed.cell.contestant](comm, parsed)
         return Status.dont_reply
 

@@ -224,7 +224,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return int(await self.rpc(address).netdyno_clock())
 
     async def make_load(self, comm: Any, request: dict[str, Any]) -> Status:
-        """Make the load that another host requests (LoadWanted), as long as that sends signs of life."""
+        """Make the load that another host requests (PartRequest), as long as that sends signs of life."""
         try:
             # The one before may have its reply and still be ending.
             await asyncio.wait_for(self.netdyno_loading.acquire(), engine.LOST_S / 2)

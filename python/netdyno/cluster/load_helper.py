@@ -1,7 +1,7 @@
 """Runs the load generator or a client contestant on a host of the load, for a trial elsewhere: `python -m
 netdyno.cluster.load_helper`.
 
-Its first line on stdin is a LoadWanted; later lines are for a generator that awaits them. The program's announcements
+Its first line on stdin is a PartRequest; later lines are for a generator that awaits them. The program's announcements
 go out at once, a line of JSON each; the last line is a LoadEnded. When stdin ends, so does the load. It has one thread,
 as machine/process.py requires."""
 
@@ -21,7 +21,7 @@ from netdyno.audits import of_trial as audits
 from netdyno.base.child import die_with
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir, canary_path, generator_path
-from netdyno.cluster.requests import LoadEnded, LoadWanted
+from netdyno.cluster.requests import LoadEnded, PartRequest
 from netdyno.contestants import contestants
 from netdyno.machine import cpu_share
 from netdyno.machine.pinning import keep_punctual, place_canary
@@ -61,7 +61,7 @@ class Cores:
 
 
 def main() -> None:
-    request = msgspec.json.decode(sys.stdin.buffer.readline(), type=LoadWanted)
+    request = msgspec.json.decode(sys.stdin.buffer.readline(), type=PartRequest)
     die_with(request.parent)
     try:
         ended = run(request, Path(request.folder))
@@ -70,7 +70,7 @@ def main() -> None:
     _write_line(msgspec.json.encode(ended))
 
 
-def run(request: LoadWanted, scratch: Path) -> LoadEnded:
+def run(request: PartRequest, scratch: Path) -> LoadEnded:
     """Run the program of the load until it or stdin has ended. Raises UserError where this host does not have it,
     TrialError where it cannot be started."""
     result, log = scratch / "result.json", scratch / "log"
@@ -107,7 +107,7 @@ def run(request: LoadWanted, scratch: Path) -> LoadEnded:
     return LoadEnded(code=code, output=printed, result=text, canary=canary.end(begun) if begun else None)
 
 
-def _find_program(request: LoadWanted) -> list[str]:
+def _find_program(request: PartRequest) -> list[str]:
     """Return the words that start the program on this host. Raises UserError where there is no such contestant, or it
     cannot be started."""
     if request.program == GENERATOR:

@@ -16,7 +16,7 @@ import msgspec
 
 from netdyno.cluster import clocks, engine
 from netdyno.cluster.clocks import Offset
-from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadMade, LoadWanted, PartMade, PartsMade
+from netdyno.cluster.requests import LoadEnded, LoadHost, LoadMade, LoadRequest, PartMade, PartRequest, PartsMade
 from netdyno.machine.process import describe_exit
 from netdyno.model.observation import HostCanary
 from netdyno.trial.load import NOT_BELIEVED, NOTHING_MEASURED
@@ -90,7 +90,7 @@ class _Load:
         self._has_told_sent = False
         self._last = b""
 
-    async def make(self, requests: Sequence[LoadWanted]) -> bytes:
+    async def make(self, requests: Sequence[PartRequest]) -> bytes:
         """Make the load and return the last line. Raises LostError."""
         for host, request in zip(self._hosts, requests, strict=True):
             await host.say({"op": "netdyno_load", "reply": False, "request": msgspec.to_builtins(request)})
@@ -207,7 +207,7 @@ async def serve_request(reach: Reach, reader: asyncio.StreamReader, writer: asyn
         writer.write(line)
         await writer.drain()
 
-    request = msgspec.json.decode(await reader.readline(), type=LoadAsked)
+    request = msgspec.json.decode(await reader.readline(), type=LoadRequest)
     making = asyncio.create_task(make(request, reach, tell))
     gone = asyncio.create_task(reader.read())
     try:
@@ -225,7 +225,7 @@ async def serve_request(reach: Reach, reader: asyncio.StreamReader, writer: asyn
             writer.close()
 
 
-async def make(request: LoadAsked, reach: Reach, tell: Tell) -> bytes:
+async def make(request: LoadRequest, reach: Reach, tell: Tell) -> bytes:
     """Let the hosts make a load, and return its last line. Raises LostError."""
     requests = split_request(request)
     async with AsyncExitStack() as stack:
@@ -238,7 +238,7 @@ async def make(request: LoadAsked, reach: Reach, tell: Tell) -> bytes:
         return await _Load(hosts, reach, tell).make(requests)
 
 
-def split_request(request: LoadAsked) -> list[LoadWanted]:
+def split_request(request: LoadRequest) -> list[PartRequest]:
     """Return the request to each host: for all of the load, or where the words say `--share 1/N` for a part to each of
     N hosts. Pure."""
     if "--share" not in request.words:
@@ -255,8 +255,8 @@ def split_request(request: LoadAsked) -> list[LoadWanted]:
     ]
 
 
-def _build_request(request: LoadAsked, host: LoadHost, words: tuple[str, ...]) -> LoadWanted:
-    return LoadWanted(
+def _build_request(request: LoadRequest, host: LoadHost, words: tuple[str, ...]) -> PartRequest:
+    return PartRequest(
         program=request.program,
         words=words,
         events=request.events,

@@ -51,7 +51,7 @@ class Ground(Frozen):
     loads: tuple[LoadHost, ...]
 
 
-class TrialWanted(Frozen, tag=True):
+class TrialRequest(Frozen, tag=True):
     """A request for a trial on a host of servers."""
 
     ground: Ground
@@ -61,13 +61,13 @@ class TrialWanted(Frozen, tag=True):
 
 
 class TrialDone(Frozen, tag=True):
-    """The reply to TrialWanted. `log` is the text of the trial's log."""
+    """The reply to TrialRequest. `log` is the text of the trial's log."""
 
     trial: Trial
     log: str
 
 
-class WarmupsWanted(Frozen, tag=True):
+class WarmupsRequest(Frozen, tag=True):
     """A request to measure how long servers warm up; a kind is a scenario, a contestant and its levels."""
 
     ground: Ground
@@ -87,7 +87,7 @@ class NotDone(Frozen, tag=True):
     why: str
 
 
-Request = Prepare | TrialWanted | WarmupsWanted
+Request = Prepare | TrialRequest | WarmupsRequest
 Reply = Prepared | TrialDone | WarmupsDone | NotDone
 MOST_REPLY = 64 << 20
 """The most bytes of a Reply."""
@@ -104,8 +104,8 @@ class HostMessage(Frozen):
     last: bool = False
 
 
-class LoadAsked(Frozen):
-    """A trial's request to its own host's worker: the words of a load program (LoadWanted), for the first of these
+class LoadRequest(Frozen):
+    """A trial's request to its own host's worker: the words of a load program (PartRequest), for the first of these
     hosts, or shared by as many of them as `--share` says."""
 
     hosts: tuple[LoadHost, ...]
@@ -116,7 +116,7 @@ class LoadAsked(Frozen):
     processes: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-class LoadWanted(Frozen):
+class PartRequest(Frozen):
     """A request for a load: the name of a load program, the generator or a client contestant of the host's own copy,
     and the words after it, except those for the destinations of its result and events. `processes`: of a client
     contestant. The worker that has the load made adds its own process id, and a folder for it."""

@@ -23,9 +23,9 @@ from netdyno.cluster.requests import (
     Reply,
     Request,
     TrialDone,
-    TrialWanted,
+    TrialRequest,
     WarmupsDone,
-    WarmupsWanted,
+    WarmupsRequest,
 )
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Kind, Named
@@ -49,7 +49,7 @@ BEYOND_S = 60.0
 """Seconds that a trial may take beyond its planned time."""
 STORED = {"valid", "struck_out", "skipped", "failed"}
 """The statuses of a trial that a host may send; any other follows from the rest of its run."""
-_REPLIES = {Prepare: Prepared, TrialWanted: TrialDone, WarmupsWanted: WarmupsDone}
+_REPLIES = {Prepare: Prepared, TrialRequest: TrialDone, WarmupsRequest: WarmupsDone}
 
 
 class HostLostError(Exception):
@@ -172,7 +172,7 @@ class Stage:
         limit_s = (
             plan.estimate_trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
         )
-        request = TrialWanted(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
+        request = TrialRequest(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
         try:
             done = self._perform(self._server, request, limit_s)
         except HostLostError as lost:
@@ -201,7 +201,7 @@ class Stage:
             return
         self._look(len(self._clients))
         requested = tuple((kind.scenario, kind.contestant, kind.levels) for kind in kinds)
-        request = WarmupsWanted(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=requested)
+        request = WarmupsRequest(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=requested)
         try:
             done = self._perform(self._server, request, BEYOND_S * (1 + len(kinds)))
         except HostLostError as lost:

@@ -4,7 +4,7 @@ unix(7).
 
     stand_in.py SOCKET ASKED PROGRAM WORD... --json FILE [--events-fd N] [--client-processes N]
 
-ASKED holds the fields of requests.LoadAsked that are known beforehand, PROGRAM is a name that other hosts know. It is
+ASKED holds the fields of requests.LoadRequest that are known beforehand, PROGRAM is a name that other hosts know. It is
 started for each load, so it imports Python's own modules only."""
 
 from __future__ import annotations

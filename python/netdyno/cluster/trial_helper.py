@@ -22,9 +22,9 @@ from netdyno.cluster.requests import (
     Reply,
     Request,
     TrialDone,
-    TrialWanted,
+    TrialRequest,
     WarmupsDone,
-    WarmupsWanted,
+    WarmupsRequest,
 )
 from netdyno.contestants import building, contestants
 from netdyno.experiment.plan import Kind
@@ -61,9 +61,9 @@ def perform(request: Request, folder: Path) -> Reply:
     match request:
         case Prepare():
             return _prepare(request)
-        case TrialWanted():
+        case TrialRequest():
             return _make_trial(request, folder)
-        case WarmupsWanted():
+        case WarmupsRequest():
             return _measure_warm_ups(request, folder)
 
 
@@ -85,7 +85,7 @@ def _prepare(request: Prepare) -> Prepared:
     )
 
 
-def _make_trial(request: TrialWanted, folder: Path) -> TrialDone:
+def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
     results = Heard()
     clients = [settings(request.scenario, request.cell.levels).client]
@@ -101,7 +101,7 @@ def _make_trial(request: TrialWanted, folder: Path) -> TrialDone:
     return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")
 
 
-def _measure_warm_ups(request: WarmupsWanted, folder: Path) -> WarmupsDone:
+def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
     kinds = [Kind(*kind) for kind in request.kinds]
     servers = {
         server.name: server for server in _find_contestants(sorted({kind.contestant for kind in kinds}), "server")

@@ -15,15 +15,15 @@ import pytest
 from netdyno.cluster import engine, loads
 from netdyno.cluster.clocks import Offset, start_within_ns
 from netdyno.cluster.loads import LostError, _Host, make, split_request
-from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost
+from netdyno.cluster.requests import LoadEnded, LoadHost, LoadRequest
 from netdyno.trial.parts import Parts
 from tests.support.patience import PATIENCE_S
 
 HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))
 
 
-def request_load(*words: str) -> LoadAsked:
-    return LoadAsked(hosts=HOSTS, foreign_load="count", program="netdyno-load", words=words, events=True)
+def request_load(*words: str) -> LoadRequest:
+    return LoadRequest(hosts=HOSTS, foreign_load="count", program="netdyno-load", words=words, events=True)
 
 
 def hear_event(parts: Parts, part: int, event: str, **more: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from netdyno.cluster import stand_in
-from netdyno.cluster.requests import LoadAsked, LoadEnded
+from netdyno.cluster.requests import LoadEnded, LoadRequest
 from netdyno.cluster.trial_helper import STAND_IN
 from netdyno.model.contestant import GENERATOR
 from tests.support.patience import PATIENCE_S
@@ -33,7 +33,7 @@ class Answered:
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
                 connection, _ = listener.accept()
                 with connection, connection.makefile("rb") as lines:
-                    self.asked = msgspec.json.decode(lines.readline(), type=LoadAsked)
+                    self.asked = msgspec.json.decode(lines.readline(), type=LoadRequest)
                     connection.sendall(msgspec.json.encode(answer) + b"\n")
                 _, self.said = process.communicate(timeout=PATIENCE_S)
         self.code = process.returncode

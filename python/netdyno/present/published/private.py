@@ -47,14 +47,14 @@ class Private(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class Left(NamedTuple):
+class Cleaners(NamedTuple):
     """Functions that remove paths from a text, or names as well."""
 
     placeless: Callable[[str], str]
     nameless: Callable[[str], str]
 
 
-def make_cleaners(run: Run, private: Private) -> Left:
+def make_cleaners(run: Run, private: Private) -> Cleaners:
     """Return the functions that clean any text of the run."""
     folders = sorted((folder for folder in private.folders if folder.strip("/")), key=len, reverse=True)
     known_folders = (
@@ -77,7 +77,7 @@ def make_cleaners(run: Run, private: Private) -> Left:
     def nameless(text: str) -> str:
         return known_names.sub("…", placeless(text)) if known_names else placeless(text)
 
-    return Left(placeless, nameless)
+    return Cleaners(placeless, nameless)
 
 
 def _shorten(path: str) -> str:
@@ -92,7 +92,7 @@ def clean_run(run: Run, private: Private) -> Run:
     return msgspec.convert(built, Run)
 
 
-def clean_profiles(stored: Stored, cleaners: Left) -> Stored:
+def clean_profiles(stored: Stored, cleaners: Cleaners) -> Stored:
     """Return a run's profiles without private data. A frame may have the path of its source; stacks that
     are equal without it are merged."""
     loads = tuple(
@@ -107,7 +107,7 @@ def clean_profiles(stored: Stored, cleaners: Left) -> Stored:
     return Stored(loads, tuple(cleaners.nameless(text) for text in stored.damaged))
 
 
-def _clean_profile(profile: Profile, cleaners: Left) -> Profile:
+def _clean_profile(profile: Profile, cleaners: Cleaners) -> Profile:
     stacks: dict[Stack, float] = {}
     for stack, amount in profile.stacks.items():
         cleaned = tuple(cleaners.nameless(frame) for frame in stack)
