@@ -5,9 +5,9 @@
 
 #include "lib/measure/clock.hpp"
 #include "lib/measure/histogram.hpp"
-#include "loadgen/codec.hpp"
-#include "loadgen/flight.hpp"
-#include "loadgen/loop_clock.hpp"
+#include "loadgen/codec/codec.hpp"
+#include "loadgen/connect/loop_clock.hpp"
+#include "loadgen/match/flight.hpp"
 
 namespace netdyno::load {
 namespace {

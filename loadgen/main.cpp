@@ -6,12 +6,12 @@
 #include <cstdio>
 
 #include "lib/cli/whole_file.hpp"
-#include "loadgen/audits.hpp"
-#include "loadgen/descriptors.hpp"
-#include "loadgen/display.hpp"
-#include "loadgen/exports.hpp"
-#include "loadgen/plan.hpp"
-#include "loadgen/result.hpp"
+#include "loadgen/connect/descriptors.hpp"
+#include "loadgen/plan/plan.hpp"
+#include "loadgen/report/audits.hpp"
+#include "loadgen/report/display.hpp"
+#include "loadgen/report/exports.hpp"
+#include "loadgen/report/result.hpp"
 #include "loadgen/run.hpp"
 
 namespace netdyno::load {

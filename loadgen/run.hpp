@@ -6,7 +6,7 @@
 
 #include "lib/measure/recorder.hpp"
 #include "lib/measure/timeline.hpp"
-#include "loadgen/plan.hpp"
+#include "loadgen/plan/plan.hpp"
 #include "loadgen/worker.hpp"
 
 namespace netdyno::load {

@@ -10,8 +10,8 @@
 
 #include "lib/cli/whole_file.hpp"
 #include "lib/measure/distribution.hpp"
-#include "loadgen/audits.hpp"
-#include "loadgen/result.hpp"
+#include "loadgen/report/audits.hpp"
+#include "loadgen/report/result.hpp"
 #include "loadgen/run.hpp"
 
 namespace netdyno::client {

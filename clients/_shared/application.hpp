@@ -5,7 +5,7 @@
 #include "clients/_shared/journal.hpp"
 #include "lib/measure/process.hpp"
 #include "lib/measure/tick_lag.hpp"
-#include "loadgen/display.hpp"
+#include "loadgen/report/display.hpp"
 
 namespace netdyno::client {
 

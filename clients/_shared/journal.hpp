@@ -12,7 +12,7 @@
 #include "clients/_shared/stages.hpp"
 #include "lib/measure/deliveries.hpp"
 #include "lib/measure/recorder.hpp"
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 
 namespace netdyno::client {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "clients/_shared/stages.hpp"
-#include "loadgen/plan.hpp"
+#include "loadgen/plan/plan.hpp"
 
 namespace netdyno::client {
 

@@ -20,7 +20,7 @@
 #include "clients/_shared/journal.hpp"
 #include "clients/_shared/plan.hpp"
 #include "clients/asio-callbacks/library/client.hpp"
-#include "loadgen/descriptors.hpp"
+#include "loadgen/connect/descriptors.hpp"
 #include "loadgen/run.hpp"
 
 namespace netdyno::client {

@@ -16,7 +16,7 @@
 #include "clients/_shared/plan.hpp"
 #include "clients/qt-signals/library/client.hpp"
 #include "lib/net/signals.hpp"
-#include "loadgen/descriptors.hpp"
+#include "loadgen/connect/descriptors.hpp"
 #include "loadgen/run.hpp"
 
 namespace netdyno::client {

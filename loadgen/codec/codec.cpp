@@ -1,4 +1,4 @@
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 
 #include <cstdlib>
 
@@ -27,7 +27,7 @@ std::unique_ptr<Codec> make_codec(const LoadPlan& plan) {
 #if defined(NETDYNO_WITH_PROTOBUF)
       return make_rpc_codec(plan);
 #else
-      break;  // refused with the command line (loadgen/built_with.hpp)
+      break;  // refused with the command line (loadgen/plan/built_with.hpp)
 #endif
     case Workload::chat:
       return make_chat_codec(plan);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 
 /// One maker per kind of message; only make_codec calls them.
 namespace netdyno::load {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "loadgen/codec/codecs.hpp"
-#include "loadgen/split_mix.hpp"
+#include "loadgen/plan/split_mix.hpp"
 
 /// Sends bytes from the command line, and separates replies by a mark or their size.
 namespace netdyno::load {

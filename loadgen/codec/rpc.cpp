@@ -1,7 +1,7 @@
 #include "lib/protocol/framing.hpp"
 #include "lib/protocol/protobuf.hpp"
 #include "loadgen/codec/codecs.hpp"
-#include "loadgen/split_mix.hpp"
+#include "loadgen/plan/split_mix.hpp"
 #include "work.pb.h"
 
 namespace netdyno::load {

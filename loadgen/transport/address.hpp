@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 namespace netdyno::load {
 

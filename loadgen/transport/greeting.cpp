@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "loadgen/split_mix.hpp"
+#include "loadgen/plan/split_mix.hpp"
 
 namespace netdyno::load {
 

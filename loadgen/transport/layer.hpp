@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/cli/die.hpp"
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 namespace netdyno::load {
 

@@ -14,9 +14,9 @@
 
 #include "lib/cli/die.hpp"
 #include "lib/net/send.hpp"
-#include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/read_sampler.hpp"
 #include "loadgen/transport/route.hpp"
 
 namespace netdyno::load {

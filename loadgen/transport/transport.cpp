@@ -1,4 +1,4 @@
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 #include "lib/cli/die.hpp"
 #include "loadgen/transport/multicast.hpp"

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "lib/protocol/handshake.hpp"
-#include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/read_sampler.hpp"
 #include "loadgen/transport/route.hpp"
 
 namespace netdyno::load {

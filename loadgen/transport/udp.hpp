@@ -6,7 +6,7 @@
 #include "lib/cli/url.hpp"
 #include "lib/net/descriptor.hpp"
 
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 namespace netdyno::load {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 namespace netdyno::load {
 

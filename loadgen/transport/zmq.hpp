@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 
 namespace netdyno::load {
 

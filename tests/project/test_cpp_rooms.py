@@ -16,6 +16,8 @@ pytestmark = pytest.mark.quick
 
 PROGRAMS = ("lib/cli", "lib/net", "lib/protocol", "lib/measure")
 """What every program may see. The rest of lib/ is the servers'."""
+PLANNED = (*PROGRAMS, "loadgen/plan", "loadgen/codec")
+LOADGEN = ("loadgen/plan", "loadgen/codec", "loadgen/transport", "loadgen/match", "loadgen/connect", "loadgen/report")
 SERVERS = (*PROGRAMS, "lib/session", "lib/server", "servers/_shared")
 
 SEES: dict[str, tuple[str, ...]] = {
@@ -27,9 +29,15 @@ SEES: dict[str, tuple[str, ...]] = {
     "lib/server": (*PROGRAMS, "lib/session"),
     "servers/_shared": SERVERS,
     "servers": SERVERS,
-    "loadgen": PROGRAMS,
-    "clients/_shared": (*PROGRAMS, "loadgen"),
-    "clients": (*PROGRAMS, "loadgen", "clients/_shared"),
+    "loadgen/plan": PROGRAMS,
+    "loadgen/codec": PLANNED,
+    "loadgen/transport": PLANNED,
+    "loadgen/match": PLANNED,
+    "loadgen/connect": (*PLANNED, "loadgen/match", "loadgen/transport"),
+    "loadgen/report": (*PROGRAMS, "loadgen/plan", "loadgen"),
+    "loadgen": (*PROGRAMS, *LOADGEN),
+    "clients/_shared": (*PROGRAMS, "loadgen", *LOADGEN),
+    "clients": (*PROGRAMS, "loadgen", *LOADGEN, "clients/_shared"),
     "launch": (*PROGRAMS, "lib/session", "lib/server"),
     "link": PROGRAMS,
     "canary": PROGRAMS,
@@ -91,7 +99,8 @@ def tree(tmp_path: Path) -> Path:
         ("lib/net/bind.hpp", '#include "lib/server/own.hpp"', "lib/net may not see lib/server"),
         ("lib/session/epoll/a.cpp", "# include <lib/measure/own.hpp>", "lib/session may not see lib/measure"),
         ("lib/measure/a.cpp", '#include "lib/session/own.hpp"', "lib/measure may not see lib/session"),
-        ("loadgen/transport/a.cpp", '#include "servers/_shared/own.hpp"', "loadgen may not see servers/_shared"),
+        ("loadgen/transport/a.cpp", '#include "servers/_shared/own.hpp"', "loadgen/transport may not see servers/_shared"),
+        ("loadgen/plan/a.cpp", '#include "loadgen/match/own.hpp"', "loadgen/plan may not see loadgen/match"),
         ("clients/qt/main.cpp", '#include "lib/server/own.hpp"', "clients may not see lib/server"),
         ("link/a.cpp", '#include "../servers/own.hpp"', "link may not see servers"),
         ("canary/a.cpp", '#include "tests/cpp/own.hpp"', "canary may not see tests/cpp"),

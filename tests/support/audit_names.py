@@ -19,7 +19,7 @@ def of_harness() -> frozenset[str]:
 
 
 def of_generator() -> set[str]:
-    """Those of loadgen/audits.cpp."""
+    """Those of loadgen/report/audits.cpp."""
     return set(_IN_CPP.findall((ROOT / "loadgen" / "audits.cpp").read_text()))
 
 

@@ -215,7 +215,7 @@ def _check_slow_requests(where: str, settings: Settings) -> None:
 
 
 def _check_load(where: str, settings: Settings) -> None:
-    """Check for all that the generator would refuse in the middle of a run (loadgen/plan.cpp, contradiction)."""
+    """Check for all that the generator would refuse in the middle of a run (loadgen/plan/plan.cpp, contradiction)."""
     least = 29 if settings.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
     if settings.size < least:
         raise UserError(
@@ -257,7 +257,7 @@ def _check_load(where: str, settings: Settings) -> None:
 
 
 def _check_start(key: str, settings: Settings) -> None:
-    """Check a load that begins while others still connect (loadgen/plan.cpp, start_contradiction)."""
+    """Check a load that begins while others still connect (loadgen/plan/plan.cpp, start_contradiction)."""
     if settings.workload != "chat":
         raise UserError(f"{key}: only in 'chat' do connected clients affect those that connect")
     if settings.arrivals != "closed" or settings.round_s > 0:
@@ -267,7 +267,7 @@ def _check_start(key: str, settings: Settings) -> None:
 
 
 def _check_hosts(where: str, settings: Settings) -> None:
-    """Check that the load can be split over its hosts (loadgen/plan.cpp, share_contradiction)."""
+    """Check that the load can be split over its hosts (loadgen/plan/plan.cpp, share_contradiction)."""
     if settings.client_hosts == 1:
         return
     key = f"{where}: key 'client-hosts': {settings.client_hosts}"

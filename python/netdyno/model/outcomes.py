@@ -67,7 +67,7 @@ such."""
 MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 
 SATURATED = 0.85
-"""The share of a core from which on the busiest thread of the generator is the limit (loadgen/audits.cpp)."""
+"""The share of a core from which on the busiest thread of the generator is the limit (loadgen/report/audits.cpp)."""
 
 
 def kind(audit: str) -> Kind:
@@ -91,7 +91,7 @@ def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
 RATE_TOLERANCE = 0.01
 FEW_MESSAGES = 3
 CHANCE_SIGMAS = 4
-"""As in loadgen/audits.cpp: the part of the requested rate that may be missing, and the chance spread of Poisson
+"""As in loadgen/report/audits.cpp: the part of the requested rate that may be missing, and the chance spread of Poisson
 arrivals."""
 
 

@@ -212,7 +212,7 @@ NUMBER = Kind(_read_finite, _format_number, float)
 
 
 LEAST_RATE, MOST_RATE = 1e-3, 1e7
-"""The bounds of a rate in netdyno-load (loadgen/plan.cpp)."""
+"""The bounds of a rate in netdyno-load (loadgen/plan/plan.cpp)."""
 
 
 def _read_rate(value: object) -> float:

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 #include "tests/cpp/fuzz/fuzz.hpp"
 
 namespace netdyno::fuzz {

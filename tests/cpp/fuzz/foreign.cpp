@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 #include "loadgen/codec/websocket_frame.hpp"
 #include "tests/cpp/fuzz/fuzz.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "loadgen/split_mix.hpp"
+#include "loadgen/plan/split_mix.hpp"
 
 /// Inputs by chance for whatever reads bytes of others. A subject is a file with a `Target`; main.cpp is the loop.
 namespace netdyno::fuzz {

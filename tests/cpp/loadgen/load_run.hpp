@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/measure/stamp.hpp"
-#include "loadgen/audits.hpp"
+#include "loadgen/report/audits.hpp"
 #include "loadgen/run.hpp"
 
 /// Shared by tests of whole runs of the generator.

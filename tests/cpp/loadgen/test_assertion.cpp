@@ -1,4 +1,4 @@
-#include "loadgen/assertion.hpp"
+#include "loadgen/plan/assertion.hpp"
 
 #include <gtest/gtest.h>
 

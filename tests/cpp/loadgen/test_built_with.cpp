@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "loadgen/built_with.hpp"
+#include "loadgen/plan/built_with.hpp"
 
 namespace netdyno::load {
 namespace {

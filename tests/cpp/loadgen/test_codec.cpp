@@ -1,5 +1,5 @@
 // Each codec against the session that servers use: what is encoded, served and decoded is verified, however it is cut.
-#include "loadgen/codec.hpp"
+#include "loadgen/codec/codec.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
-#include "loadgen/stream_reader.hpp"
+#include "loadgen/match/stream_reader.hpp"
 #include "tests/cpp/property.hpp"
 #include "work.pb.h"
 

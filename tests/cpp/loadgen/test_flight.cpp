@@ -1,4 +1,4 @@
-#include "loadgen/flight.hpp"
+#include "loadgen/match/flight.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "lib/measure/process.hpp"
 #include "lib/measure/stamp.hpp"
-#include "loadgen/audits.hpp"
+#include "loadgen/report/audits.hpp"
 #include "loadgen/run.hpp"
 #include "tests/cpp/loadgen/fake_server.hpp"
 #include "tests/cpp/loadgen/load_run.hpp"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <tuple>
 
-#include "loadgen/display.hpp"
+#include "loadgen/report/display.hpp"
 #include "tests/cpp/loadgen/fake_server.hpp"
 #include "tests/cpp/loadgen/load_run.hpp"
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <functional>
 
-#include "loadgen/audits.hpp"
+#include "loadgen/report/audits.hpp"
 #include "tests/cpp/loadgen/load_run.hpp"
 
 namespace netdyno::load {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "loadgen/plan.hpp"
+#include "loadgen/plan/plan.hpp"
 
 namespace netdyno::load {
 namespace {

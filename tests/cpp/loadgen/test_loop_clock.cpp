@@ -1,4 +1,4 @@
-#include "loadgen/loop_clock.hpp"
+#include "loadgen/connect/loop_clock.hpp"
 
 #include <gtest/gtest.h>
 

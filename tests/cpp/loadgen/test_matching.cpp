@@ -2,10 +2,10 @@
 
 #include "lib/measure/recorder.hpp"
 #include "lib/measure/timeline.hpp"
-#include "loadgen/clients.hpp"
-#include "loadgen/control.hpp"
-#include "loadgen/matching.hpp"
-#include "loadgen/schedule.hpp"
+#include "loadgen/match/clients.hpp"
+#include "loadgen/match/control.hpp"
+#include "loadgen/match/matching.hpp"
+#include "loadgen/plan/schedule.hpp"
 
 namespace netdyno::load {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/message_reader.hpp"
+#include "loadgen/match/message_reader.hpp"
 #include "tests/cpp/property.hpp"
 #include "work.pb.h"
 

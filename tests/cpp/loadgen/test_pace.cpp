@@ -1,4 +1,4 @@
-#include "loadgen/pace.hpp"
+#include "loadgen/plan/pace.hpp"
 
 #include <gtest/gtest.h>
 

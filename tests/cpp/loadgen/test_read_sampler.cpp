@@ -1,4 +1,4 @@
-#include "loadgen/read_sampler.hpp"
+#include "loadgen/transport/read_sampler.hpp"
 
 #include <gtest/gtest.h>
 

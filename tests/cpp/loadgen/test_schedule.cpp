@@ -1,4 +1,4 @@
-#include "loadgen/schedule.hpp"
+#include "loadgen/plan/schedule.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "loadgen/transport.hpp"
+#include "loadgen/transport/transport.hpp"
 #include "tests/cpp/loadgen/fake_datagram_server.hpp"
 
 namespace netdyno::load {

@@ -158,7 +158,7 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
         write(tmp_path / path, CPP)
     write(tmp_path / "clients/c/main.py", "from netdyno.protocol import wire\n")
     write(tmp_path / "python/netdyno/protocol/wire.py", PYTHON)
-    write(tmp_path / "loadgen/plan.cpp", CPP)
+    write(tmp_path / "loadgen/plan/plan.cpp", CPP)
     alone = [(part.kind, part.name) for part in describe([contestant("a")], [], tmp_path)]
     assert alone == [("server", "a"), ("shared", "lib/net"), ("shared", "servers/_shared/epoll")]
     all_of_it = describe([contestant("a"), contestant("missing")], [contestant("c")], tmp_path)

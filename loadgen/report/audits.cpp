@@ -1,0 +1,269 @@
+#include "loadgen/report/audits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+namespace netdyno::load {
+namespace {
+
+constexpr double rate_tolerance = 0.01;
+constexpr double little_tolerance = 0.05;
+constexpr double most_of_a_core = 0.85;
+// Send lag against response time, at the median and at the 99th percentile. The messages of a round leave one after the
+// other: what that takes belongs to a round, if not to the server.
+constexpr double small_beside = 0.25;
+constexpr double small_beside_in_rounds = 0.5;
+// Receive lag against response time, at the median, where the load keeps to a schedule. It holds the wake-up of a
+// thread that waits, which any client has. In a closed loop, a late reading only delays the next request: the lag is
+// stated and not judged.
+constexpr double receive_small_beside = 0.5;
+constexpr std::uint64_t enough_messages = 100;
+
+double as_double(std::uint64_t n) { return static_cast<double>(n); }
+
+double us(const Histogram& histogram, double percentile) { return static_cast<double>(histogram.at(percentile)) / 1e3; }
+
+double us_of(Nanos time) { return static_cast<double>(time) / 1e3; }
+
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+/// Over a transport that may lose messages, loss, copies and disorder are findings and no faults: they are stated with
+/// their shares. What came damaged is a fault over any.
+Audit verification_of_messages(const Figures& figures) {
+  const MessageCounts& m = figures.messages;
+  const auto share = [](auto part, std::uint64_t whole) {
+    return fmt::format("{} ({:.3g}%)", part, percent(static_cast<double>(part), as_double(whole)));
+  };
+  return {"verification", m.corrupt == 0 && m.received > 0,
+          fmt::format("{} replies verified, corrupt {}; lost {}, duplicated {}, reordered {}, late {}; dropped by the "
+                      "generator's own sockets {}",
+                      m.received, m.corrupt, share(m.lost(), m.expected), share(m.duplicated, m.received),
+                      share(m.reordered, m.received), share(m.late, m.sent), figures.socket_drops)};
+}
+
+Audit verification(const LoadPlan& plan, const Figures& figures) {
+  if (carries_messages(plan.url)) return verification_of_messages(figures);
+  const MessageCounts& m = figures.messages;
+  if (plan.is_foreign())
+    return {"verification",
+            m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
+            fmt::format(
+                "{}of {} messages due {} replies as expected, {} not, without an answer {}; {} that match no request; "
+                "streams broken {}",
+                m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "",
+                m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
+  const bool clean =
+      m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
+  return {"verification", clean && m.received > 0,
+          fmt::format("{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}",
+                      m.received, m.lost(), m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
+}
+
+Audit bytes(const Figures& figures) {
+  return {"bytes", figures.bytes.received == figures.bytes.expected,
+          fmt::format("received {}, expected {}", figures.bytes.received, figures.bytes.expected)};
+}
+
+/// The reason of a connect failure that no other count covers, such as no ports left. A protocol over TCP states its
+/// own reasons (Transport::why).
+std::string other_error(const Figures& figures) {
+  const int error = figures.other_connect_error;
+  if (figures.connections.other == 0 || error == EPROTO || error == 0) return {};
+  if (error == unresolved_name) return ": the name of the server was not resolved";
+  return fmt::format(": {}", std::strerror(error));
+}
+
+Audit connections(const LoadPlan& plan, const Measurement& measurement) {
+  const ConnectCounts& c = measurement.figures.connections;
+  const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
+  const bool remakes_connections = plan.requests_per_connection > 0 || plan.is_foreign();
+  const std::uint64_t requested = remakes_connections ? c.attempted() : plan.connections;
+  return {"connections", c.established == requested && ended == 0 && measurement.all_joined,
+          fmt::format(
+              "established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}", c.established,
+              requested, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures), ended,
+              measurement.all_joined ? "" : "; not every client was known to the server before the load began")};
+}
+
+/// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
+double busy_s(const CpuTime& cpu) { return std::max(0.0, cpu.user_s + cpu.system_s - cpu.spun_s); }
+
+double cores_used(const LoadPlan& plan, const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += busy_s(cpu);
+  return per_second(sum, plan.duration);
+}
+
+double spun_s(const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += cpu.spun_s;
+  return sum;
+}
+
+double run_queue_wait(const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += cpu.waited_s;
+  return sum;
+}
+
+/// Neither one thread nor all cores at their limit.
+bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
+  return busiest_thread(plan, measurement) < most_of_a_core &&
+         cores_used(plan, measurement) < most_of_a_core * as_double(measurement.cores);
+}
+
+/// `look_every` is subtracted: a lag of that length was requested, and the report states it.
+bool receive_lag_is_small(const LoadPlan& plan, const Figures& figures) {
+  return static_cast<double>(figures.receive_lag.at(50) - plan.look_every) <=
+         receive_small_beside * static_cast<double>(figures.response.at(50));
+}
+
+bool send_lag_is_small(const LoadPlan& plan, const Figures& figures) {
+  const double most = plan.round > 0 ? small_beside_in_rounds : small_beside;
+  const auto small_at = [&](double percentile) {
+    return static_cast<double>(figures.own_lag.at(percentile) - plan.look_every) <=
+           most * static_cast<double>(figures.response.at(percentile));
+  };
+  return small_at(50) && small_at(99);
+}
+
+/// Only an open loop asks for a rate. What was scheduled is compared, not the nominal rate, so that the chance in
+/// Poisson arrivals is no fault; the schedule itself is held against the nominal rate within four standard deviations.
+/// Over a transport that loses messages, what was never answered is loss; what else is missing is an overload. A server
+/// that answers wrongly is not slow for it.
+Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
+  if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was requested"};
+  if (plan.duration == 0) return {"achieved_rate", false, "the measured window never began"};
+  const Figures& figures = measurement.figures;
+  const double window = seconds(plan.duration);
+  const double by_rate = plan.steps.empty() ? *plan.rate_hz * window : messages_until(plan.steps, plan.duration);
+  const double requested = plan.count > 0 ? std::min(by_rate, as_double(plan.count)) : by_rate;
+  const auto within = [](double value, double expected, double slack) { return std::abs(value - expected) <= slack; };
+  const double slack = rate_tolerance * requested + 3;
+  const double chance = plan.arrivals == Arrivals::poisson ? 4 * std::sqrt(requested) : 0;
+
+  const double scheduled = as_double(figures.scheduled_in_window);
+  const double completed = as_double(figures.completed_in_window);
+  std::string rates =
+      fmt::format("requested {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", requested / window,
+                  scheduled / window, as_double(figures.sent_in_window) / window, completed / window);
+  const double lost = carries_messages(plan.url) ? as_double(figures.sent_in_window - figures.response.count()) : 0;
+  const double wrong = std::min(as_double(figures.wrong_in_window), std::max(0.0, scheduled - completed - lost));
+  if (wrong > 0) rates += fmt::format(", answered wrongly {:.1f}/s", wrong / window);
+  if (!within(scheduled, requested, slack + chance))
+    return {"achieved_rate", false, rates + ": the generator fell behind"};
+  const std::string loss = lost > 0 ? fmt::format("loss: {} of the window's messages ({:.3g}%) were never answered; ",
+                                                  lost, percent(lost, as_double(figures.sent_in_window)))
+                                    : "";
+  if (within(completed + wrong + lost, scheduled, slack)) return {"achieved_rate", true, loss + rates};
+  if (completed + wrong < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
+    return {"achieved_rate", true, "overload: the server answers slower than the requested rate; " + loss + rates};
+  return {"achieved_rate", false, loss + rates};
+}
+
+/// The mean of the answers that were still awaited.
+double mean_response_s(const Figures& figures) {
+  const double count = as_double(figures.response.count() - figures.late_responses);
+  const double sum =
+      figures.response.mean() * as_double(figures.response.count()) - as_double(figures.late_response_ns);
+  return count > 0 ? sum / count / 1e9 : 0;
+}
+
+/// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over
+/// time from their count alone. X: completions within the window. R: the times of those, each from its own two stamps.
+/// In a closed loop without rounds N is also known beforehand, and the mean of the response histogram has to agree.
+/// What was given up has no X and no R; it was in the air until then, so that part of N is known from its stamps.
+Audit little(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& figures = measurement.figures;
+  const double window = seconds(plan.duration);
+  const double completed = as_double(figures.completed_in_window);
+  if (figures.completed_in_window < enough_messages)
+    return {"little", true, fmt::format("{} messages are too few to judge", figures.completed_in_window)};
+  const double answered = completed - as_double(figures.late_in_window);
+  const double rate = answered / window;
+  const double service_s = answered > 0 ? as_double(figures.completed_service_ns) / answered / 1e9 : 0;
+  const double in_flight = as_double(figures.in_flight_ns) / static_cast<double>(plan.duration);
+  const double given_up = as_double(figures.given_up_service_ns) / static_cast<double>(plan.duration);
+  // Messages that were under way at either end of the window, or of a slice of it, stand in one figure and not in the
+  // other; the slowest weigh most.
+  const auto tolerance = [&](const Histogram& times) {
+    return little_tolerance + std::min(0.5, us(times, 99.9) / 1e6 / seconds(measurement.slice));
+  };
+  const auto agree = [&](double n, double xr, const Histogram& times) {
+    return std::abs(n - xr) <= tolerance(times) * std::max(n, xr);
+  };
+  bool holds = agree(in_flight, rate * service_s + given_up, figures.service);
+  std::string detail = fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us)", in_flight, rate * service_s,
+                                   rate, service_s * 1e6);
+  if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
+  if (plan.arrivals == Arrivals::closed && plan.round == 0) {
+    const std::uint64_t standing = std::min<std::uint64_t>(figures.connections.established, plan.connections);
+    const std::uint64_t clients = standing - std::min<std::uint64_t>(plan.slow_readers, standing);
+    const double requested = as_double(clients * plan.depth);
+    const double response_s = mean_response_s(figures);
+    const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
+    holds = holds && agree(requested, rate * response_s + lost, figures.response);
+    detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", requested, rate * response_s);
+    if (lost > 0) detail += fmt::format(" and {:.4f} given up", lost);
+  }
+  return {"little", holds, fmt::format("{}; tolerance {:.1f}%", detail, tolerance(figures.service) * 100)};
+}
+
+Audit generator(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& figures = measurement.figures;
+  const bool scheduled = plan.arrivals != Arrivals::closed || plan.round > 0;
+  std::string detail =
+      fmt::format("{:.2f} of {} cores, busiest thread {:.0f}%", cores_used(plan, measurement),
+                  std::min(measurement.cores, measurement.cpu.size()), 100 * busiest_thread(plan, measurement));
+  detail += fmt::format(", waited {:.2f} s for a core", run_queue_wait(measurement));
+  if (const double spun = spun_s(measurement); spun > 0)
+    detail += fmt::format(", {:.2f} cores more for busy waiting", per_second(spun, plan.duration));
+  const auto lag = [&](const char* name, const Histogram& histogram) {
+    if (histogram.count() == 0) return fmt::format("{} none", name);
+    return fmt::format("{} p50 {:.1f} us, p99 {:.1f} us", name, us(histogram, 50), us(histogram, 99));
+  };
+  if (scheduled) detail += "; " + lag("own send lag", figures.own_lag);
+  if (figures.receive_lag.count() > 0) detail += "; " + lag("receive lag", figures.receive_lag);
+  if (scheduled && plan.look_every > 0)
+    detail += fmt::format(", {:.1f} us of each as requested", us_of(plan.look_every));
+  if (scheduled || figures.receive_lag.count() > 0) detail += "; beside " + lag("response", figures.response);
+  // Where nothing was answered, there is no response time that a lag could be large beside.
+  const bool in_time = !scheduled || figures.response.count() == 0 ||
+                       (send_lag_is_small(plan, figures) && receive_lag_is_small(plan, figures));
+  const std::uint64_t most_threads = std::min<std::uint64_t>(measurement.cores, plan.connections / plan.share.count);
+  if (busiest_thread(plan, measurement) >= most_of_a_core && plan.threads < most_threads)
+    detail += fmt::format("; more --threads would help, as it may use {} cores", measurement.cores);
+  return {"generator", has_cpu_to_spare(plan, measurement) && in_time, detail};
+}
+
+}  // namespace
+
+double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
+  double most = 0;
+  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, per_second(busy_s(cpu), plan.duration));
+  return most;
+}
+
+bool at_its_limit(const LoadPlan& plan, const Audit& audit) {
+  return !audit.passed && audit.name == "generator" && plan.arrivals == Arrivals::closed && plan.round == 0;
+}
+
+bool is_note(const Audit& audit) {
+  return audit.passed && std::ranges::any_of(std::initializer_list<const char*>{"overload", "loss", "resent"},
+                                             [&](const char* word) { return audit.detail.starts_with(word); });
+}
+
+bool believed(const LoadPlan& plan, const std::vector<Audit>& audits) {
+  return std::ranges::all_of(audits, [&](const Audit& audit) { return audit.passed || at_its_limit(plan, audit); });
+}
+
+std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {
+  return {verification(plan, measurement.figures), bytes(measurement.figures), connections(plan, measurement),
+          achieved_rate(plan, measurement),        little(plan, measurement),  generator(plan, measurement)};
+}
+
+}  // namespace netdyno::load
