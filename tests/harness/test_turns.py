@@ -241,6 +241,20 @@ def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
     assert [part.turn for part in trials[0].slices if part.kept] == list(range(WANTED))
 
 
+def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda _: False)
+    spent = [2 * LIMIT_S] * (3 * 2 * WANTED - 2)  # all retries, and all slices but those of the last turn
+    lost_s = 1.1 * turn_audits.LOST_SHARE / turn_audits.FOREIGN_SHARE * LIMIT_S
+    meet(monkeypatch, [*spent, lost_s])
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    for trial in trials:
+        assert [part.turn for part in trial.slices if part.kept] == [*range(WANTED - 1), WANTED]
+        assert all(part.foreign_s < lost_s for part in trial.slices if part.kept)
+
+
 @pytest.mark.parametrize(("foreign_load", "neighbour"), [("count", None), ("strike-out", NEIGHBOUR)])
 def test_where_foreign_load_is_expected_no_slice_is_made_again(
     foreign_load: ForeignLoad,

@@ -17,11 +17,18 @@ BACKLOG_SHARE = 0.2
 FOREIGN_SHARE = 0.01
 """The share of the server's core time in a slice that one foreign program may use there. The requests that wait for a
 core meanwhile are then no more than the one in a hundred that p99 leaves out."""
+LOST_SHARE = 0.1
+"""The share of it from which on a slice is lost: where no try is left, its turn is then dropped for all."""
 
 
 def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
     """Whether the server's cores were its own in a slice in which one foreign program ran on them for `foreign_s`."""
     return foreign_s <= FOREIGN_SHARE * slice_s * server_cores
+
+
+def is_lost(foreign_s: float, slice_s: float, server_cores: int) -> bool:
+    """Whether one foreign program, or a pause, took so much of a slice that it says little about the server."""
+    return foreign_s > LOST_SHARE * slice_s * server_cores
 
 
 def turns(kept: int, planned: int, dropped: int) -> Audit:

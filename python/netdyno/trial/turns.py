@@ -125,7 +125,7 @@ class SlicedLoad:
         """Start it; its events and its instructions go through pipes."""
         _, settings, _, context, base, log = prepared
         self._settings = settings
-        self._bench = context
+        self._context = context
         with ExitStack() as ending:
             name = f"result-{base.position}"
             self._result = ending.enter_context(generate.prepare_result_file(context, name))
@@ -185,9 +185,9 @@ class SlicedLoad:
     def finish(self) -> LoadResult:
         """End it, and return the result over all slices that were kept."""
         self.tell("end")
-        if not self.process.wait(time.monotonic() + self._settings.timeout_s + self._bench.slack_s):
+        if not self.process.wait(time.monotonic() + self._settings.timeout_s + self._context.slack_s):
             raise TrialError("the generator did not end after its last slice")
-        return generate.read_result(self.process, self._result, self._bench.decode)
+        return generate.read_result(self.process, self._result, self._context.decode)
 
 
 class SliceReading(NamedTuple):
@@ -446,7 +446,7 @@ class Turns:
 
     def __init__(self, stands: Sequence[Stand], context: TrialContext) -> None:
         self._stands = stands
-        self._bench = context
+        self._context = context
         self._turns_needed = stands[0].division.turns
         self._slices_again = 2 * self._turns_needed * len(stands)
         """The retries of slices that are left."""
@@ -464,7 +464,7 @@ class Turns:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
         own_processes = cpu_share.find_own_processes()
-        with keep_punctual(self._bench.pinning.harness, realtime=False):
+        with keep_punctual(self._context.pinning.harness, realtime=False):
             for turn, order in enumerate(self._draw_orders()):
                 if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
                     return
@@ -473,7 +473,7 @@ class Turns:
     def _draw_orders(self) -> Iterator[Sequence[Stand]]:
         """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
         cell = self._stands[0].prepared.cell
-        chance = random.Random(f"turns {self._bench.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
+        chance = random.Random(f"turns {self._context.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
         while True:
             order = chance.sample(self._stands, len(self._stands))
             yield order
@@ -483,7 +483,7 @@ class Turns:
         before = cpu_share.take(own_processes)
         complete = True
         standing = [stand for stand in order if stand.takes_turns]
-        foreign = ForeignPrograms(own_processes, self._bench.pinning.server or self._cores)
+        foreign = ForeignPrograms(own_processes, self._context.pinning.server or self._cores)
         for place, stand in enumerate(standing):
             beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
@@ -503,28 +503,34 @@ class Turns:
         self, stand: Stand, turn: int, place: int, beside: Sequence[Stand], foreign: ForeignPrograms
     ) -> bool:
         """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long.
-        No figure of the load decides. False where no slice took place."""
+        No figure of the load decides. False where no slice took place, or only one that was lost."""
         for tries_left in reversed(range(MOST_TRIES)):
             before = foreign.read()
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
-            if not tries_left or not self._must_retry(stand.slices[-1].foreign_s, stand.division.length_s):
-                break
+            foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
+            if self._is_expected or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
+                return True
+            if not tries_left or not self._slices_again:
+                return not turn_audits.is_lost(foreign_s, slice_s, self._server_cores)
             self._slices_again -= 1
             stand.keep(turn, keep=False)
         return True
 
-    def _must_retry(self, foreign_s: float, slice_s: float) -> bool:
-        """Whether a slice is retried: never where foreign load is only counted, nor beside a neighbour that stays."""
-        if self._bench.foreign_load == "count" or self._bench.neighbour is not None or not self._slices_again:
-            return False
-        return not turn_audits.is_free(foreign_s, slice_s, count_server_cores(self._bench.pinning))
+    @property
+    def _is_expected(self) -> bool:
+        """Whether no slice is retried: foreign load is only counted, or a neighbour stays."""
+        return self._context.foreign_load == "count" or self._context.neighbour is not None
+
+    @property
+    def _server_cores(self) -> int:
+        return count_server_cores(self._context.pinning)
 
     def audit_machine(self, observed: MachineObservation | None) -> tuple[Audit, ...]:
         """Judge whether others left the cores to these contestants."""
-        return audits.foreign_load(observed, self._bench.foreign_load, beside=self._bench.neighbour)
+        return audits.foreign_load(observed, self._context.foreign_load, beside=self._context.neighbour)
 
     def audit(self) -> Audit:
         """Judge whether enough turns were left to the contestants."""
