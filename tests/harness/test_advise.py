@@ -62,7 +62,7 @@ class Machine:
         monkeypatch.setattr(environment, "describe_machine", of_machine)
         monkeypatch.setattr(report, "write_page", lambda *_: None)
 
-    def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
+    def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _context: TrialContext) -> Trial:
         self.ran[contestant.name] += 1
         rate = float(cell.levels.get("rate", scenario.rate or 0))
         more = 1.5 if contestant.name == FIRST and rate > self.crossing else 1.0

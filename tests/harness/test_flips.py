@@ -56,7 +56,7 @@ def load_experiment(text: str = TOML) -> Experiment:
 def crossing_at(root: float, slope: float = 0.3, spread: float = 0.02) -> RunTrial:
     """Replace runner.run_trial: the second is better above `root` connections, the first below."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _context: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.contestant} {cell.levels}")
         better = slope * math.log(float(cell.levels["connections"]) / root) if contestant.name == SECOND else 0.0
         figures = {"throughput": 1000 * math.exp(better + draw.gauss(0, spread))}

@@ -45,7 +45,7 @@ def gate(
 ) -> tuple[int, list[Trial]]:
     """Return exit code and trials of a gate whose second server costs so many times as much; nothing is started."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _context: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant}")
         cost = (after if contestant.name == "after" else 1.0) * draw.lognormvariate(0, spread)
         figures = {"throughput": 1000.0 / cost, "cpu": 20_000.0 * cost}

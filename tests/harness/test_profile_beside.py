@@ -27,7 +27,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, context: TrialContext) -> list[pr
     """The servers that would have been profiled."""
     tasks: list[profiled.Task] = []
 
-    def pretend(task: profiled.Task, _bench: TrialContext) -> tuple[Profile, Profile]:
+    def pretend(task: profiled.Task, _context: TrialContext) -> tuple[Profile, Profile]:
         tasks.append(task)
         name, why = task.contestant.name, task.contestant.why_not
         on = Profile(server=name, sort="on-cpu", missing=why, stacks={} if why else {("main", "a"): 5.0})

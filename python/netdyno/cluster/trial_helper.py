@@ -89,7 +89,7 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
     results = Heard()
     clients = [settings(request.scenario, request.cell.levels).client]
-    context = _build_bench(request.ground, folder, clients)._replace(decode=results.decode)
+    context = _build_context(request.ground, folder, clients)._replace(decode=results.decode)
     if request.warmup is not None:
         context = context._replace(warmups={key(request.cell): request.warmup})
     pinning = request.ground.pinning
@@ -108,7 +108,7 @@ def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
     }
     scenarios = {scenario.name: scenario for scenario in request.scenarios}
     clients = [settings(scenarios[kind.scenario], kind.levels).client for kind in kinds]
-    measured = warm_up.measure(kinds, scenarios, servers, _build_bench(request.ground, folder, clients))
+    measured = warm_up.measure(kinds, scenarios, servers, _build_context(request.ground, folder, clients))
     return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in measured))
 
 
@@ -129,7 +129,7 @@ def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
     }
 
 
-def _build_bench(ground: Ground, folder: Path, clients: Iterable[str]) -> TrialContext:
+def _build_context(ground: Ground, folder: Path, clients: Iterable[str]) -> TrialContext:
     """Build the context of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
     it."""
     pinning = ground.pinning

@@ -65,7 +65,7 @@ class Silent:
 def trials_with(spread: Mapping[str, float]) -> RunTrial:
     """In place of runner.run_trial: throughput with a log-normal noise of this spread in each scenario."""
 
-    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: TrialContext) -> Trial:
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _context: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels}")
         figure = 1000 * math.exp(draw.gauss(0, spread[cell.scenario]))
         trial = made_trial(scenario, cell.block, contestant.name, cell.levels, {"throughput": figure})
