@@ -21,8 +21,12 @@ from tests.support.patience import PATIENCE_S, eventually
 from tests.support.server import Server, serving
 
 pytestmark = pytest.mark.needs_build
-SOMEBODY = ("setpriv", "--reuid", "64998", "--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override")
-"""A user for RLIMIT_NPROC: the kernel does not limit root, and no other program runs as this user."""
+WITH_ONE_CHILD = (
+    *("prlimit", "--nproc=2", "setpriv", "--reuid", "64998"),
+    *("--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override"),
+)
+"""How a server is started that may have one child: the kernel does not limit root, and no other program runs as this
+user."""
 
 
 @contextmanager
@@ -89,16 +93,15 @@ def test_a_child_that_does_not_end_is_killed() -> None:
 
 
 def test_a_client_is_closed_where_no_process_is_left() -> None:
-    if os.geteuid() == 0 and shutil.which("setpriv") is None:
-        pytest.skip("no setpriv, and the kernel does not limit root")
-    with talking(*(SOMEBODY if os.geteuid() == 0 else ())) as (server, talk):
-        soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NPROC)
-        resource.prlimit(server.pid, resource.RLIMIT_NPROC, (1, hard))
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs a user without other processes, so root and setpriv(1)")
+    with talking(*WITH_ONE_CHILD) as (server, talk):
         for _ in range(3):
             with talk.client() as client:
                 assert client.rest_until_closed() == b""
         talk.check()
-        resource.prlimit(server.pid, resource.RLIMIT_NPROC, (soft, hard))
+        talk.speaker.close()
+        eventually(lambda: not proc.children(server.pid), "the child of a client that has left stays")
         with talk.client() as client:
             converse(talk, client)
         assert server.stop()["connections"] == 5
