@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   const ServerOptions options = parse_server_options(argc, argv, ThreadModel::one);
   if (options.workload == Workload::chat)
-    usage_error(program_name(argv[0]), "--workload: chat needs several clients at a time; want another one");
+    usage_error(program_name(argv[0]), "--workload: chat needs several clients at a time; use another workload");
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   Server server{options};

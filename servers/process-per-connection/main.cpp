@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
   if (options.workload == Workload::chat)
-    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; want another one");
+    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; use another workload");
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   Server server{options};

@@ -39,9 +39,7 @@ def test_nodelay(served: Served, talk: Talk) -> None:
         number, payload = talk.message(client)
         client.send(payload)
         talk.expect(client, number)
-        assert set(nodelay(served.server, client)) == {
-            True
-        }  # of every descriptor that the server has of the connection
+        assert set(nodelay(served.server, client)) == {True}  # of every descriptor of the connection
 
 
 def nodelay(server: Server, client: Client) -> list[int]:
