@@ -135,8 +135,9 @@ def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
 @pytest.mark.workloads("rpc", "http")
 def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
     """At least that long: a lower bound, which no busy machine can break. What a request asks for comes on top."""
+    options = ("--workload", workload, "--service-time", "50ms", *room_for(contestant, 2))
     with (
-        serving(contestant.command, "--workload", workload, "--service-time", "50ms") as server,
+        serving(contestant.command, *options) as server,
         Talk(server, workload) as talk,
     ):
         begin = time.monotonic()
