@@ -163,8 +163,9 @@ def compute_user_share(before: Reading, after: Reading, processes: int, life_tic
     The kernel counts whole ticks of each process, so that many processes with little work lose most of theirs; what
     ended processes leave to their parent is added up before it is rounded."""
     in_window = after.user_ticks + after.system_ticks - before.user_ticks - before.system_ticks
-    if processes > 1 and life_ticks is not None and in_window < ENOUGH_TICKS * processes and sum(life_ticks):
-        return life_ticks.user / sum(life_ticks)
+    in_life = life_ticks.user + life_ticks.system if life_ticks is not None else 0
+    if processes > 1 and life_ticks is not None and in_life and in_window < ENOUGH_TICKS * processes:
+        return life_ticks.user / in_life
     return server_proc.compute_user_share(before, after)
 
 

@@ -58,11 +58,15 @@ def find_program() -> str | None:
 def attach_tracer(tool: str, pid: int, cores: Sequence[int], trace: Path, log: TrialLog) -> Iterator[Process]:
     """Trace all threads of a process and its descendants, and those that they start, into a file. The tracer runs on
     these cores: best the server's own, as both take turns at each call. Raises TrialError where it may not trace."""
-    attached = [word for member in server_proc.find_family(pid) for word in ("-p", str(member))]
-    command = [tool, *OPTIONS, "-o", str(trace), *attached]
-    with log.section(NAME, command) as output, Process(command, cores, output, name=NAME) as tracer:
-        _await_threads(pid, tracer)
-        yield tracer
+    deadline = time.monotonic() + ATTACH_S
+    while True:
+        attached = server_proc.find_family(pid)
+        words = [word for member in attached for word in ("-p", str(member))]
+        command = [tool, *OPTIONS, "-o", str(trace), *words]
+        with log.section(NAME, command) as output, Process(command, cores, output, name=NAME) as tracer:
+            if _await_threads(pid, attached, tracer, deadline):
+                yield tracer
+                return
 
 
 def let_go(tracer: Process) -> None:
@@ -71,27 +75,34 @@ def let_go(tracer: Process) -> None:
         raise TrialError(f"{NAME} did not let go of the server within {ATTACH_S:g} s")
 
 
-def _await_threads(pid: int, tracer: Process) -> None:
-    deadline = time.monotonic() + ATTACH_S
-    while not _is_traced(pid, tracer.pid):
+def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline: float) -> bool:
+    """Wait until all threads of a process and its descendants are traced. False where one of these was forked after
+    they were looked up and before its parent was traced."""
+    while untraced := _find_untraced(pid, tracer.pid):
+        if untraced.isdisjoint(attached):
+            return False
         if tracer.has_ended():
             raise TrialError(f"{NAME} may not trace here{tracer.read_last_line()}")
         if time.monotonic() > deadline:
             raise TrialError(f"{NAME} did not reach all threads of the server within {ATTACH_S:g} s")
         time.sleep(0.002)
+    return True
 
 
-def _is_traced(pid: int, tracer: int) -> bool:
-    """Return whether a process traces all threads of another and its descendants. Raises TrialError when the other is
-    gone."""
-    try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError as error:
-        raise TrialError(f"the server had ended before {NAME} could attach") from error
-    for child in server_proc.find_family(pid)[1:]:
-        with suppress(OSError):  # it has just ended
-            threads += Path(f"/proc/{child}/task").iterdir()
-    return bool(threads) and all(parse_tracer(_read_status(thread)) in (tracer, None) for thread in threads)
+def _find_untraced(pid: int, tracer: int) -> set[int]:
+    """Return those of a process and its descendants of which a thread is not traced by another. Raises TrialError when
+    the process is gone."""
+    untraced: set[int] = set()
+    for member in server_proc.find_family(pid):
+        try:
+            threads = list(Path(f"/proc/{member}/task").iterdir())
+        except OSError as error:
+            if member == pid:
+                raise TrialError(f"the server had ended before {NAME} could attach") from error
+            continue  # it has just ended
+        if not threads or any(parse_tracer(_read_status(thread)) not in (tracer, None) for thread in threads):
+            untraced.add(member)
+    return untraced
 
 
 def _read_status(thread: Path) -> str:
