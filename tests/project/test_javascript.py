@@ -1,5 +1,5 @@
-"""The tests of contestants in JavaScript: each `*.test.js` in a contestant's folder, or in one that some share, by Node's
-own test runner."""
+"""The tests of contestants in JavaScript: each `*.test.js` in a contestant's folder, or in one that some share, by
+Node's own test runner."""
 
 from __future__ import annotations
 
