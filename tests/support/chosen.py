@@ -74,7 +74,7 @@ def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
 
 def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], object]) -> list[Contestant]:
     """Return, for each key, the contestant that stands for all with it: the first by name with the most workloads, from
-    those that are ranked and can be started if there are such."""
+    those that are ranked and can be started if there are such, and are one process."""
     representatives: dict[object, Contestant] = {}
     ordered = sorted(
         contestants,
@@ -82,12 +82,18 @@ def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], o
             contestant.manifest.apart,
             not contestant.available,
             -len(contestant.manifest.workloads),
+            _starts_interpreters(contestant),
             contestant.name,
         ),
     )
     for contestant in ordered:
         representatives.setdefault(key(contestant), contestant)
     return list(representatives.values())
+
+
+def _starts_interpreters(contestant: Contestant) -> bool:
+    """Its threads are processes with an interpreter each, so that a start costs several."""
+    return contestant.manifest.kind == "command" and contestant.manifest.threads == "any"
 
 
 def _language_and_transport(kind: Kind, contestant: Contestant) -> object:
