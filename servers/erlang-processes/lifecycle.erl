@@ -119,17 +119,22 @@ die(Code, Message) ->
 show(Character) when Character < $\s; Character >= 127, Character < 160 -> $?;
 show(Character) -> Character.
 
-%% Returns when the line is written: a port that closes writes before what waits.
+%% Returns when the line is written, which another thread does. A port that has failed is gone: the process that started
+%% the server does not read any more.
 print(Descriptor, Line) ->
     Port = open_port({fd, Descriptor, Descriptor}, [out]),
     port_command(Port, Line),
-    Port ! {self(), close},
-    receive
-        {Port, closed} -> ok;
-        %% The process that started the server does not read any more.
-        {'EXIT', Port, _} -> ok
+    wait_written(Port).
+
+wait_written(Port) ->
+    case erlang:port_info(Port, queue_size) of
+        {queue_size, Size} when Size > 0 ->
+            timer:sleep(1),
+            wait_written(Port);
+        _ ->
+            ok
     end.
 
-%% Without waiting for other ports: a client may never take what waits in its own.
+%% Without waiting for any port: a client may never take what waits in its own.
 end_program(Code) ->
     erlang:halt(Code, [{flush, false}]).

@@ -58,7 +58,7 @@ consume(Bytes, #session{options = #options{workload = Workload}} = Session) ->
         end,
     {Effects, keep(Rest, Consumed)}.
 
-keep(Rest, #session{closed = true} = Session) -> Session;
+keep(_, #session{closed = true} = Session) -> Session;
 keep(<<>>, Session) -> Session;
 keep(Rest, #session{pending = Pending} = Session) -> Session#session{pending = pending:append(Rest, Pending)}.
 
