@@ -1,7 +1,8 @@
 # Erlang, by erlc: a folder's *.erl become *.beam, and the program is a script that starts the runtime on them and calls
-# main:start(). It does so as erl(1) would, but without erl, which adds to PATH and more that no other server has. Only
-# the schedulers are as --threads says, and the runtime has one further scheduler for long work (+SDcpu), which none of
-# these servers has, and not as many again.
+# main:start(). It does so as erl(1) would, but without erl, which adds to PATH and more that no other server has. The
+# runtime has its defaults, but for these: as many schedulers as --threads says; one more for long work (+SDcpu), which
+# no server has, and not as many again; and a binary of 60 KiB or more lies in pages of its own (+MBsbct; 512 KiB by
+# default), which go back to the system when the message is gone (protocol/WIRE.md).
 
 set(netdyno_erlang_least 25) # what Debian 12 has
 
@@ -46,7 +47,7 @@ function(netdyno_add_erlang target folder program why)
   # No crash dump, which may be as large as the memory.
   string(JOIN " " command
     "env -u PWD BINDIR=\"${bindir}\" ERL_CRASH_DUMP_BYTES=0 \"$<TARGET_FILE:netdyno-signals>\" \"${emulator}\""
-    "-S \"\${threads:-1}\" -SDcpu 1:1 -- -root \"${root}\" -bindir \"${bindir}\" -progname erl --"
+    "-S \"\${threads:-1}\" -SDcpu 1:1 -MBsbct 60 -- -root \"${root}\" -bindir \"${bindir}\" -progname erl --"
     "-boot \"${root}/bin/no_dot_erlang\" -noshell -noinput -pa \"${beams}\" -s main -extra \"$1\"")
   file(GENERATE OUTPUT ${erlang_dir}/${name}.in CONTENT
     "#!/bin/sh\nthreads=\${1#*'\"threads\":'}\nthreads=\${threads%%[!0-9]*}\nexec ${command}\n")

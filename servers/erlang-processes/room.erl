@@ -10,6 +10,8 @@
 %% byte takes far more than that to keep.
 -define(FRAME_OVERHEAD, 128).
 -define(A_WHILE_MS, 1).
+-define(SOL_SOCKET, 1).
+-define(SO_LINGER, 13).
 
 -record(member, {process, socket, outbox}).
 %% `sockets` has every connection, by its process, until that has ended; `audience` the members that hear what is
@@ -97,9 +99,11 @@ wait_while_behind(#member{outbox = Outbox, socket = Socket} = Member, Limit) ->
             ok
     end.
 
-%% Without lingering: the port would else wait for its queue, which the reader does not take.
+%% Closes the port without waiting for its queue, which the reader does not take: so it does for a socket that does not
+%% linger. As the kernel would then reset the connection, its own setting (SO_LINGER, socket(7)) is taken back.
 close_slow(#member{socket = Socket} = Member, Totals) ->
     totals:add(Totals, slow_closed, 1),
     inet:setopts(Socket, [{linger, {true, 0}}]),
+    inet:setopts(Socket, [{raw, ?SOL_SOCKET, ?SO_LINGER, <<0:64>>}]),
     catch erlang:port_close(Socket),
     Member.
