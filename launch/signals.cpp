@@ -1,5 +1,5 @@
-// Starts a program to which SIGTERM and SIGINT come as data on descriptor 3, a structure of signalfd(2) for each. Erlang's
-// runtime keeps SIGINT for a menu on the terminal, and lets no program have it.
+// Starts a program to which SIGTERM and SIGINT come as data on descriptor 3, a structure of signalfd(2) for each.
+// Erlang's runtime keeps SIGINT for a menu on the terminal, and lets no program have it.
 #include <sys/signalfd.h>
 #include <unistd.h>
 
