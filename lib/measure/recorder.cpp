@@ -44,8 +44,8 @@ constexpr std::size_t most_kinds = 8;
 }  // namespace
 
 void Faults::note(std::string_view what, Population population, Nanos moment, std::uint64_t count) {
-  const auto known = std::ranges::find_if(
-      kinds, [&](const Kind& kind) { return kind.what == what && kind.population == population; });
+  const auto known =
+      std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.what == what && kind.population == population; });
   if (known != kinds.end()) {
     known->count += count;
     known->first = std::min(known->first, moment);

@@ -64,7 +64,7 @@ struct Shard {
   Fifo<Client*> long_work;  // whose turn it is to burn CPU
   Roster<Client> clients;
   std::vector<SharedFrame> outgoing;  // here, in this turn
-  int full_inboxes = 0;           // of other threads, which will tell when there is room
+  int full_inboxes = 0;               // of other threads, which will tell when there is room
   std::vector<Client*> waiting_for_room;
   bool stop_requested = false;
 };
