@@ -37,8 +37,8 @@ class Stacks {
  public:
   using Stack = boost::context::stack_context;
 
-  /// Memory is taken only by the pages that a fiber has touched.
-  static constexpr std::size_t stack_size = 64 << 10;
+  /// Room for the 64 KiB that end_stream() has on its stack. Only pages that a fiber has touched take memory.
+  static constexpr std::size_t stack_size = 128 << 10;
 
   Stacks() = default;
   Stacks(const Stacks&) = delete;

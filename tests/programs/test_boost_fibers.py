@@ -13,7 +13,7 @@ from tests.support.chosen import startable
 from tests.support.client import Client, ClosedError
 from tests.support.server import Server, serving
 
-STACK = 64 << 10
+STACK = 128 << 10
 """Bytes of a stack (servers/boost-fibers/fiber.hpp)."""
 FIRST, CROWD = 20, 60
 CONNECTIONS = 200
@@ -51,7 +51,7 @@ def test_a_connection_without_memory_for_its_stack_is_closed_and_the_others_are_
             pytest.skip("a sanitizer maps terabytes")
         member = stack.enter_context(Client(server.address))
         with ExitStack() as first:
-            assert all([is_served(first.enter_context(Client(server.address))) for _ in range(FIRST)])
+            assert all(is_served(first.enter_context(Client(server.address))) for _ in range(FIRST))
         serve_in_turn(server)
         _, hard = resource.prlimit(server.pid, resource.RLIMIT_AS)
         resource.prlimit(server.pid, resource.RLIMIT_AS, (mapped_bytes(server) + 4 * STACK, hard))
