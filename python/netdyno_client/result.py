@@ -135,7 +135,7 @@ def read_peak_rss() -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-# --- audits (loadgen/report/audits.cpp) ----------------------------------------------------------------------------------
+# --- audits (loadgen/report/audits.cpp) -----------------------------------------------------------------------------
 
 
 def run_audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Audit, ...]:

@@ -99,7 +99,11 @@ def tree(tmp_path: Path) -> Path:
         ("lib/net/bind.hpp", '#include "lib/server/own.hpp"', "lib/net may not see lib/server"),
         ("lib/session/epoll/a.cpp", "# include <lib/measure/own.hpp>", "lib/session may not see lib/measure"),
         ("lib/measure/a.cpp", '#include "lib/session/own.hpp"', "lib/measure may not see lib/session"),
-        ("loadgen/transport/a.cpp", '#include "servers/_shared/own.hpp"', "loadgen/transport may not see servers/_shared"),
+        (
+            "loadgen/transport/a.cpp",
+            '#include "servers/_shared/own.hpp"',
+            "loadgen/transport may not see servers/_shared",
+        ),
         ("loadgen/plan/a.cpp", '#include "loadgen/match/own.hpp"', "loadgen/plan may not see loadgen/match"),
         ("clients/qt/main.cpp", '#include "lib/server/own.hpp"', "clients may not see lib/server"),
         ("link/a.cpp", '#include "../servers/own.hpp"', "link may not see servers"),

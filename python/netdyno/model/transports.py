@@ -36,8 +36,8 @@ STREAM_LOAD_OPTIONS = {
 }
 """The options of the load that exist only over a stream, with their defaults."""
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
-"""The most bytes of a message beside its `size`, by workload, as netdyno-load counts them (loadgen/plan/plan.cpp): a length,
-and the fields of a request beside its stamp."""
+"""The most bytes of a message beside its `size`, by workload, as netdyno-load counts them (loadgen/plan/plan.cpp): a
+length, and the fields of a request beside its stamp."""
 MOST_DATAGRAM_BYTES = 65_507
 """UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
 

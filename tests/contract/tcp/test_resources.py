@@ -55,8 +55,8 @@ UNFINISHED = {
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_memory_does_not_grow_with_unfinished_messages(served: Served, talk: Talk) -> None:
     """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
-    is a collector's to choose, of each process (Node.js 18 takes its time), but a server that leaks grows in each six of
-    them."""
+    is a collector's to choose, of each process (Node.js 18 takes its time), but a server that leaks grows in each six
+    of them."""
     server, unfinished, ways = served.server, UNFINISHED[served.workload], random.Random(3)
     after: list[int] = []
 
