@@ -20,7 +20,7 @@ def of_harness() -> frozenset[str]:
 
 def of_generator() -> set[str]:
     """Those of loadgen/report/audits.cpp."""
-    return set(_IN_CPP.findall((ROOT / "loadgen" / "audits.cpp").read_text()))
+    return set(_IN_CPP.findall((ROOT / "loadgen" / "report" / "audits.cpp").read_text()))
 
 
 def of_cpp() -> set[str]:

@@ -168,7 +168,7 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
         ("client", "c"),
         ("shared", "lib/net"),
         ("shared", "servers/_shared/epoll"),
-        ("shared", "loadgen"),
+        ("shared", "loadgen/plan"),
         ("shared", "clients/_shared"),
         ("shared", "python/, as far as contestants import it"),
     ]

@@ -86,7 +86,7 @@ def test_a_load_of_messages_is_told_nothing_of_a_stream() -> None:
 
 
 def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contestant) -> None:
-    manifest = msgspec.structs.replace(contestant.manifest, clients="limited-by-threads")
+    manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
     pool = msgspec.structs.replace(contestant, manifest=manifest)
     assert value(build_server_command(pool, settings(CHAT, {}), cores=1), "--threads") == "50"
     alone = build_server_command(pool, settings(CHAT, {"connections": 1}), cores=1)
