@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
   if (options.workload == Workload::chat)
-    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; want another one");
+    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; use another workload");
   const UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());

@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
   if (options.workload == Workload::chat)
-    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; want another one");
+    usage_error(program_name(argv[0]), "--workload: chat needs the clients of other processes; use another workload");
   const UniqueFd stop = termination_signals();
   const UniqueFd listener = listen_tcp(options, false);
   Server server{options, listener.get()};

@@ -12,9 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from netdyno.machine import server_proc, server_processes
-from netdyno.machine.server_proc import Reading, Ticks
 from netdyno.machine.server_processes import Cpu, ProcessMemory
-from tests.support.patience import eventually
 
 MIB = 1 << 20
 TICKS_S = 0.03
@@ -191,30 +189,6 @@ def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
     assert family.is_sample
     assert server_processes.compute_used_s(before, after) > 0.2
     assert alone - MIB < memory < alone + children * 2 * MIB
-
-
-def make_reading(user_ticks: int, system_ticks: int) -> Reading:
-    return Reading(0.0, 0.0, user_ticks, system_ticks, rss_peak_bytes=0, threads=1, tasks={}, harness_cpu_s=0.0)
-
-
-def test_the_ticks_of_many_processes_with_little_work_are_those_of_their_lives() -> None:
-    before, after, life = make_reading(10, 10), make_reading(10, 30), Ticks(300, 100)
-    assert server_processes.compute_user_share(before, after, 4, life) == 0.75
-    assert server_processes.compute_user_share(before, after, 2, life) == 0.0, "20 ticks of 2 processes say enough"
-    assert server_processes.compute_user_share(before, after, 1, life) == 0.0
-    assert server_processes.compute_user_share(before, after, 4, None) == 0.0
-    assert server_processes.compute_user_share(before, after, 4, Ticks(0, 0)) == 0.0
-
-
-def test_the_ticks_of_a_life_include_children_that_were_waited_for() -> None:
-    program = "import os, time\nif os.fork() == 0:\n while time.process_time() < 0.2: pass\n os._exit(0)\nos.wait()"
-    with subprocess.Popen([sys.executable, "-I", "-S", "-c", program]) as process:
-        state = Path(f"/proc/{process.pid}/stat")
-        eventually(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "it does not end")
-        ticks = server_proc.read_life_ticks(process.pid)
-    assert ticks is not None
-    assert sum(ticks) >= 20
-    assert server_proc.read_life_ticks(process.pid) is None
 
 
 def test_the_children_of_a_process_with_many_threads_are_found_too() -> None:

@@ -82,16 +82,10 @@ class Task(NamedTuple):
     wait_ns: int
 
 
-class Ticks(NamedTuple):
-    """User and system time in ticks of 10 ms, those of children that were waited for included."""
-
-    user: int
-    system: int
-
-
 class Reading(NamedTuple):
-    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides. `reaped_s`: the CPU
-    seconds of children that have ended and were waited for, to 20 ms."""
+    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides, and of processes that
+    use less than some ticks they say little. `reaped_s`: the CPU seconds of children that have ended and were waited
+    for, to 20 ms; the ticks include theirs."""
 
     at_s: float
     cpu_s: float
@@ -191,12 +185,11 @@ def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
 def understand(taken: Snapshot) -> Reading:
     """Parse the figures of a snapshot. Pure."""
     stat = _split_stat(taken.stat)
-    ticks = _parse_ticks(stat)
     return Reading(
         at_s=taken.at_s,
         cpu_s=taken.cpu_s,
-        user_ticks=ticks.user,
-        system_ticks=ticks.system,
+        user_ticks=int(stat[11]) + int(stat[13]),
+        system_ticks=int(stat[12]) + int(stat[14]),
         rss_peak_bytes=1024 * parse_status_number(taken.status, b"VmHWM"),
         threads=int(stat[17]),
         tasks={int(tid): _parse_task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
@@ -210,14 +203,6 @@ def read_reaped_s(pid: int) -> float:
     return _parse_reaped_s(_split_stat(read_file(f"{_PROC}/{pid}/stat")))
 
 
-def read_life_ticks(pid: int) -> Ticks | None:
-    """Return the ticks of a process that has ended and is not yet waited for; None when it is gone."""
-    try:
-        return _parse_ticks(_split_stat(read_file(f"{_PROC}/{pid}/stat")))
-    except OSError:
-        return None
-
-
 def _split_stat(stat: bytes) -> list[bytes]:
     """Split /proc/PID/stat from its third field on. The second, comm, may hold blanks and brackets: count from the last
     one (proc(5))."""
@@ -227,12 +212,6 @@ def _split_stat(stat: bytes) -> list[bytes]:
 def _parse_reaped_s(stat: Sequence[bytes]) -> float:
     """Parse cutime and cstime of /proc/PID/stat."""
     return (int(stat[13]) + int(stat[14])) / _TICKS_PER_S
-
-
-def _parse_ticks(stat: Sequence[bytes]) -> Ticks:
-    """Parse utime, stime, cutime and cstime of /proc/PID/stat."""
-    user, system, reaped_user, reaped_system = map(int, stat[11:15])
-    return Ticks(user + reaped_user, system + reaped_system)
 
 
 def read_peak_memory(pid: int) -> int:
@@ -291,19 +270,13 @@ def read_file(path: str) -> bytes:
 
 
 def compute_observation(
-    before: Reading,
-    late: Reading | None,
-    after: Reading,
-    totals: dict[str, int],
-    main: int = 0,
-    user_share: float | None = None,
+    before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
 ) -> ServerObservation:
     """Return the figures of the window between `before` and `after`. Pure.
 
     The counters of a thread that ended before `after` are gone with it; its last values are those of `late`, a reading
     made shortly before the window's end (a thread per connection ends with its connection, right after the window).
-    Where only some threads were read, those beside the main one, `main`, stand for all others. `user_share`: that of
-    the CPU time in user mode, where the ticks do not give it."""
+    Where only some threads were read, those beside the main one, `main`, stand for all others."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
     seen_again = {*(late.tasks if late else {}), *after.tasks}
     used = {tid: _subtract_task(before.tasks.get(tid), last) for tid, last in tasks.items()}
@@ -315,7 +288,7 @@ def compute_observation(
         return sum(figure(task) * (1.0 if tid == main else threads_per_sample) for tid, task in used.items())
 
     cpu_s = after.cpu_s - before.cpu_s
-    user_share = compute_user_share(before, after) if user_share is None else user_share
+    user_share = _compute_user_share(before, after)
     return ServerObservation(
         cpu_user_s=cpu_s * user_share,
         cpu_system_s=cpu_s * (1 - user_share),
@@ -338,9 +311,9 @@ def _subtract_task(first: Task | None, last: Task) -> Task:
     return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
 
 
-def compute_user_share(before: Reading, after: Reading) -> float:
+def _compute_user_share(before: Reading, after: Reading) -> float:
     """Return the share of the CPU time that was spent in user mode: by the window's ticks, or the whole life's if it
-    had none. Pure."""
+    had none."""
     user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks
     if user + system <= 0 or user < 0 or system < 0:  # a process of the server was lost with its ticks
         user, system = after.user_ticks, after.system_ticks

@@ -13,12 +13,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from netdyno.machine import server_proc
-from netdyno.machine.server_proc import Reading, Snapshot, Ticks, parse_status_number
+from netdyno.machine.server_proc import Reading, Snapshot, parse_status_number
 
 MOST_PROCESSES_READ = 50
 """In a server with more processes, its first one and a random choice of the others stand for all of them."""
-ENOUGH_TICKS = 10
-"""With fewer ticks for each process the window does not show how a server's time divides into user and system time."""
 
 
 class Family(NamedTuple):
@@ -156,19 +154,6 @@ def read_cpu(pids: Iterable[int]) -> dict[int, Cpu]:
     return used
 
 
-def compute_user_share(before: Reading, after: Reading, processes: int, life_ticks: Ticks | None) -> float:
-    """Return the share of a server's CPU time that was spent in user mode. Pure. `life_ticks`: those of its whole life,
-    where they are known.
-
-    The kernel counts whole ticks of each process, so that many processes with little work lose most of theirs; what
-    ended processes leave to their parent is added up before it is rounded."""
-    in_window = after.user_ticks + after.system_ticks - before.user_ticks - before.system_ticks
-    in_life = life_ticks.user + life_ticks.system if life_ticks is not None else 0
-    if processes > 1 and life_ticks is not None and in_life and in_window < ENOUGH_TICKS * processes:
-        return life_ticks.user / in_life
-    return server_proc.compute_user_share(before, after)
-
-
 def read_peak_memory(family: Family) -> int:
     """Return the peak memory of a server so far, in bytes: see compute_peak_memory. Raises OSError when its first
     process is gone."""
@@ -197,8 +182,8 @@ def compute_peak_memory(memories: Sequence[ProcessMemory], processes: int) -> in
 
     It is what they hold now, a page once however many of them share it (Pss, proc_pid_smaps(5)), and by how much the
     peak of each (VmHWM) was above that. Pss divides pages of files among the programs of others, too, so those of the
-    process with most of them count in full: for one process this is VmHWM. Where the kernel does not report the parts
-    of Pss, it is the sum of VmHWM."""
+    process with most of them count in full: for one process this is VmHWM. What processes held that have ended is not
+    in it. Where the kernel does not report the parts of Pss, it is the sum of VmHWM."""
 
     def sum_up(figure: Callable[[ProcessMemory], int]) -> float:
         first, *others = map(figure, memories)

@@ -21,7 +21,6 @@ from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, derive_terms, make_network
 from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
-from netdyno.machine.server_proc import Ticks
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
@@ -259,14 +258,13 @@ def watch_server(
 
 class Farewell(NamedTuple):
     """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
-    did not, its line of totals, how it ended after SIGTERM, and the ticks of its whole life."""
+    did not, its line of totals and how it ended after SIGTERM."""
 
     check: LoadResult | None
     check_error: str
     ended: str
     line: str
     shutdown: str
-    life_ticks: Ticks | None
 
     @property
     def totals(self) -> dict[str, int]:
@@ -288,8 +286,8 @@ def take_leave(
     command = check_command(context.generator, ready.endpoint, cell_settings)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-    line, shutdown, life_ticks = ("", "", None) if ended else _shut_down(server, lines, context)
-    return Farewell(check, check_error, ended, line, shutdown, life_ticks if server.pid == ready.pid else None)
+    line, shutdown = ("", "") if ended else _shut_down(server, lines, context)
+    return Farewell(check, check_error, ended, line, shutdown)
 
 
 def judge(
@@ -344,7 +342,7 @@ def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
     """Return the server's readings with its own totals. Raises TrialError where nothing was read."""
     totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
     return msgspec.structs.replace(
-        watch.observation(totals, farewell.life_ticks),
+        watch.observation(totals),
         connections_per_thread=read_connections_per_thread(farewell.line),
         tick_lag_ns=read_tick_lag(farewell.line),
     )
@@ -464,17 +462,15 @@ def wait_ready(
     return msgspec.structs.replace(ready, endpoint=endpoint)
 
 
-def _shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str, Ticks | None]:
-    """Send SIGTERM; return the server's line of totals, how it ended where that was not exit code 0, and the ticks of
-    its life."""
+def _shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
+    """Send SIGTERM; return the server's line of totals, and how it ended where that was not exit code 0."""
     deadline = time.monotonic() + context.shutdown_timeout_s
     server.terminate()
     line = lines.wait_line(deadline)
     if not server.wait(deadline):
-        return "", f"nothing within {context.shutdown_timeout_s:g} s of SIGTERM", None
-    life_ticks = server_proc.read_life_ticks(server.pid)
+        return "", f"nothing within {context.shutdown_timeout_s:g} s of SIGTERM"
     code = server.exit_code()
-    return line or "", describe_exit(code) if code != 0 else "", life_ticks
+    return line or "", describe_exit(code) if code != 0 else ""
 
 
 def read_totals(line: str) -> dict[str, int]:

@@ -261,7 +261,6 @@ class Stand:
         )
         self.load.wait_event(self.server, generate.connect_limit_s(settings) + context.slack_s)
         self.watch.connected()
-        self._pids = server_proc.find_family(self._ready.pid)
 
     def warm_up(self) -> None:
         """Make slices that are dropped, for as long as the scenario's warm-up."""
@@ -272,6 +271,7 @@ class Stand:
 
     def begin(self) -> None:
         self.watch.window_start()
+        self._family = self.watch.family
         self._has_begun = True
 
     def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
@@ -318,14 +318,14 @@ class Stand:
         self.close()
 
     def read_server_cpu(self) -> dict[int, Cpu]:
-        """Read the CPU of each process of the server so far. One that has forked may fork and wait for more."""
-        if len(self._pids) == 1:
-            return {self._ready.pid: Cpu(_read_cpu_s(self._ready.pid))}
-        return server_processes.read_cpu(server_proc.find_family(self._ready.pid))
+        """Read the CPU of each process of the server so far, those that have begun meanwhile included: it may fork for
+        each connection. One with many threads is not searched for them again, as that takes milliseconds."""
+        pids = self._family.pids if self._family.threads else server_proc.find_family(self._ready.pid)
+        return server_processes.read_cpu(pids)
 
     def read_cpu(self) -> dict[int, float]:
         """CPU seconds of each process that the server had before its window, and of its load, so far."""
-        return {pid: _read_cpu_s(pid) for pid in (*self._pids, self.load.process.pid)}
+        return {pid: _read_cpu_s(pid) for pid in (*self._family.pids, self.load.process.pid)}
 
     def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""

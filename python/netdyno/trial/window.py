@@ -12,7 +12,6 @@ import msgspec
 from netdyno.machine import cpu_share as cores
 from netdyno.machine import server_proc, server_processes
 from netdyno.machine.process import ServerError, TrialError
-from netdyno.machine.server_proc import Ticks
 from netdyno.machine.server_processes import Family, FamilySnapshot
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
@@ -130,9 +129,8 @@ class Watch:
         """Return the seconds until something is due."""
         return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
 
-    def observation(self, totals: dict[str, int], life_ticks: Ticks | None = None) -> ServerObservation:
-        """Return the server's figures over the window. `life_ticks`: those of its whole life, where they are known.
-        Raises TrialError when the load announced no window."""
+    def observation(self, totals: dict[str, int]) -> ServerObservation:
+        """Return the server's figures over the window. Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None or self._family is None:
             raise TrialError("the load did not announce its window on --events-fd")
         before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
@@ -144,13 +142,18 @@ class Watch:
             after._replace(cpu_s=before.cpu_s + used_s),
             totals,
             self._pid if self._family.is_sample else 0,
-            server_processes.compute_user_share(before, after, len(self._family.pids), life_ticks),
         )
         return msgspec.structs.replace(
             observed,
             rss_ready_bytes=self._rss_ready_bytes,
             rss_peak_bytes=self._rss_peak_bytes or observed.rss_peak_bytes,
         )
+
+    @property
+    def family(self) -> Family:
+        """The processes of the server, from the beginning of the window on."""
+        assert self._family is not None
+        return self._family
 
     @property
     def saw_window(self) -> bool:
