@@ -2,7 +2,7 @@
 
 A contestant's folder holds its model; what contestants share is listed apart, folder by folder. A folder that only some
 share belongs to their family, and counts with each of them where contestants are compared. lizard counts a lambda into
-the function that holds it, and takes `&&` for a decision in `auto&&` too."""
+the function that holds it, takes `&&` for a decision in `auto&&` too, and a clause of Erlang for a function."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from netdyno.base.paths import ROOT
 
 REMEMBERED = ROOT / ".netdyno" / "counted.json"
 """Beside the memory of set-up; it can be deleted at any time."""
+_ERLANG = (".erl", ".hrl")
 
 
 class CodeError(Exception):
@@ -72,14 +73,21 @@ def _count(path: Path, memory: _Memory) -> Counted:
             return counted
         # by name, because most commands start without it, and it has no types
         lizard = importlib.import_module("lizard")
-        analysis = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        analysis = lizard.analyze_file.analyze_source_code(str(path), text)
     except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
         # lizard has no error of its own: on what it cannot read its states run into one of these
         raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
     functions: Iterable[_Function] = analysis.function_list
+    lines = analysis.nloc if path.suffix not in _ERLANG else _count_lines(text)
     complexities = tuple(function.cyclomatic_complexity for function in functions)
-    counted = memory.files[str(path)] = Counted(status.st_mtime_ns, status.st_size, analysis.nloc, complexities)
+    counted = memory.files[str(path)] = Counted(status.st_mtime_ns, status.st_size, lines, complexities)
     return counted
+
+
+def _count_lines(text: str) -> int:
+    """Count the lines of Erlang: its lexer leaves lizard no newlines."""
+    return sum(not line.lstrip().startswith("%") for line in text.splitlines() if line.strip())
 
 
 @functools.cache

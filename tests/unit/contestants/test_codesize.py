@@ -95,15 +95,38 @@ func count(numbers []int, all bool) (found int) {
 	return found
 }
 """
-# lines, functions, complexity in all, of the most complex function; counted by hand
+ERLANG = """\
+%% Not a line.
+-module(main).
+
+-export([count/1]).
+
+count([]) ->
+    0;
+count([Number | Numbers]) ->
+    % nor is this
+    case Number > 0 of % two
+        true -> 1 + count(Numbers);
+        false -> count(Numbers)
+    end.
+"""
+# lines, functions (clauses in Erlang), complexity in all, of the most complex function; counted by hand
 EXPECTED = {
     "main.cpp": (13, 2, 4 + 1, 4),
     "main.js": (9, 2, 1 + 4, 4),
     "main.py": (6, 1, 3, 3),
     "main.rs": (8, 1, 4, 4),
     "main.go": (9, 1, 4, 4),
+    "main.erl": (9, 2, 1 + 2, 2),
 }
-TEXT = {"main.cpp": CPP, "main.js": JAVASCRIPT, "main.py": PYTHON, "main.rs": RUST, "main.go": GO}
+TEXT = {
+    "main.cpp": CPP,
+    "main.js": JAVASCRIPT,
+    "main.py": PYTHON,
+    "main.rs": RUST,
+    "main.go": GO,
+    "main.erl": ERLANG,
+}
 
 
 def write(path: Path, text: str) -> Path:
@@ -127,7 +150,7 @@ def test_a_source_of_each_language_is_counted_as_by_hand(name: str, tmp_path: Pa
 
 def test_files_are_added_up_and_the_most_complex_function_stands_out(tmp_path: Path) -> None:
     files = [write(tmp_path / name, text) for name, text in TEXT.items()]
-    assert measure(files) == CodeSize(files=5, lines=45, functions=7, complexity=21, complexity_max=4)
+    assert measure(files) == CodeSize(files=6, lines=54, functions=9, complexity=24, complexity_max=4)
     assert measure([]) == CodeSize(files=0, lines=0, functions=0, complexity=0, complexity_max=0)
 
 
@@ -359,6 +382,7 @@ def test_the_families_of_the_tree_are_found() -> None:
     assert server["tokio"].family == ("servers/_shared/rust", "servers/_shared/tokio")
     assert server["go-net"].family == ("servers/_shared/go",)
     written = {"epoll-reactor": "C++", "node-events": "JavaScript", "tokio": "Rust", "go-net": "Go"}
+    written["erlang-processes"] = "Erlang"
     assert {name: server[name].language for name in written} == written
     assert server["asio-callbacks"].family == ("servers/_shared/boost",)
     for name in ("asyncio-protocol", "uvloop"):
