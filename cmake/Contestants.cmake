@@ -32,10 +32,10 @@ endfunction()
 
 # Fibers with stacks of their own. Beside netdyno_need_boost, whose contestants take headers alone.
 function(netdyno_need_boost_context result why)
-  if(NETDYNO_SANITIZE STREQUAL "thread")
+  if(NETDYNO_SANITIZE)
     string(CONCAT how
-      "the thread sanitizer must be notified of each switch of stacks, which Boost.Context as packaged does not do: "
-      "use the preset asan, as a program with one thread has no races")
+      "Boost.Context as packaged does not notify a sanitizer of each switch of stacks, without which it reports errors "
+      "where there are none: use the preset release or dev")
     set(${why} "${how}" PARENT_SCOPE)
     return()
   endif()

@@ -47,8 +47,6 @@ def serve_in_turn(server: Server) -> None:
 def test_a_connection_without_memory_for_its_stack_is_closed_and_the_others_are_served() -> None:
     """The first crowd leaves stacks and heap for as many; beyond them there is room for a few stacks."""
     with serving(command()) as server, ExitStack() as stack:
-        if proc.sanitized(server.pid):
-            pytest.skip("a sanitizer maps terabytes")
         member = stack.enter_context(Client(server.address))
         with ExitStack() as first:
             assert all(is_served(first.enter_context(Client(server.address))) for _ in range(FIRST))
