@@ -57,7 +57,8 @@ def cannot_run_here() -> set[str]:
 def test_every_contestant_that_can_run_completes_its_cell(run: Run) -> None:
     excused = cannot_run_here()
     for trial in run.trials:
-        expected = {"skipped"} if trial.contestant in excused else {"valid", "struck_out"}
+        # Of the one that serves a client at a time, three of four would wait.
+        expected = {"skipped"} if trial.contestant in {*excused, "iterative"} else {"valid", "struck_out"}
         assert trial.status in expected, trial.reason
     everybody = {contestant.name for contestant in contestants.discover() if not contestant.manifest.apart}
     assert {trial.contestant for trial in run.trials} == everybody
