@@ -109,9 +109,9 @@ def test_a_client_in_the_kernels_queue_is_reset_when_the_server_ends() -> None:
         assert (totals["connections"], totals["requests"]) == (1, 1)
 
 
-@pytest.mark.usefixtures("strace_program", "steady_canary")
+@pytest.mark.usefixtures("steady_canary")
 def test_a_trial_counts_all_processes(tmp_path: Path) -> None:
-    """CPU, switches, threads and system calls. The parent works for no message."""
+    """CPU, switches, threads and memory. The parent works for no message."""
     contestants = [startable(find_by_name(discover(), name), "server") for name in ("prefork", "threads-pool-queue")]
     scenario = Scenario(
         name="e",
@@ -129,7 +129,7 @@ def test_a_trial_counts_all_processes(tmp_path: Path) -> None:
         argv=["netdyno", "run"],
         display=PlainDisplay(io.StringIO()),
         foreign_load="count",
-        trace="always",
+        trace="never",
     )
     run = read.load(outcome.folder / schema.FILE_NAME)
     observed = {trial.contestant: trial.server for trial in run.trials if trial.server is not None and trial.load}
@@ -139,7 +139,3 @@ def test_a_trial_counts_all_processes(tmp_path: Path) -> None:
     assert 0.2 < processes.cpu_s / threads.cpu_s < 5
     assert processes.voluntary_switches > 100
     assert threads.rss_peak_bytes / 2 < processes.rss_peak_bytes < threads.rss_peak_bytes + 5 * (1 << 20)
-    (traced,) = (traced for traced in run.traced if traced.contestant == "prefork")
-    assert traced.reason == ""
-    assert traced.threads == 4
-    assert any(call.name == "recvfrom" and call.calls >= traced.messages for call in traced.calls)
