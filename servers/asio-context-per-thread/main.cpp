@@ -50,7 +50,7 @@ class Server {
   }
 
   /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.
-  bool finish_when_told(int stop) {
+  bool finish_on_signal(int stop) {
     pollfd stop_signal{stop, POLLIN, 0};
     while (poll(&stop_signal, 1, -1) < 0) {
     }
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   server.start();
   announce_ready(endpoint);
 
-  const bool all_gone = server.finish_when_told(stop.get());
+  const bool all_gone = server.finish_on_signal(stop.get());
   print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
   if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
 }

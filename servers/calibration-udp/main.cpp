@@ -77,7 +77,7 @@ class Server final : private Watched {
   /// Returns after a shutdown signal, once what had arrived by then is answered or the grace is over.
   void run() {
     const Task expiring = expire();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     while (!grace_.over() && !(ending_ && all_answered())) turn();
     peers_.clear(std::bind_front(&Server::say_bye, this));
     sender_.flush();
@@ -215,7 +215,7 @@ class Server final : private Watched {
     leaving_.add(std::move(client));
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, signals_.get()};
     co_await readable(gate);
     grace_.start();

@@ -157,7 +157,7 @@ class Server {
   /// Returns after a shutdown signal, once all workers are done, each at the end of the grace at the latest.
   void run() {
     const Task accepting = accept_all();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     while (listener_) loop_.turn();
     threads_.clear();
   }
@@ -190,7 +190,7 @@ class Server {
     next_worker_ = (next_worker_ + 1) % shared_.inboxes.size();
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, signals_.get()};
     co_await readable(gate);
     shared_.grace.start();

@@ -27,7 +27,7 @@ class Server {
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
     const Task accepting = accept_all();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     while (!grace_.over() && (listener_ || !clients_.empty())) {
       loop_.turn();
       clients_.end_turn();
@@ -100,7 +100,7 @@ class Server {
     clients_.remove(client);
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, signals_.get()};
     co_await readable(gate);
     grace_.start();

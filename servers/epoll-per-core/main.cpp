@@ -187,7 +187,7 @@ class Server {
   }
 
   /// Returns when all workers are done, each at the end of the grace at the latest.
-  void end_when_told(const UniqueFd& signals) {
+  void end_on_signal(const UniqueFd& signals) {
     pollfd stop_signal{signals.get(), POLLIN, 0};
     while (poll(&stop_signal, 1, -1) <= 0) {
     }
@@ -218,6 +218,6 @@ int main(int argc, char** argv) {
   server.start_threads();
   announce_ready(endpoint);
 
-  server.end_when_told(signals);
+  server.end_on_signal(signals);
   print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

@@ -81,7 +81,7 @@ class Worker final : private Watched {
   /// Returns after a shutdown signal, once what had arrived by then is answered or the grace is over.
   void run() {
     const Task expiring = expire();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     shared_.serving.count_down();
     while (!shared_.grace.over() && !(ending_ && all_answered())) turn();
     shared_.answered.arrive_and_wait();  // after its BYE! a client hears nothing more
@@ -190,7 +190,7 @@ class Worker final : private Watched {
     peers_changed_ = true;
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, shared_.stop_event.get()};
     co_await readable(gate);
     stop_arrivals(socket_.get());
@@ -247,7 +247,7 @@ class Server {
   }
 
   /// Returns when all of them are done, at the end of the grace at the latest.
-  void end_when_told(const UniqueFd& signals) {
+  void end_on_signal(const UniqueFd& signals) {
     pollfd stop_signal{signals.get(), POLLIN, 0};
     while (poll(&stop_signal, 1, -1) <= 0) {
     }
@@ -278,6 +278,6 @@ int main(int argc, char** argv) {
   server.start_threads();
   announce_ready(endpoint);
 
-  server.end_when_told(signals);
+  server.end_on_signal(signals);
   print_totals_with_peers(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

@@ -51,7 +51,7 @@ class Server final : private Watched {
   void run() {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     while (!shared_.grace.over() && !(takes_no_more() && unanswered_ == 0)) {
       input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       hand_out();
@@ -146,7 +146,7 @@ class Server final : private Watched {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, signals_.get()};
     co_await readable(gate);
     shared_.grace.start();

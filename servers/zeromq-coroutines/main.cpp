@@ -52,7 +52,7 @@ class Server {
   void run() {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
-    const Task ending = end_when_told();
+    const Task ending = end_on_signal();
     while (!grace_.over() && !(takes_no_more() && unanswered_ == 0)) {
       input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       loop_.turn();
@@ -158,7 +158,7 @@ class Server {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
   }
 
-  Task end_when_told() {
+  Task end_on_signal() {
     Gate gate{loop_, signals_.get()};
     co_await readable(gate);
     grace_.start();
