@@ -72,7 +72,11 @@ async fn take_mail(server: Arc<Server<Core>>) {
 
 /// The main thread: hands connections to the others in turn until a shutdown signal, so that each has its share
 /// to within one. SO_REUSEPORT would deal them out by addresses and ports, as luck has it.
-async fn accept_until_stopped(listener: net::TcpListener, signals: OwnedFd, cores: Vec<UnboundedSender<net::TcpStream>>) {
+async fn accept_until_stopped(
+    listener: net::TcpListener,
+    signals: OwnedFd,
+    cores: Vec<UnboundedSender<net::TcpStream>>,
+) {
     let accepting = tokio::spawn(async move {
         // Not Tokio's listener, which would watch what it accepts on this thread first.
         let listener = watch(listener);
