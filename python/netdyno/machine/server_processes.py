@@ -76,7 +76,7 @@ def take(family: Family) -> FamilySnapshot:
     for pid in others:
         with suppress(OSError):
             snapshots[pid] = server_proc.take(pid)
-    return FamilySnapshot(snapshots, _read_cpu_s(family.unread))
+    return FamilySnapshot(snapshots, read_own_cpu_s(family.unread))
 
 
 def take_last(family: Family) -> FamilySnapshot:
@@ -88,10 +88,10 @@ def take_last(family: Family) -> FamilySnapshot:
     for pid in begun[:MOST_PROCESSES_READ]:
         with suppress(OSError):
             taken.read[pid] = server_proc.take(pid)
-    return FamilySnapshot(taken.read, taken.unread_cpu_s | _read_cpu_s(begun[MOST_PROCESSES_READ:]))
+    return FamilySnapshot(taken.read, taken.unread_cpu_s | read_own_cpu_s(begun[MOST_PROCESSES_READ:]))
 
 
-def _read_cpu_s(pids: Iterable[int]) -> dict[int, float]:
+def read_own_cpu_s(pids: Iterable[int]) -> dict[int, float]:
     """Read the CPU seconds of each process that has not ended."""
     used_s: dict[int, float] = {}
     for pid in pids:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from netdyno.base import quantities
 from netdyno.base.units import clock_after, format_clock
@@ -13,9 +12,6 @@ from netdyno.experiment import blocks, plan
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
 from netdyno.run.progress import Progress
-
-if TYPE_CHECKING:  # it needs Dask, which few runs do
-    pass
 
 
 def format_announcement(

@@ -325,7 +325,7 @@ class Stand:
 
     def read_cpu(self) -> dict[int, float]:
         """CPU seconds of each process that the server had before its window, and of its load, so far."""
-        return {pid: _read_cpu_s(pid) for pid in (*self._family.pids, self.load.process.pid)}
+        return server_processes.read_own_cpu_s((*self._family.pids, self.load.process.pid))
 
     def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""
@@ -560,11 +560,4 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
 def sum_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
     Pure."""
-    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items())
-
-
-def _read_cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process; 0 once it has ended."""
-    with suppress(OSError):
-        return time.clock_gettime(server_proc.cpu_clock(pid))
-    return 0.0
+    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)

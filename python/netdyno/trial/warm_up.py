@@ -12,7 +12,7 @@ import msgspec
 
 from netdyno.experiment import blocks, plan
 from netdyno.experiment.plan import Cell, Kind, Named
-from netdyno.machine import cpu_share, jit, orphans, server_proc
+from netdyno.machine import cpu_share, jit, orphans, server_proc, server_processes
 from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
 from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
@@ -162,7 +162,7 @@ def _observe_warmup(
         pids = server_proc.find_family(ready.pid)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
-        costs = Costs(lambda: _read_cpu_s(pids), _ForeignSeconds(pids))
+        costs = Costs(lambda: sum(server_processes.read_own_cpu_s(pids).values()), _ForeignSeconds(pids))
         program, command = load_program(cell, load_settings, ready, context)
         with suppress(SettledError):
             generate.measure(
@@ -175,14 +175,6 @@ def _observe_warmup(
                 log,
             )
         return costs.warmup()
-
-
-def _read_cpu_s(pids: Iterable[int]) -> float:
-    used_s = 0.0
-    for pid in pids:
-        with suppress(OSError):  # a child that has ended
-            used_s += time.clock_gettime(server_proc.cpu_clock(pid))
-    return used_s
 
 
 class _ForeignSeconds:
