@@ -20,24 +20,8 @@ constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
 constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport tells of so many at most (Poller)
 
-std::string_view words_for(ConnectFailure failure) {
-  switch (failure) {
-    case ConnectFailure::refused:
-      return "a connection was refused";
-    case ConnectFailure::timed_out:
-      return "a connect took too long";
-    case ConnectFailure::reset:
-      return "a connection was reset before it was established";
-    case ConnectFailure::other:
-      break;
-  }
-  return "a connection could not be made";
-}
-
-/// The fault of a reply, and the part of it that had come by then.
-std::string in_part(std::string what, const Decoder& decoder) {
-  if (const std::string begun = decoder.begun(); !begun.empty()) what += ": " + begun;
-  return what;
+std::unique_ptr<Peer> make_peer(const Peer::Thread& thread) {
+  return thread.plan.is_foreign() ? make_foreign_peer(thread) : make_own_peer(thread);
 }
 
 }  // namespace
@@ -54,8 +38,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       connecting_(plan, clients_, control, *transport_, sender_, recorder_),
       matching_(plan, clients_, control, *codec_, recorder_),
       streams_(*codec_),
-      foreign_(plan.is_foreign()),
-      limited_(plan.flight_is_limited && !foreign_),
+      peer_(make_peer({plan, control, clients_, *transport_, sender_, connecting_, matching_, recorder_, *this})),
       by_kernel_(plan.ends_times_with_stamps()),
       late_reads_(by_kernel_ && plan.spin != Spin::on),
       joined_(plan.write_due == WriteDue::joined) {
@@ -123,7 +106,7 @@ void Worker::measure(Nanos start) {
   boundary_ = window_.start;
   give_up_ = window_.end + plan_.timeout;
   patience_ =
-      plan_.requests_per_connection > 0 || foreign_ ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
+      plan_.requests_per_connection > 0 || plan_.is_foreign() ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
   expire_at_ = start + patience_;
   recorder_.set_window(window_);
   std::vector<Nanos> ends;
@@ -219,7 +202,7 @@ Lookout Worker::lookout() const {
 
 /// Not of servers of this project: their trials are all made without it.
 ReplyLookout Worker::reply_lookout() const {
-  const bool waits_for_replies = foreign_ && plan_.arrivals == Arrivals::closed && plan_.round == 0;
+  const bool waits_for_replies = plan_.is_foreign() && plan_.arrivals == Arrivals::closed && plan_.round == 0;
   if (!waits_for_replies || plan_.spin == Spin::off || online_cores() <= plan_.threads) return {};
   return {true, plan_.spin == Spin::automatic};
 }
@@ -304,18 +287,6 @@ bool Worker::claim_from_count(Nanos intended) {
   if (plan_.count == 0 || intended < window_.start) return true;
   spent_ = control_.left.fetch_sub(1, std::memory_order_relaxed) <= 0;
   return !spent_;
-}
-
-/// Other threads may have taken the last of the count.
-bool Worker::all_taken() const { return plan_.count > 0 && control_.left.load(std::memory_order_relaxed) <= 0; }
-
-/// A closed loop whose server has left: no connection stands, so the rest of its count would wait until the server is
-/// back, if ever.
-bool Worker::is_cut_off() const {
-  if (plan_.count == 0 || plan_.rate_hz) return false;
-  for (std::uint32_t number = 0; number < clients_.size(); ++number)
-    if (clients_[number].open()) return false;
-  return true;
 }
 
 /// All messages of this thread are answered, or given up.
@@ -416,20 +387,6 @@ bool Worker::drained() {
   return control_.all_delivered();
 }
 
-/// Messages of a connection of a foreign server are given up.
-void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
-  if (!foreign_ || messages == 0) return;
-  const Connection& connection = clients_[number];
-  std::string why{no_answer_in_time};
-  if (!connection.open())
-    why = "no connection in time";
-  else if (connection.decoder)
-    why = in_part(why, *connection.decoder);
-  else if (!connection.replied && transport_->unacknowledged(number))
-    why += ", as the server's system never took the request (full accept queue?)";
-  recorder_.figures.faults.note(why, Population::messages, now_, messages);
-}
-
 void Worker::finish() {
   if (plan_.count > 0 && !reported_) report_answered();  // without a connection it sends no more
   now_ = clock_.turn();
@@ -439,18 +396,7 @@ void Worker::finish() {
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
   for (std::uint32_t number = 0; number < clients_.size(); ++number) {
-    Connection& connection = clients_[number];
-    if (connection.gone()) continue;
-    const std::uint64_t unanswered = matching_.give_up(connection, never, now_);
-    const std::uint64_t unsent = connection.flight.unsent();
-    note_silence(number, unanswered + (connection.open() ? 0 : unsent));
-    if (foreign_) {
-      recorder_.figures.messages.expected += unsent;
-      if (connection.open() && unsent > 0)
-        recorder_.figures.faults.note("never sent, as the answers before it took too long", Population::messages, now_,
-                                      unsent);
-    }
-    recorder_.figures.errors.timeout += unanswered + unsent;
+    if (!clients_[number].gone()) recorder_.figures.errors.timeout += peer_->give_up_all(number, now_);
   }
   matching_.end();
   recorder_.finish();
@@ -474,19 +420,10 @@ void Worker::expire_some() {
       connect_failed(expire_next_, ConnectFailure::timed_out, 0, "");  // no event: nothing has been said of it
     }
     if (connection.gone()) continue;
-    std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
-    // What waits for a connection is sent however late, but a count has to come to its end.
-    if (foreign_ && !connection.open() && (all_taken() || is_cut_off())) {
-      const std::uint64_t unsent = matching_.give_up_unsent(connection, now_ - plan_.timeout);
-      expired += unsent;
-      spent_ = spent_ || unsent > 0;
-    }
-    note_silence(expire_next_, expired);
-    if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
-        connection.flight.oldest_sent() + plan_.timeout <= now_)
-      remake(expire_next_, "", Matching::End::given_up);
+    const auto [expired, with_unsent] = peer_->give_up_late(expire_next_, now_);
+    spent_ = spent_ || with_unsent;
+    note_held(expire_next_);
     if (expired == 0) continue;
-    if (limited_ && connection.open()) fill_places(expire_next_);
     recorder_.figures.errors.timeout += expired;
     recorder_.error(now_, expired);
     for (std::uint64_t k = 0; k < expired && now_ < window_.end; ++k) schedule_->answered(expire_next_, now_);
@@ -517,50 +454,11 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   now_ = clock_.now();
   time_what_came(number, arrived);
   recorder_.figures.bytes.received += bytes.size();
-  if (foreign_) return receive_plain(number, bytes);
-  if (!streams_.receive(clients_[number].decoder, bytes, matching_)) {
-    transport_->close(number);
-    ++recorder_.figures.errors.protocol;
-    matching_.let_go(number, now_);
-  } else if (clients_[number].served()) {
-    connecting_.leave(number, *this);
-  } else if (limited_) {
-    fill_places(number);
-  }
+  const bool good = streams_.receive(clients_[number].decoder, bytes, matching_);
   late_reads_.note(!clients_[number].decoder);
-  send_between_events();
-}
-
-/// Sends what is due on a connection that had too many in flight, and has room again. It waited for answers, and
-/// not for this program.
-void Worker::fill_places(std::uint32_t number) {
-  Connection& connection = clients_[number];
-  connection.limit_flight(plan_.depth);
-  if (!connection.blocked && connection.sendable() > 0) sender_.writable(number, connection);
-}
-
-void Worker::receive_plain(std::uint32_t number, std::string_view bytes) {
-  Connection& connection = clients_[number];
-  const bool good = streams_.receive(connection.decoder, bytes, matching_);
-  late_reads_.note(!connection.decoder);
-  if (!good) {
-    ++recorder_.figures.errors.protocol;
-    remake(number, matching_.why_broken(), Matching::End::given_up);
-  } else if (connection.closing || connection.served()) {
-    remake(number, "", Matching::End::announced);
-  } else if (!connection.blocked && connection.sendable() > 0) {
-    sender_.writable(number, connection);  // it waited for an answer, and not for this program
-  }
-  send_between_events();
-}
-
-/// A connection of a foreign server is at its end, and why that is a fault, if it is. Returns how many messages it
-/// cost.
-std::uint64_t Worker::remake(std::uint32_t number, std::string_view why, Matching::End end) {
-  const std::uint64_t given_up = matching_.take_back(number, why, end, now_);
-  connecting_.leave(number, *this);
+  peer_->received(number, good, now_);
   note_held(number);
-  return given_up;
+  send_between_events();
 }
 
 /// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
@@ -586,74 +484,17 @@ void Worker::connect_failed(std::uint32_t number, ConnectFailure failure, int er
   connecting_.failed(number, failure, error);
   now_ = clock_.now();
   if (!why.empty()) recorder_.figures.faults.note(why, Population::connects, now_);
-  if (!returning) return;
-  if (foreign_) {
-    if (why.empty()) recorder_.figures.faults.note(words_for(failure), Population::connects, now_);
-    return recorder_.error(now_);
-  }
-  matching_.let_go(number, now_);
+  if (returning) peer_->reconnect_failed(number, failure, !why.empty(), now_);
 }
 
 void Worker::on_writable(std::uint32_t number) { sender_.writable(number, clients_[number]); }
 
-/// The count of connections that ended like this.
-std::uint64_t& Worker::ends_by(CloseReason reason) {
-  auto& errors = recorder_.figures.errors;
-  switch (reason) {
-    case CloseReason::closed_by_server:
-    case CloseReason::cut_off:
-      return errors.closed_by_server;
-    case CloseReason::reset:
-      return errors.reset;
-    case CloseReason::unreadable:
-      break;
-  }
-  return errors.protocol;
-}
-
 void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   now_ = clock_.now();
   late_reads_.note(false);  // the kernel does not say when, and it may be the end of a reply
-  std::uint64_t& errors = ends_by(reason);
-  const std::string cause{transport_->why()};
-  if (foreign_) {
-    Connection& connection = clients_[number];
-    matching_.arrived(number, now_);
-    matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
-    // The end of a connection may be the end of a reply, or cut it short. Requests that it leaves unanswered, after
-    // others were answered, are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection
-    // that it has served (RFC 9112, 9.3.1). Where a reset answers requests that were on their way then, Linux reports
-    // the close. A reset without a close is an error, even if the request is sent again: its outcome is unknown.
-    std::string why = cause;
-    bool is_error = false;
-    if (!why.empty()) {
-      // The oldest that waits is given up for it.
-    } else if (connection.decoder) {
-      const std::uint64_t before = connection.flight.unanswered();
-      // One that goes on until the connection ends is whole only where the server has said so (RFC 9112, 9.8).
-      if (reason == CloseReason::closed_by_server) connection.decoder->end(matching_);
-      if (connection.flight.unanswered() == before)
-        why = in_part(reason == CloseReason::reset ? "the connection was reset in the middle of a reply"
-                                                   : "the connection ended in the middle of a reply",
-                      *connection.decoder);
-    } else if (!connection.replied && connection.flight.unanswered() > 0) {
-      why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
-                                         : "the connection was closed instead of a reply";
-    } else if (reason == CloseReason::reset && connection.flight.unanswered() > 0 && plan_.may_be_sent_again()) {
-      is_error = true;
-      recorder_.figures.faults.note("the connection was reset with a request in flight", Population::connections, now_);
-      recorder_.error(now_);
-    }
-    const auto end = connection.closing             ? Matching::End::announced
-                     : reason == CloseReason::reset ? Matching::End::reset
-                                                    : Matching::End::closed;
-    const bool cost_messages = remake(number, why, end) > 0;
-    if (is_error || !why.empty() || cost_messages) ++errors;
-    return send_between_events();
-  }
-  ++errors;
-  if (!cause.empty()) recorder_.figures.faults.note(cause, Population::connections, now_);
-  matching_.let_go(number, now_);
+  peer_->closed(number, reason, std::string{transport_->why()}, now_);
+  note_held(number);
+  send_between_events();
 }
 
 }  // namespace netdyno::load

@@ -21,6 +21,7 @@
 #include "loadgen/match/matching.hpp"
 #include "loadgen/match/message_reader.hpp"
 #include "loadgen/match/stream_reader.hpp"
+#include "loadgen/peer.hpp"
 #include "loadgen/plan/schedule.hpp"
 #include "loadgen/transport/transport.hpp"
 
@@ -63,8 +64,6 @@ class Worker final : private TransportEvents {
   bool is_due() const;
   bool claim_from_count(Nanos intended);
   bool has_all_answers() const;
-  bool all_taken() const;
-  bool is_cut_off() const;
   bool ends_with_the_count();
   void report_answered();
   void end_for_all(Nanos moment);
@@ -77,20 +76,15 @@ class Worker final : private TransportEvents {
   void send_between_events();
   bool has_to_send() const;
   void expire_some();
-  void note_silence(std::uint32_t number, std::uint64_t messages);
   bool drained();
   void finish();
   void rest();
   Nanos lag_since(KernelStamp arrived);
   void time_what_came(std::uint32_t number, KernelStamp arrived);
   void set_slow_readers_apart();
-  void receive_plain(std::uint32_t number, std::string_view bytes);
-  void fill_places(std::uint32_t number);
-  std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end);
   void heed_early_end();  // Control::interrupt, or the end of a count
   void end_window(Nanos end);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
-  std::uint64_t& ends_by(CloseReason reason);
   bool is_chat() const { return plan_.workload == Workload::chat; }
 
   void on_connected(std::uint32_t number) override;
@@ -116,8 +110,7 @@ class Worker final : private TransportEvents {
   Matching matching_;
   StreamReader streams_;
   SlowReaders slow_readers_;
-  const bool foreign_;
-  const bool limited_;                   // and not foreign: what is due may have to wait for an answer
+  std::unique_ptr<Peer> peer_;
   std::optional<MessageReader> reader_;  // instead, where whole messages come
 
   Window window_;

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lib/measure/recorder.hpp"
+#include "loadgen/connect/connecting.hpp"
+#include "loadgen/connect/sender.hpp"
+#include "loadgen/match/clients.hpp"
+#include "loadgen/match/control.hpp"
+#include "loadgen/match/matching.hpp"
+#include "loadgen/plan/plan.hpp"
+#include "loadgen/transport/transport.hpp"
+
+namespace netdyno::load {
+
+/// How a thread deals with what its connections bring and with how they end, by the kind of server. A server of this
+/// project keeps its connections (own_peer.cpp). A foreign one may end them as it likes: the next connection carries
+/// on, and what is given up has its reason in words (foreign_peer.cpp). Owning thread only; `now` is its clock.
+class Peer {
+ public:
+  /// What a thread has; all of it must live as long. `events` get what the connections do.
+  struct Thread {
+    const LoadPlan& plan;
+    Control& control;
+    Clients& clients;
+    Transport& transport;
+    Sender& sender;
+    Connecting& connecting;
+    Matching& matching;
+    Recorder& recorder;
+    TransportEvents& events;
+  };
+  struct GivenUp {
+    std::uint64_t messages = 0;
+    bool with_unsent = false;
+  };
+
+  explicit Peer(const Thread& thread) : thread_(thread) {}
+  virtual ~Peer() = default;
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  /// What has come on a connection is matched; `good`: its stream can be read any further.
+  virtual void received(std::uint32_t number, bool good, Nanos now) = 0;
+  /// A connection has ended; `cause`: in the words of the transport, if it has any.
+  virtual void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) = 0;
+  /// A client that had left could not connect again; `noted`: the reason is in the figures.
+  virtual void reconnect_failed(std::uint32_t number, ConnectFailure failure, bool noted, Nanos now) = 0;
+  /// Gives up the messages of a connection that have waited for --timeout.
+  virtual GivenUp give_up_late(std::uint32_t number, Nanos now) = 0;
+  /// After the load: gives up all that wait, and returns how many.
+  virtual std::uint64_t give_up_all(std::uint32_t number, Nanos now) = 0;
+
+ protected:
+  Thread thread_;
+};
+
+std::unique_ptr<Peer> make_own_peer(const Peer::Thread& thread);
+std::unique_ptr<Peer> make_foreign_peer(const Peer::Thread& thread);
+
+/// The count of connections that ended like this.
+std::uint64_t& errors_of(CloseReason reason, Recorder& recorder);
+
+}  // namespace netdyno::load
