@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -215,19 +216,22 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
     assert first.server.cpu_s == pytest.approx(measured * sum(part.cpu_s for part in kept))
 
 
-@pytest.mark.parametrize("realtime", [True, False])
-def test_cores_are_witnessed_where_a_witness_may_run_before_server_and_generator(
-    realtime: bool, contestant: Contestant, context: TrialContext
+@pytest.mark.parametrize(("realtime", "arrivals"), [(True, "constant"), (False, "constant"), (True, "closed")])
+def test_cores_are_witnessed_in_an_open_loop_where_a_witness_may_run_before_server_and_generator(
+    realtime: bool, arrivals: Literal["constant", "closed"], contestant: Contestant, context: TrialContext
 ) -> None:
     cores = sorted(os.sched_getaffinity(0))
     pinning = msgspec.structs.replace(
         context.pinning, server=(cores[0],), generator=(cores[-1],), realtime=realtime and may_run_realtime()
     )
-    (trial,) = run(contestant, context._replace(pinning=pinning), "good")
+    scenario = SCENARIO
+    if arrivals != "closed":
+        scenario = msgspec.structs.replace(scenario, arrivals=arrivals, rate=200.0)
+    (trial,) = run(contestant, context._replace(pinning=pinning), "good", scenario=scenario)
     assert trial.status == "valid"
     (log,) = (context.folder / "logs").iterdir()
     witnessed = f"--witness {cores[0]},{cores[-1]}" in log.read_text()
-    assert witnessed == pinning.realtime
+    assert witnessed == (pinning.realtime and arrivals == "constant")
 
 
 def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
