@@ -115,7 +115,7 @@ function(netdyno_need_event result why)
   netdyno_need_module(event "libevent_core>=2.1" libevent-dev ${result} ${why})
 endfunction()
 
-# For TLS, which only the load generator speaks.
+# For TLS: the load generator, and what servers load for it (lib/tls/).
 function(netdyno_need_tls result why)
   netdyno_need_module(tls "openssl>=3.0" libssl-dev ${result} ${why})
 endfunction()

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/cli/command_line.hpp"
 #include "lib/cli/die.hpp"
 #include "lib/server/options.hpp"
 
@@ -26,7 +27,7 @@ std::optional<ThreadModel> read_thread_model(std::string_view word) {
 }
 
 [[noreturn]] void print_usage() {
-  std::fputs("usage: netdyno-launch NAME any|one|per-connection PROGRAM [ARGUMENT...] -- [OPTION...]\n", stderr);
+  std::fputs("usage: netdyno-launch NAME any|one|per-connection[,tls] PROGRAM [ARGUMENT...] -- [OPTION...]\n", stderr);
   std::exit(2);
 }
 
@@ -39,13 +40,18 @@ int main(int argc, char** argv) {
   const auto separator =
       std::find_if(arguments.begin(), arguments.end(), [](const char* text) { return std::string_view{text} == "--"; });
   if (separator == arguments.end() || separator - arguments.begin() < 4) print_usage();
-  const auto threads = read_thread_model(arguments[2]);
+  constexpr std::string_view encrypts = ",tls";
+  std::string_view model{arguments[2]};
+  const bool has_tls = model.ends_with(encrypts);
+  if (has_tls) model.remove_suffix(encrypts.size());
+  const auto threads = read_thread_model(model);
   if (!threads) print_usage();
 
   std::vector<const char*> command_line{arguments[1]};
   command_line.insert(command_line.end(), separator + 1, arguments.end());
   const ServerOptions options =
       parse_server_options(static_cast<int>(command_line.size()), command_line.data(), *threads);
+  if (options.tls && !has_tls) usage_error(arguments[1], std::string{"--tls: "} + arguments[1] + " has no TLS");
   std::string resolved = format_resolved(options);
 
   std::vector<char*> program{arguments.begin() + 3, separator};

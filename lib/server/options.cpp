@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/cli/option_values.hpp"
+#include "lib/session/tls.hpp"
 
 namespace netdyno {
 namespace {
@@ -21,6 +22,8 @@ void add_stream_options(CommandLine& line, ServerOptions& options) {
   add_bytes(line, "--read-buffer", options.read_buffer, {1, 1ULL << 30}, "bytes requested in one read");
   add_choice(line, "--write-mode", options.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
              "header and body in one write or two");
+  line.add_text("--tls", options.tls_file, "serve over TLS, with the certificate and the key in this file (PEM)")
+      .type_name("FILE");
 }
 
 void add_message_options(CommandLine& line, ServerOptions& options) {
@@ -72,13 +75,16 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
     usage_error(program, "--workload: " + transport + " carries echo, rpc and chat; want one of them");
   if (group && options.audience != Audience::all)
     usage_error(program, "--audience: a group has its sender in it, so a chat message goes to all");
+  if (!options.tls_file.empty() && options.workload == Workload::chat)
+    usage_error(program, "--tls: a message of chat would be encrypted for each recipient, which no server here does");
   if (options.peer_timeout.count() <= 0) usage_error(program, "--peer-timeout must be longer than 0");
   if (const auto why = why_not_threads(threads, program, options.threads); !why.empty()) usage_error(program, why);
+  if (!options.tls_file.empty()) options.tls = load_tls_layer(options.tls_file);
   return options;
 }
 
 std::string format_resolved(const ServerOptions& options) {
-  const nlohmann::ordered_json resolved{
+  nlohmann::ordered_json resolved{
       {"host", options.listen.host},
       {"port", options.listen.port},
       {"workload", to_string(options.workload)},
@@ -94,6 +100,7 @@ std::string format_resolved(const ServerOptions& options) {
       {"max_frame", options.max_frame},
       {"outbox_limit", options.outbox_limit},
   };
+  if (!options.tls_file.empty()) resolved["tls"] = options.tls_file;
   return resolved.dump();
 }
 

@@ -23,8 +23,8 @@ struct ServerOptions : SessionOptions {
   int threads = 1;
   int backlog = 4096;
   bool nodelay = true;
+  std::string tls_file;  // certificate and key, in PEM; empty: without TLS
   std::size_t read_buffer = 16 << 10;
-  WriteMode write_mode = WriteMode::gathered;
   Audience audience = Audience::others;
   DeliveryMode deliveries = DeliveryMode::joined;  // not of ZeroMQ, which joins by itself
   std::size_t outbox_limit = 4 << 20;
@@ -44,7 +44,8 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
                                    const std::function<void(CommandLine&)>& add_own = {});
 
 /// The options of a server of streams as one JSON object (protocol/WIRE.md, "Options"): every option, sizes in bytes
-/// and durations in nanoseconds. Its texts hold no character that JSON escapes.
+/// and durations in nanoseconds. Its texts, but for a path, hold no character that
+/// JSON escapes.
 std::string format_resolved(const ServerOptions& options);
 
 }  // namespace netdyno

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 
 #include "lib/protocol/workload.hpp"
 
 namespace netdyno {
+
+class TlsLayer;
 
 /// The options of the work of a session.
 struct SessionOptions {
@@ -13,6 +16,8 @@ struct SessionOptions {
   std::size_t max_frame = 1 << 20;
   std::chrono::nanoseconds service_time{0};
   ServiceKind service_kind = ServiceKind::wait;
+  WriteMode write_mode = WriteMode::gathered;
+  std::shared_ptr<TlsLayer> tls;  // of a server of streams that encrypts; else null
 };
 
 }  // namespace netdyno

@@ -28,6 +28,11 @@ class Session {
     close(effects);
   }
 
+  /// The same for bytes that did not come as they are: the session around this one counts those, and has the memory.
+  void take(std::string_view bytes, Effects& effects) {
+    if (!closed_) on_bytes(bytes, effects);
+  }
+
   /// The peer ended its stream: appends what is still pending, and `close`.
   void end(Effects& effects) {
     if (closed_) return;

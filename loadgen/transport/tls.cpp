@@ -2,9 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
@@ -15,56 +12,21 @@
 #include <utility>
 #include <vector>
 
+#include "lib/net/tls/openssl.hpp"
 #include "loadgen/transport/layer.hpp"
 
 namespace netdyno::load {
 namespace {
 
+using tls::Bio;
+using tls::Context;
+using tls::Method;
+using tls::Pipe;
+using tls::SavedSession;
+using tls::Ssl;
+
 constexpr std::size_t piece = 64 << 10;          // of plain text, encrypted at once
 constexpr std::size_t longest_unsent = 1 << 20;  // nothing that a server can ask for is as long
-
-template <auto release>
-struct Release {
-  template <typename Object>
-  void operator()(Object* object) const {
-    release(object);
-  }
-};
-using Context = std::unique_ptr<SSL_CTX, Release<SSL_CTX_free>>;
-using Session = std::unique_ptr<SSL_SESSION, Release<SSL_SESSION_free>>;
-using Ssl = std::unique_ptr<SSL, Release<SSL_free>>;
-using Bio = std::unique_ptr<BIO, Release<BIO_free>>;
-using Method = std::unique_ptr<BIO_METHOD, Release<BIO_meth_free>>;
-
-/// Where OpenSSL reads and writes: what one connection has brought, and what is to go to it. As long as a call into
-/// OpenSSL takes; so one does for all connections of a thread, and nothing is copied into buffers of its own.
-struct Pipe {
-  std::string_view input;
-  std::string output;
-
-  static int read(BIO* bio, char* into, int size) {
-    BIO_clear_retry_flags(bio);
-    auto& pipe = *static_cast<Pipe*>(BIO_get_data(bio));
-    const std::size_t taken = pipe.input.copy(into, static_cast<std::size_t>(size));
-    pipe.input.remove_prefix(taken);
-    if (taken > 0) return static_cast<int>(taken);
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  static int write(BIO* bio, const char* bytes, int size) {
-    static_cast<Pipe*>(BIO_get_data(bio))->output.append(bytes, static_cast<std::size_t>(size));
-    return size;
-  }
-  static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
-};
-
-Method make_method() {
-  Method method{BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "netdyno")};
-  BIO_meth_set_read(method.get(), Pipe::read);
-  BIO_meth_set_write(method.get(), Pipe::write);
-  BIO_meth_set_ctrl(method.get(), Pipe::control);
-  return method;
-}
 
 bool is_address(const std::string& host) {
   in6_addr unused{};
@@ -93,12 +55,6 @@ std::string certificate_words(long result, const std::string& host) {
   }
 }
 
-/// OpenSSL's text for its last error.
-std::string reason_words(unsigned long error) {
-  const char* reason = ERR_reason_error_string(error);
-  return reason == nullptr ? fmt::format("error {:x}", error) : reason;
-}
-
 /// The alert with which the server ended TLS (RFC 8446, 6.2); nothing where an error is another one. OpenSSL makes a
 /// reason of each alert that it receives.
 std::optional<int> received_alert(unsigned long error) {
@@ -114,7 +70,7 @@ enum class OwnCertificate { not_requested, missing, sent };
 /// The name of an alert in RFC 8446, 6. OpenSSL's own function for it knows none that are newer than TLS 1.1; its
 /// reasons do, behind the version that brought them ("tlsv13 alert certificate required").
 std::string alert_name(int alert) {
-  std::string reason = reason_words(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));
+  std::string reason = tls::format_reason(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));
   for (const std::string_view word : {"sslv3 ", "tlsv1 ", "tlsv13 ", "alert "})
     if (reason.starts_with(word)) reason.erase(0, word.size());
   return reason;
@@ -137,13 +93,13 @@ std::string handshake_words(SSL* ssl, const std::string& host, OwnCertificate ow
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST || reason == SSL_R_PACKET_LENGTH_TOO_LONG)
     return "what the server answers is no TLS";
   if (const auto alert = received_alert(error)) return alert_words(*alert, own);
-  return "the TLS handshake failed: " + reason_words(error);
+  return "the TLS handshake failed: " + tls::format_reason(error);
 }
 
 /// The reason that ends a connection after its handshake.
 std::string stream_words(unsigned long error, OwnCertificate own) {
   if (const auto alert = received_alert(error)) return alert_words(*alert, own);
-  return "what the server sends is no TLS: " + reason_words(error);
+  return "what the server sends is no TLS: " + tls::format_reason(error);
 }
 
 /// Never prompts for the password of a key: a load that waits at a terminal is not one of a script.
@@ -157,7 +113,7 @@ void use_certificate(SSL_CTX* context, const std::string& certificate, const std
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
     die(fmt::format("--cert: '{}' holds no certificate in PEM that can be read ({})", certificate,
-                    reason_words(ERR_peek_error())));
+                    tls::format_reason(ERR_peek_error())));
   const char* const option = key.empty() ? "--cert" : "--key";
   const std::string& file = key.empty() ? certificate : key;
   bool is_encrypted = false;
@@ -171,7 +127,7 @@ void use_certificate(SSL_CTX* context, const std::string& certificate, const std
                       option, file, file));
     if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
       die(fmt::format("{}: the key in '{}' is not that of the certificate in '{}'", option, file, certificate));
-    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file, reason_words(error),
+    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file, tls::format_reason(error),
                     key.empty() ? "; --key FILE names another file" : ""));
   }
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
@@ -183,7 +139,7 @@ class TlsTransport final : public Layer {
       : Layer(std::move(below)),
         host_(host_without_zone(plan.url.host)),
         has_name_(!is_address(host_)),
-        method_(make_method()),
+        method_(tls::make_method()),
         bio_(BIO_new(method_.get())),
         context_(make_context(plan)),
         streams_(slice.size()) {
@@ -242,7 +198,7 @@ class TlsTransport final : public Layer {
 
   Context make_context(const LoadPlan& plan) {
     Context context{SSL_CTX_new(TLS_client_method())};
-    if (!context) die("OpenSSL: " + reason_words(ERR_peek_error()));
+    if (!context) die("OpenSSL: " + tls::format_reason(ERR_peek_error()));
     SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);  // half the memory of a connection that waits
     SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_verify(context.get(), plan.tls.insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
@@ -277,7 +233,7 @@ class TlsTransport final : public Layer {
 
   Ssl make_ssl() {
     Ssl ssl{SSL_new(context_.get())};
-    if (!ssl) die("OpenSSL: " + reason_words(ERR_peek_error()));
+    if (!ssl) die("OpenSSL: " + tls::format_reason(ERR_peek_error()));
     BIO_up_ref(bio_.get());
     SSL_set_bio(ssl.get(), bio_.get(), bio_.get());
     if (has_name_) {
@@ -288,7 +244,7 @@ class TlsTransport final : public Layer {
     }
     // A copy: OpenSSL lets a session of TLS 1.3 be used once, and another connection may need it before the next is
     // here.
-    if (const Session copy{session_ ? SSL_SESSION_dup(session_.get()) : nullptr})
+    if (const SavedSession copy{session_ ? SSL_SESSION_dup(session_.get()) : nullptr})
       SSL_set_session(ssl.get(), copy.get());
     SSL_set_connect_state(ssl.get());
     return ssl;
@@ -430,7 +386,7 @@ class TlsTransport final : public Layer {
   Pipe pipe_;
   Method method_;
   Bio bio_;  // one for all connections
-  Session session_;
+  SavedSession session_;
   Context context_;
   std::vector<Stream> streams_;
   std::vector<Broken> broken_;  // connections whose end is to be reported

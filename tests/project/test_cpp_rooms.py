@@ -26,6 +26,7 @@ SEES: dict[str, tuple[str, ...]] = {
     "lib/protocol": ("lib/cli", "lib/net"),
     "lib/measure": ("lib/cli", "lib/net", "lib/protocol"),
     "lib/session": ("lib/cli", "lib/net", "lib/protocol"),
+    "lib/tls": (*PROGRAMS, "lib/session"),
     "lib/server": (*PROGRAMS, "lib/session"),
     "servers/_shared": SERVERS,
     "servers": SERVERS,

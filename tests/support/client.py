@@ -9,6 +9,7 @@ import socket
 import struct
 from contextlib import suppress
 from types import TracebackType
+from typing import Self
 
 from tests.contract.golden import wire
 from tests.support.patience import PATIENCE_S
@@ -42,7 +43,7 @@ class Client:
         self._received = bytearray()  # grows in place: readers that are slow get megabytes by two kilobytes at a time
         self.taken = 0
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.base import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.load_result import Audit, LoadResult
@@ -118,16 +120,17 @@ def server_totals(
     """Check that the server's own count, printed as it ends, agrees with what the generators sent, received and opened.
 
     Bytes are compared only where no generator gave up on a message (bytes under way at a close count on one side), only
-    for streams (a datagram to a group is sent once and received many times), and only where the load counts over its
-    whole life, which a foreign load program does not. A client contestant connects again after a failure. With
-    `failed_connects`, the server may have had connections that the client had given up; and tcpkali makes one more, to
-    find its own address."""
+    for streams (a datagram to a group is sent once and received many times) that are not encrypted, and only where the
+    load counts over its whole life, which a foreign load program does not. A client contestant connects again after a
+    failure. With `failed_connects`, the server may have had connections that the client had given up; and tcpkali makes
+    one more, to find its own address."""
     problems: list[str] = [] if not ended else [f"it ended with {ended}"]
     if not totals:
         problems.append("no line of totals after SIGTERM")
     complete = all(
         not transports.may_lose(load)
         and not load.instrument
+        and load.tls is msgspec.UNSET
         and load.messages.lost == 0
         and not any(load.errors.values())
         for load in loads

@@ -28,6 +28,16 @@ def launcher_path(build: Path) -> Path:
     return build / "launch" / "netdyno-launch"
 
 
+def certificate_path(build: Path) -> Path:
+    """The certificate and the key of servers that speak TLS, in a build directory (lib/tls/CMakeLists.txt)."""
+    return build / "tls" / "server.pem"
+
+
+def tls_layer_path(build: Path) -> Path:
+    """The library in a build directory that a server loads where it speaks TLS."""
+    return build / "tls" / "netdyno-tls.so"
+
+
 def canary_path(build: Path) -> Path:
     """The canary inside a build directory (it need not exist)."""
     return build / "canary" / "netdyno-canary"

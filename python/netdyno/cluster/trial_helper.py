@@ -72,6 +72,7 @@ def _prepare(request: Prepare) -> Prepared:
     servers, clients = _find_contestants(request.servers, "server"), _find_contestants(request.clients, "client")
     targets = [target for server in servers for target in building.list_targets(server, "server")]
     targets += [target for client in clients for target in building.list_targets(client, "client")]
+    targets += building.list_tls_targets(servers)
     building.make((building.GENERATOR, building.CANARY, *targets), build)
     servers = [contestants.prepare(server, build=build) for server in servers]
     clients = [contestants.prepare(client, build=build, kind="client") for client in clients]

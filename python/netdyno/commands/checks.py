@@ -236,11 +236,12 @@ def list_programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contest
     """Return the targets of the build that the suites need for the named contestants, or for all. Pure."""
     if not names:
         return (building.PROGRAMS,)
-    chosen = (
+    chosen = [
         (kind, contestant) for kind, group in everyone.items() for contestant in group if contestant.name in names
-    )
+    ]
     return (
         *_OTHER_ENDS,
+        *building.list_tls_targets(contestant for _, contestant in chosen),
         *(target for kind, contestant in chosen for target in building.list_targets(contestant, kind)),
     )
 

@@ -27,6 +27,8 @@ from netdyno.model.contestant import Contestant
 GENERATOR, CANARY, RELAY = "netdyno-load", "netdyno-canary", "netdyno-link"
 LAUNCHER = "netdyno-launch"
 """The program that reads the options of servers that are not written in C++."""
+TLS = "netdyno-tls"
+"""What a server loads where it speaks TLS, and its certificate."""
 PROGRAMS = "netdyno_programs"
 """All programs that measure or can be measured."""
 EVERYTHING = "all"
@@ -52,6 +54,11 @@ def list_targets(contestant: Contestant, kind: str) -> tuple[str, ...]:
     launcher = (LAUNCHER,) if kind == "server" and contestant.own is None and manifest.is_launched else ()
     program = contestant.name if kind == "server" else f"{kind}-{contestant.name}"
     return (*((program,) if manifest.is_built else ()), *launcher)
+
+
+def list_tls_targets(contestants: Iterable[Contestant]) -> tuple[str, ...]:
+    """Return the target of TLS where one of the contestants can speak it."""
+    return (TLS,) if any("tls" in contestant.manifest.options for contestant in contestants) else ()
 
 
 def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:

@@ -133,6 +133,7 @@ def explain_skip(
     reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
     reason = (
         reason
+        or _explain_plain_text(contestant, cell_settings)
         or _explain_own_server(contestant, cell_settings, levels)
         or _explain_missing_option(contestant, cell_settings)
     )
@@ -164,6 +165,19 @@ def _explain_waiting_clients(contestant: Contestant, settings: Settings, threads
     return ""
 
 
+def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
+    """Say why a cell cannot be encrypted; empty when it can, or is not asked to be."""
+    if not settings.is_encrypted:
+        return ""
+    if settings.workload == "chat":
+        return f"{contestant.name} does not encrypt chat: a message would be another one for each recipient"
+    if contestant.own is not None:
+        return f"{contestant.name} is your own server, which does not get the option tls"
+    if settings.client != GENERATOR:
+        return f"client {settings.client}: it does not speak TLS"
+    return ""
+
+
 def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
     """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
     same cell several times, and requested work would not be done. One that runs already cannot be put behind a
@@ -183,8 +197,9 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
 
 
 def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
-    """Return why a cell cannot have an option of its server that its manifest does not name; empty if it can."""
-    lacking = [name for name in MANIFEST_OPTIONS if name in settings.server and name not in contestant.manifest.options]
+    """Return why a cell cannot have an option switched on that its server's manifest does not name; empty if it can."""
+    asked = [name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"]
+    lacking = [name for name in asked if name not in contestant.manifest.options]
     if contestant.own is not None or not lacking:
         return ""
     return f"{contestant.name} does not have the option {quantities.listed(lacking)}"

@@ -34,8 +34,9 @@ from netdyno.model.options import (
 )
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
 
-WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
-"""The options that only some servers have, and that a comparison may still leave to each (transports.py)."""
+WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option != "tls"))
+"""The options that only some servers have, and that a comparison may still leave to each (transports.py): not
+encryption, which concerns the load as well."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 
 T = TypeVar("T")

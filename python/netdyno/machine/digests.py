@@ -24,13 +24,17 @@ CLIENT = "client-"
 OfFile = Callable[[Path], str]
 
 
-def digest_programs(generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()) -> list[str]:
+def digest_programs(
+    generator: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = (), tls_layer: Path | None = None
+) -> list[str]:
     """Return one line each, by name: the digest (SHA-256) of all that its program loads (loaded.py), and of how its
     manifest starts it. A contestant that is not available has none, nor has a server that stands already: what was
-    started for it is a stand-in. A client may have the name of a server, so its line begins with CLIENT. Raises
-    UserError where a file of it cannot be read."""
+    started for it is a stand-in. A client may have the name of a server, so its line begins with CLIENT. `tls_layer`:
+    what servers load that speak TLS. Raises UserError where a file of it cannot be read."""
     digest_file = functools.cache(loaded.digest)  # most share a runtime of a thousand files
     lines = {GENERATOR: _digest_files(loaded.list_program_files(generator), digest_file)}
+    if tls_layer is not None:
+        lines[tls_layer.stem] = _digest_files(loaded.list_program_files(tls_layer), digest_file)
     lines |= {server.name: _digest_contestant(server, digest_file) for server in _select_started(servers)}
     lines |= {f"{CLIENT}{client.name}": _digest_contestant(client, digest_file) for client in _select_started(clients)}
     return [f"{name} {digest}" for name, digest in sorted(lines.items())]

@@ -10,7 +10,7 @@ from netdyno.model.base import Frozen
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
 
-ManifestOption = Literal["application-tick"]
+ManifestOption = Literal["application-tick", "tls"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
 """The options that a server has only if its manifest names them."""
 
@@ -102,7 +102,8 @@ END_OF_PROGRAM = "--"
 
 def launched(launcher: str, name: str, manifest: Manifest, program: Sequence[str]) -> tuple[str, ...]:
     """Return the command by which the launcher starts a program and reads its options for it."""
-    return (launcher, name, manifest.threads, *program, END_OF_PROGRAM)
+    tls = ",tls" if "tls" in manifest.options else ""
+    return (launcher, name, f"{manifest.threads}{tls}", *program, END_OF_PROGRAM)
 
 
 def behind_launcher(command: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 from netdyno.base import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages
+from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls
 from netdyno.model.observation import ServerObservation
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -272,6 +272,11 @@ def _read_receive_lag(_: Trial, load: LoadResult) -> Distribution | None:
     return load.receive_lag_ns if load.receive_lag_ns and load.receive_lag_ns.count else None
 
 
+def _read_handshake(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return the time of the TLS handshakes of the load's whole life; None without TLS."""
+    return load.tls.handshake_ns if isinstance(load.tls, Tls) and load.tls.handshake_ns.count else None
+
+
 def _read_tick_lag(_: Trial, load: LoadResult) -> Distribution | None:
     """Return how late the event loop of a client contestant was, over its whole life; None for the generator."""
     return load.client.tick_lag_ns if load.client is not None else None
@@ -318,7 +323,7 @@ def _declare_service_time(title: str, percent: float) -> Metric:
 def _declare_lag(
     title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None]
 ) -> Metric:
-    """Declare a percentile of the generator's or an event loop's own part in a latency."""
+    """Declare a percentile of a time that is part of a latency, or beside it."""
     read = _READ_PERCENTILE[percent]
     return Metric(
         title,
@@ -415,6 +420,7 @@ METRICS: Mapping[str, Metric] = {
         of_cells=True,
         short="spread",
     ),
+    "handshake": _declare_lag("TLS handshake, median", 50, _read_handshake),
     "send-lag-p50": _declare_lag("how late the generator sends, median", 50, _read_send_lag),
     "send-lag-p99": _declare_lag("how late the generator sends, 99th percentile", 99, _read_send_lag),
     "send-lag-max": _declare_largest_lag("how late the generator sends, at most", _read_send_lag),

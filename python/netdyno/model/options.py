@@ -45,6 +45,7 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."
         ),
+        _declare_server_option("tls", word("off", "on"), "Not of chat: whether all bytes are encrypted, by TLS."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
         _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
         _declare_server_option("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),
@@ -168,6 +169,11 @@ class Settings(Conditions):
     def service_time_in_all_s(self) -> float:
         """The server's own service time plus that of a request (protocol/WIRE.md); a slow request has more."""
         return self.service_time_s + self._server_service_time_s
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether load and server speak TLS."""
+        return self.server.get("tls") == "on"
 
     @property
     def longest_service_time_s(self) -> float:

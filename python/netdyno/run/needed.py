@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from netdyno.contestants.contestants import Kind
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
-from netdyno.model.options import settings
+from netdyno.model.options import Settings, settings
 
 
 class Ready(NamedTuple):
@@ -39,14 +39,22 @@ def list_programs(
         for target in building.list_targets(contestant, kind)
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
-    return (building.GENERATOR, building.CANARY, *relay, *contestant_targets)
+    tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
+    return (building.GENERATOR, building.CANARY, *relay, *tls, *contestant_targets)
 
 
 def _needs_relay(experiment: Experiment) -> bool:
     """Whether a cell has a link that only the relay can be where the kernel has no netem."""
-    return any(
-        settings(scenario, levels).is_impaired for scenario in experiment.scenarios for levels in combinations(scenario)
-    )
+    return any(cell.is_impaired for cell in _list_cells(experiment))
+
+
+def _list_cells(experiment: Experiment) -> Iterator[Settings]:
+    return (settings(scenario, levels) for scenario in experiment.scenarios for levels in combinations(scenario))
+
+
+def is_encrypted(experiment: Experiment) -> bool:
+    """Whether a cell is encrypted."""
+    return any(cell.is_encrypted for cell in _list_cells(experiment))
 
 
 def _prepare(group: Sequence[Contestant], build: Path, kind: Kind) -> tuple[Contestant, ...]:

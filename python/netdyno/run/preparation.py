@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError, did_you_mean
-from netdyno.base.paths import canary_path, generator_path
+from netdyno.base.paths import canary_path, generator_path, tls_layer_path
 from netdyno.base.utc_now import utc_now
 from netdyno.contestants import codesize
 from netdyno.experiment import flips, plan
@@ -22,6 +22,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
+from netdyno.run import needed
 from netdyno.trial.context import TrialContext
 
 if TYPE_CHECKING:  # it needs Dask, which few runs do
@@ -69,7 +70,8 @@ def set_up(
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
-    facts |= {"programs": digests.digest_programs(generator, servers, clients)}
+    tls_layer = tls_layer_path(build) if needed.is_encrypted(experiment) else None
+    facts |= {"programs": digests.digest_programs(generator, servers, clients, tls_layer)}
     if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
     context = TrialContext(

@@ -1,11 +1,13 @@
-"""The command lines of one trial. Pure: a cell in, argument lists out."""
+"""The command lines of one trial: a cell in, argument lists out. Pure, but for the place of the build."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import structs
 
+from netdyno.base.paths import build_dir, certificate_path
 from netdyno.base.units import format_duration
 from netdyno.model import transports
 from netdyno.model.base import type_level
@@ -16,6 +18,8 @@ from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
 
 PORTS_OF_AN_ADDRESS = 25_000
+USERS_BUILD = Path("build/release")
+"""The build directory in commands for a user."""
 CHECK_DURATION_S = 0.02
 """The window of the closing check: it only shows whether a fresh connection still gets true answers."""
 
@@ -26,7 +30,8 @@ def build_server_command(
     """Return the command of the server on a free port of an address, over the contestant's transport, with the options
     of the cell and so many cores."""
     listen = build_listen_url(contestant, address)
-    return _format_server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
+    added = added_options(contestant, settings, cores=cores)
+    return _format_server(contestant.command, listen, settings, added, build_dir())
 
 
 def build_listen_url(contestant: Contestant, address: str) -> str:
@@ -45,7 +50,8 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
         load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
     else:
         load = build_client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
-    return _format_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
+    server = _format_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
+    return server, load
 
 
 def build_load_command(
@@ -101,9 +107,12 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -
 
 
 def _format_server(
-    program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]
+    program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level], build: Path
 ) -> list[str]:
     options = all_options(settings.server, added)
+    # On the command line it is the file with certificate and key.
+    if options.pop("tls", "off") == "on":
+        options["tls"] = str(certificate_path(build))
     arguments = (argument for name, value in options.items() for argument in (f"--{name}", str(value)))
     return [*program, "--listen", endpoint, "--workload", settings.workload, *arguments]
 
@@ -111,7 +120,7 @@ def _format_server(
 def _format_common_options(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     return [
         *program,
-        endpoint,
+        *((endpoint.replace("tcp://", "tls://", 1), "--insecure") if settings.is_encrypted else (endpoint,)),
         *("--workload", settings.workload, "--size", str(settings.size)),
         *("--timeout", format_duration(settings.timeout_s)),
     ]

@@ -92,6 +92,7 @@ void add_own_options(CommandLine& line, Programme& programme, bool connections) 
 std::string why_not(const Settings& settings, bool connections) {
   if (settings.server.workload == Workload::chat)
     return "--workload: a broadcast has no one answer to delay; want another";
+  if (settings.server.tls) return "--tls: an instrument's answers are not encrypted";
   const auto& stalls = settings.programme.stalls;
   if (!connections && std::ranges::any_of(stalls, [](const Stall& stall) { return stall.connection.has_value(); }))
     return "--stall: there are no connections over this transport; leave connection= out";

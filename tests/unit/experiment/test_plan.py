@@ -252,6 +252,16 @@ def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
     )
 
 
+def test_a_cell_is_encrypted_only_where_both_sides_can() -> None:
+    with_tls, without_tls = contestant("a", options=("tls",), workloads=("echo", "chat")), contestant("b")
+    echo, room = Scenario(name="s", workload="echo"), Scenario(name="s", workload="chat", connections=2)
+    assert explain_skip(with_tls, echo, {"tls": "on"}) == ""
+    assert explain_skip(without_tls, echo, {"tls": "off"}) == ""
+    assert explain_skip(without_tls, echo, {"tls": "on"}) == "b does not have the option tls"
+    assert "does not encrypt chat" in explain_skip(with_tls, room, {"tls": "on"})
+    assert explain_skip(with_tls, room, {"tls": "off"}) == ""
+
+
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
 def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
     scenario = Scenario(name="s", workload="echo", connections=10)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
+from netdyno.base.paths import build_dir, certificate_path
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import Settings, settings
@@ -66,6 +67,20 @@ def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contesta
     assert value(command, "--listen") == "tcp://127.0.0.1:0"
     assert (value(command, "--workload"), value(command, "--audience")) == ("chat", "all")
     assert value(command, "--write-mode") == "split"
+
+
+def test_both_sides_speak_tls_where_the_cell_does(contestant: Contestant) -> None:
+    encrypted = settings(msgspec.structs.replace(CHAT, workload="echo", server={}), {"tls": "on"})
+    server = build_server_command(contestant, encrypted, cores=1)
+    assert value(server, "--tls") == str(certificate_path(build_dir()))
+    for command in (
+        build_load_command(GENERATOR, URL, encrypted, 1),
+        check_command(GENERATOR, URL, encrypted),
+    ):
+        assert command[1:3] == ["tls://127.0.0.1:1", "--insecure"]
+    plain = settings(msgspec.structs.replace(CHAT, workload="echo", server={}), {"tls": "off"})
+    assert "--tls" not in build_server_command(contestant, plain, cores=1)
+    assert build_load_command(GENERATOR, URL, plain, 1)[1] == URL
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -24,6 +24,7 @@ SERVER_DEFAULTS: Mapping[str, type_level] = {
     "audience": "others",
     "deliveries": "joined",
     "service-kind": "wait",
+    "tls": "off",
 }
 """The defaults of lib/server/options.hpp, and of the harness (model/server_options.py)."""
 

@@ -53,7 +53,7 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:
     """Return the endpoint of a server started by hand, and how it differs from the trial's: a link ends with its
     trial."""
+    scheme, _, place = url.replace("tls://", "tcp://", 1).partition("://")
     if not cell_settings.is_apart:
-        return url, ""
-    scheme, _, place = url.partition("://")
+        return f"{scheme}://{place}", ""
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

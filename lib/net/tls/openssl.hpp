@@ -1,0 +1,68 @@
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+/// OpenSSL's objects, and the way by which bytes get into and out of it.
+namespace netdyno::tls {
+
+template <auto release>
+struct Release {
+  template <typename Object>
+  void operator()(Object* object) const {
+    release(object);
+  }
+};
+using Context = std::unique_ptr<SSL_CTX, Release<SSL_CTX_free>>;
+using SavedSession = std::unique_ptr<SSL_SESSION, Release<SSL_SESSION_free>>;
+using Ssl = std::unique_ptr<SSL, Release<SSL_free>>;
+using Bio = std::unique_ptr<BIO, Release<BIO_free>>;
+using Method = std::unique_ptr<BIO_METHOD, Release<BIO_meth_free>>;
+
+/// Where OpenSSL reads and writes: what one connection has brought, and what is to go to it. As long as a call into
+/// OpenSSL takes; so one does for all connections of a thread, and nothing is copied into buffers of its own.
+struct Pipe {
+  std::string_view input;
+  std::string output;
+
+  static int read(BIO* bio, char* into, int size) {
+    BIO_clear_retry_flags(bio);
+    auto& pipe = *static_cast<Pipe*>(BIO_get_data(bio));
+    const std::size_t taken = pipe.input.copy(into, static_cast<std::size_t>(size));
+    pipe.input.remove_prefix(taken);
+    if (taken > 0) return static_cast<int>(taken);
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  static int write(BIO* bio, const char* bytes, int size) {
+    static_cast<Pipe*>(BIO_get_data(bio))->output.append(bytes, static_cast<std::size_t>(size));
+    return size;
+  }
+  static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+};
+
+inline Method make_method() {
+  Method method{BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "netdyno")};
+  BIO_meth_set_read(method.get(), Pipe::read);
+  BIO_meth_set_write(method.get(), Pipe::write);
+  BIO_meth_set_ctrl(method.get(), Pipe::control);
+  return method;
+}
+
+/// OpenSSL's text for an error of its queue.
+inline std::string format_reason(unsigned long error) {
+  const char* reason = ERR_reason_error_string(error);
+  if (reason != nullptr) return reason;
+  char number[2 * sizeof error + 1];
+  std::snprintf(number, sizeof number, "%lx", error);
+  return std::string{"error "} + number;
+}
+
+}  // namespace netdyno::tls

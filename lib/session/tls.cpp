@@ -1,0 +1,94 @@
+#include "lib/session/tls.hpp"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "lib/cli/die.hpp"
+
+namespace netdyno {
+namespace {
+
+class TlsSession final : public Session {
+ public:
+  TlsSession(std::unique_ptr<Session> plain, const SessionOptions& options, Counters& counters)
+      : Session(counters), plain_(std::move(plain)), stream_(options.tls->make_stream()), asked_(options.write_mode) {}
+
+ private:
+  void on_bytes(std::string_view bytes, Effects& effects) override {
+    const TlsStream::Decrypted decrypted = stream_->decrypt(bytes);
+    effects.reply({}, decrypted.answer);
+    if (!decrypted.plain.empty()) {
+      plain_->take(decrypted.plain, asked_);
+      carry_over(effects);
+    }
+    if (closed() || decrypted.state == TlsStream::State::open) return;
+    decrypted.state == TlsStream::State::ended ? on_end(effects) : protocol_error(effects);
+  }
+
+  void on_end(Effects& effects) override {
+    plain_->end(asked_);
+    carry_over(effects);
+  }
+
+  /// Appends what the plain session asks for, its writes encrypted.
+  void carry_over(Effects& effects) {
+    for (const Effect& effect : asked_) {
+      switch (effect.kind) {
+        case Effect::Kind::write:
+          effects.reply({}, stream_->encrypt(asked_.bytes(effect)));
+          break;
+        case Effect::Kind::wait:
+          effects.serve(ServiceKind::wait, effect.duration);
+          break;
+        case Effect::Kind::burn:
+          effects.serve(ServiceKind::cpu, effect.duration);
+          break;
+        case Effect::Kind::broadcast:
+          die("a broadcast over TLS");
+        case Effect::Kind::close:
+          effects.reply({}, stream_->close());
+          close(effects);
+          break;
+      }
+    }
+    asked_.clear();
+  }
+
+  std::unique_ptr<Session> plain_;
+  std::unique_ptr<TlsStream> stream_;
+  Effects asked_;
+};
+
+/// The library stands in the build, whose programs stand in folders of it.
+std::filesystem::path find_library() {
+  std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (true) {
+    std::filesystem::path library = folder / "tls" / "netdyno-tls.so";
+    if (std::filesystem::exists(library)) return library;
+    if (!folder.has_relative_path())
+      die("--tls: this build has no netdyno-tls.so: install libssl-dev and openssl, and build the target netdyno-tls");
+    folder = folder.parent_path();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<TlsLayer> load_tls_layer(const std::string& file) {
+  void* const library = dlopen(find_library().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) die(std::string{"--tls: "} + dlerror());
+  auto* const make = reinterpret_cast<MakeTlsLayer*>(dlsym(library, make_tls_layer_name));
+  if (make == nullptr) die(std::string{"--tls: "} + dlerror());
+  std::string why;
+  TlsLayer* const layer = make(file, why);
+  if (layer == nullptr) die("--tls: " + why);
+  return std::shared_ptr<TlsLayer>{layer};
+}
+
+std::unique_ptr<Session> make_tls_session(std::unique_ptr<Session> plain, const SessionOptions& options,
+                                          Counters& counters) {
+  return std::make_unique<TlsSession>(std::move(plain), options, counters);
+}
+
+}  // namespace netdyno

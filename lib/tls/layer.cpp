@@ -1,0 +1,126 @@
+// TLS as a library of its own, which servers load only if they are to speak it (lib/session/tls.hpp).
+#include "lib/session/tls.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/net/tls/openssl.hpp"
+
+namespace netdyno::tls {
+namespace {
+
+constexpr std::size_t most_at_once = 1 << 20;  // bytes for one SSL_write, which takes an int
+
+/// The buffers of a thread: what a call returns stays there until the next.
+struct Buffers {
+  Pipe pipe;
+  std::vector<char> plain;
+};
+
+Buffers& buffers() {
+  thread_local Buffers of_thread;
+  return of_thread;
+}
+
+class Stream final : public TlsStream {
+ public:
+  Stream(SSL_CTX* context, BIO_METHOD* method) : ssl_(SSL_new(context)) {
+    Bio bio{BIO_new(method)};
+    if (!ssl_ || !bio) throw std::bad_alloc{};
+    bio_ = bio.release();
+    BIO_set_init(bio_, 1);
+    SSL_set_bio(ssl_.get(), bio_, bio_);  // which owns it from here on
+    SSL_set_accept_state(ssl_.get());
+  }
+
+  Decrypted decrypt(std::string_view bytes) override {
+    Pipe& pipe = enter();
+    std::vector<char>& plain = buffers().plain;
+    plain.resize(std::max(plain.size(), bytes.size() + SSL3_RT_MAX_PLAIN_LENGTH));
+    pipe.input = bytes;
+    std::size_t filled = 0;
+    int taken = 0;
+    do {
+      taken = SSL_read(ssl_.get(), plain.data() + filled, static_cast<int>(plain.size() - filled));
+      filled += static_cast<std::size_t>(std::max(taken, 0));
+    } while (taken > 0 && filled < plain.size());
+    pipe.input = {};
+    return {state_after(taken), {plain.data(), filled}, pipe.output};
+  }
+
+  std::string_view encrypt(std::string_view plain) override {
+    Pipe& pipe = enter();
+    while (!broken_ && !plain.empty()) {
+      const std::string_view next = plain.substr(0, most_at_once);
+      if (SSL_write(ssl_.get(), next.data(), static_cast<int>(next.size())) <= 0) throw std::bad_alloc{};
+      plain.remove_prefix(next.size());
+    }
+    return pipe.output;
+  }
+
+  std::string_view close() override {
+    Pipe& pipe = enter();
+    if (SSL_is_init_finished(ssl_.get())) SSL_shutdown(ssl_.get());
+    return pipe.output;
+  }
+
+ private:
+  /// Lets OpenSSL use this thread's pipe.
+  Pipe& enter() {
+    Pipe& pipe = buffers().pipe;
+    pipe.output.clear();
+    BIO_set_data(bio_, &pipe);
+    ERR_clear_error();
+    return pipe;
+  }
+
+  State state_after(int taken) {
+    if (taken > 0) return State::open;
+    switch (SSL_get_error(ssl_.get(), taken)) {
+      case SSL_ERROR_WANT_READ:
+        return State::open;
+      case SSL_ERROR_ZERO_RETURN:
+        return State::ended;
+      default:
+        broken_ = true;
+        return State::broken;
+    }
+  }
+
+  Ssl ssl_;
+  BIO* bio_ = nullptr;  // of ssl_
+  bool broken_ = false;
+};
+
+class Layer final : public TlsLayer {
+ public:
+  explicit Layer(Context context) : context_(std::move(context)) {}
+  std::unique_ptr<TlsStream> make_stream() override { return std::make_unique<Stream>(context_.get(), method_.get()); }
+
+ private:
+  Method method_ = make_method();
+  Context context_;
+};
+
+}  // namespace
+}  // namespace netdyno::tls
+
+extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, std::string& why) {
+  using namespace netdyno::tls;
+  ERR_clear_error();
+  Context context{SSL_CTX_new(TLS_server_method())};
+  if (!context || SSL_CTX_use_certificate_chain_file(context.get(), file.c_str()) != 1 ||
+      SSL_CTX_use_PrivateKey_file(context.get(), file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    why = "'" + file + "' holds no certificate with its key in PEM (" + format_reason(ERR_peek_error()) + ")";
+    return nullptr;
+  }
+  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);  // half the memory of a connection that waits
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets hold all of a session
+  return new Layer{std::move(context)};
+}

@@ -1,0 +1,148 @@
+"""Servers over TLS (--tls): the same replies, however the encrypted bytes come, and none in plain text."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import build_dir, certificate_path
+from netdyno.model.contestant import Contestant
+from tests.contract.talk import message
+from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.talk import expect_reply
+from tests.support.client import Client, ClosedError
+from tests.support.server import Server, serving
+from tests.support.tls_client import TlsClient
+
+UNICAST = pytest.mark.workloads("echo", "lines", "rpc", "http")
+pytestmark = [pytest.mark.speaks_tls(True), pytest.mark.needs_build]
+LARGE = 300_000
+"""A message of many records, which hold 16 KiB at most (RFC 8446, 5.1)."""
+
+
+@contextmanager
+def encrypting(contestant: Contestant, workload: str, *options: str) -> Iterator[Server]:
+    certificate = str(certificate_path(build_dir()))
+    with serving(
+        contestant.command, "--workload", workload, "--tls", certificate, *threads_for(contestant, 2), *options
+    ) as server:
+        yield server
+
+
+def talk(client: Client, workload: str, size: int = 40) -> int:
+    """Have a message answered; returns its bytes."""
+    number = client.next_number()
+    text = message(workload, client.identity, number, size)
+    client.send(text)
+    expect_reply(workload, client, number, size)
+    return len(text)
+
+
+@pytest.mark.once_a_family
+@UNICAST
+def test_replies_are_those_of_the_workload(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server:
+        with TlsClient(server.address) as client:
+            sizes = [talk(client, workload, size) for size in (40, 4000 if workload == "http" else LARGE, 40)]
+            client.announce_end()
+            assert client.rest() == b""
+            assert client.tls.version() == "TLSv1.3"
+        totals = server.stop()
+    assert totals["protocol_errors"] == 0
+    assert totals["connections"] == 1
+    assert totals["requests"] >= len(sizes)
+    assert totals["bytes_in"] > sum(sizes)  # what the kernel has seen
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("lines", "rpc")
+def test_any_slicing_of_the_encrypted_bytes(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server, TlsClient(server.address, piece=1) as client:
+        talk(client, workload)
+        talk(client, workload, 500)
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("lines")
+def test_who_announces_an_end_gets_what_is_pending(contestant: Contestant, workload: str) -> None:
+    """An unterminated line is echoed at the end of the stream, which close_notify is as well as a FIN."""
+    with encrypting(contestant, workload) as server:
+        for is_announced in (True, False):
+            with TlsClient(server.address) as client:
+                client.send(b"first\nrest")
+                client.announce_end() if is_announced else client.half_close()
+                assert client.rest() == b"first\nrest"
+        assert server.stop()["protocol_errors"] == 0
+
+
+@pytest.mark.once_a_language
+@pytest.mark.several_clients(True)
+@pytest.mark.workloads("echo")
+def test_plain_text_is_refused_and_others_go_on(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server:
+        with TlsClient(server.address) as client:
+            talk(client, workload)
+            with Client(server.address) as plain:
+                plain.send(b"GET / HTTP/1.1\r\nHost: netdyno\r\n\r\n")
+                assert b"HTTP/1.1" not in plain.rest_until_closed()
+            talk(client, workload)
+            client.send(b"x")
+            client.flush()
+            Client.send(client, b"\x17\x03\x03\x00\x20" + bytes(32))  # a record of application data that nobody sealed
+            with pytest.raises((ClosedError, OSError)):
+                client.receive(1000)
+        assert server.stop()["protocol_errors"] == 2
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+def test_a_session_is_taken_up_again(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server:
+        with TlsClient(server.address) as client:
+            talk(client, workload)  # the tickets come before the reply
+            session = client.tls.session
+            assert not client.tls.session_reused
+        with TlsClient(server.address, session=session) as client:
+            talk(client, workload)
+            assert client.tls.session_reused
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("chat")
+def test_chat_is_refused(contestant: Contestant, workload: str) -> None:
+    done = refused(contestant, workload, certificate_path(build_dir()))
+    assert "--tls: a message of chat" in done.stderr
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+def test_a_file_without_certificate_is_refused(contestant: Contestant, workload: str, tmp_path: Path) -> None:
+    (tmp_path / "none.pem").write_text("no certificate")
+    done = refused(contestant, workload, tmp_path / "none.pem")
+    assert "none.pem' holds no certificate with its key in PEM" in done.stderr
+    assert "missing.pem' holds no" in refused(contestant, workload, tmp_path / "missing.pem").stderr
+
+
+@pytest.mark.speaks_tls(False)
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+def test_who_cannot_encrypt_refuses(contestant: Contestant, workload: str) -> None:
+    assert "--tls: " in refused(contestant, workload, certificate_path(build_dir())).stderr
+
+
+def refused(contestant: Contestant, workload: str, file: Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*contestant.command, "--workload", workload, "--tls", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    return done

@@ -1,0 +1,79 @@
+"""A client over TLS, whose encrypted bytes are at hand."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+
+from tests.support.client import Client
+
+
+@functools.cache
+def _make_context() -> ssl.SSLContext:
+    """Make the context of all, as a session belongs to one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class TlsClient(Client):
+    """A Client that encrypts (PROTOCOL_TLS_CLIENT, any certificate). `piece`: so many bytes go to the server at a time;
+    `session`: one to take up."""
+
+    def __init__(
+        self, address: tuple[str, int], *, piece: int | None = None, session: ssl.SSLSession | None = None
+    ) -> None:
+        super().__init__(address)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._piece = piece
+        self.tls = _make_context().wrap_bio(self._incoming, self._outgoing, session=session)
+        self._shake_hands()
+
+    def send(self, data: bytes) -> None:
+        """Send all of it, encrypted."""
+        self.tls.write(data)
+        self.flush()
+
+    def announce_end(self) -> None:
+        """Send close_notify: this side has nothing more to send (RFC 8446, 6.1)."""
+        try:
+            self.tls.unwrap()
+        except ssl.SSLWantReadError:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is encrypted."""
+        encrypted = self._outgoing.read()
+        for start in range(0, len(encrypted), self._piece or len(encrypted) or 1):
+            super().send(encrypted[start : start + (self._piece or len(encrypted))])
+
+    def _shake_hands(self) -> None:
+        while True:
+            try:
+                self.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self.flush()
+                self._take_in()
+            else:
+                self.flush()
+                return
+
+    def _recv(self) -> int:
+        while True:
+            try:
+                data = self.tls.read(1 << 20)
+            except ssl.SSLWantReadError:
+                if not self._take_in():
+                    return 0  # an end without close_notify
+            except ssl.SSLZeroReturnError:
+                return 0
+            else:
+                self._received += data
+                return len(data)
+
+    def _take_in(self) -> int:
+        encrypted = self.socket.recv(1 << 20)
+        self._incoming.write(encrypted)
+        self.taken += len(encrypted)
+        return len(encrypted)
