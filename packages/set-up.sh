@@ -60,13 +60,14 @@ apt_get() (
     as_root apt-get -q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
 )
 
-# An apt that was killed leaves dpkg's journal behind, and apt-get refuses to work until it is replayed.
+# An apt that was killed leaves dpkg's journal behind, and apt-get refuses to work until it is replayed. Nothing is
+# removed: one version of Boost's headers would replace another that the user works with.
 apt_install() {
     for journal in /var/lib/dpkg/updates/[0-9]*; do
         [ ! -e "$journal" ] || as_root dpkg --configure -a || return
         break
     done
-    apt_get install --no-install-recommends -o Dpkg::Options::=--force-confold "$@"
+    apt_get install --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold "$@"
 }
 
 require_root() { # packages: ends here, saying what to run, where this user may not install them
@@ -152,7 +153,7 @@ install_packages() { # scope
             fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" \
                 "$(cause "$state/logs/apt-install.log" \
                     "It cannot fetch them without a network, or behind a proxy that it does not know.")" \
-                "$(by_hand "$packages")"
+                "$(by_hand "$packages")" "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
     fi
     left=$(missing "$1" | names | tr '\n' ' ')
     [ -z "$left" ] || say "this distribution does not have, and netdyno goes on without: $left"

@@ -38,8 +38,8 @@ function(netdyno_find_rust triple why)
       set_property(GLOBAL PROPERTY netdyno_cargo ${netdyno_cargo})
     endif()
     if(version VERSION_LESS netdyno_cargo_least)
-      string(CONCAT missing "Rust ${netdyno_cargo_least} or newer with cargo not found: install cargo-web (Debian 12), or "
-        "Rust by rustup; then delete build/ and call netdyno again")
+      string(CONCAT missing "Rust ${netdyno_cargo_least} or newer with cargo not found: install cargo-web (Debian 12), "
+        "cargo (Debian 13), or Rust by rustup; then delete build/ and call netdyno again")
     endif()
     set_property(GLOBAL PROPERTY netdyno_rust_triple "${known}")
     set_property(GLOBAL PROPERTY netdyno_rust_missing "${missing}")

@@ -46,8 +46,9 @@ endfunction()
 function(netdyno_need_jdk22 result why)
   netdyno_find_jdk(home version)
   if(version LESS 22)
-    string(CONCAT how "a JDK of version 22 or newer not found (Debian 12 has 17): unpack one, such as Temurin 25, under "
-      "/usr/lib/jvm, or name it in JAVA_HOME; then delete build/ and call netdyno again")
+    string(CONCAT how "a JDK of version 22 or newer not found: install openjdk-25-jdk-headless, or "
+      "(Debian 12 has 17) unpack one, such as Temurin 25, under /usr/lib/jvm, or name it in JAVA_HOME; then delete "
+      "build/ and call netdyno again")
     set(${why} "${how}" PARENT_SCOPE)
   endif()
   set(${result} "" PARENT_SCOPE)
@@ -102,7 +103,7 @@ endfunction()
 function(netdyno_add_java target folder program why)
   netdyno_find_jdk(home version)
   if(version LESS netdyno_java_least)
-    string(CONCAT how "a JDK of version ${netdyno_java_least} or newer not found: install openjdk-17-jdk-headless, then "
+    string(CONCAT how "a JDK of version ${netdyno_java_least} or newer not found: install default-jdk-headless, then "
       "delete build/ and call netdyno again")
     set(${why} "${how}" PARENT_SCOPE)
     return()

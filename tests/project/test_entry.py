@@ -184,6 +184,7 @@ def test_a_failing_apt_is_a_clear_error_and_the_next_call_tries_again(tree: Tree
     assert "apt-get could not install: g++" in done.stderr
     assert "E: no network" in done.stderr
     assert "apt-get install -y --no-install-recommends g++" in done.stderr
+    assert "NETDYNO_PACKAGES=skip ./netdyno" in done.stderr
     log = Path(done.stderr.rsplit("The whole log: ", 1)[1].strip())
     assert "E: no network" in log.read_text()
     tree.repair("apt-get-install")

@@ -74,8 +74,9 @@ def without_a_jdk(call: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("call", "version", "how"),
     [
+        ("netdyno_need_jdk22(needed why)", 22, "install openjdk-25-jdk-headless"),
         ("netdyno_need_jdk22(needed why)", 22, "unpack one, such as Temurin 25, under /usr/lib/jvm"),
-        ("netdyno_add_java(any ${CMAKE_CURRENT_LIST_DIR} any why)", 17, "install openjdk-17-jdk-headless"),
+        ("netdyno_add_java(any ${CMAKE_CURRENT_LIST_DIR} any why)", 17, "install default-jdk-headless"),
     ],
 )
 def test_without_a_jdk_a_server_is_skipped_with_the_way_to_get_one(

@@ -108,6 +108,15 @@ def test_none_is_only_ever_the_last_alternative() -> None:
         assert "none" not in line.removeprefix("test: ").split(" | ")[:-1]
 
 
+def test_libraries_that_a_build_asks_for_are_on_the_package_list() -> None:
+    """So a skip names no package that no release has, such as the newest version of 2023."""
+    listed = {name for group in package_lines() for line in group for name in re.split(r"[ |:]+", line)}
+    sources = [*(ROOT / "cmake").rglob("*.cmake"), ROOT / "loadgen" / "plan" / "built_with.cpp"]
+    named = {name for path in sources for name in re.findall(r"\b[a-z][a-z0-9.+-]*-dev\b", path.read_text())}
+    assert "libboost-dev" in named
+    assert named - listed == set()
+
+
 def locked() -> dict[str, str]:
     """Each requirement of the lock (name and version) with its block of lines."""
     blocks = re.split(r"^(?=[a-z0-9])", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)[1:]
