@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.base.paths import ROOT
+from netdyno.contestants.kernel import explain_uring_error
 from netdyno.instruments.doctor import examine
 from netdyno.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
 from netdyno.instruments.doctor.finding import Finding, Verdict, list_checks
@@ -83,6 +85,7 @@ class Made(System):
     no_namespace: str = ""
     no_lan: str = ""
     no_netem: str = ""
+    no_uring: str = ""
     idle_ticks: int = 100
     stolen_ticks: int = 0
     interrupts: int = 10
@@ -117,6 +120,9 @@ class Made(System):
         if self.no_namespace:
             raise NotAllowedError(self.no_namespace)
         return self.no_netem
+
+    def why_no_uring(self) -> str:
+        return self.no_uring
 
 
 def governors(first: str, second: str) -> dict[str, str]:
@@ -313,6 +319,9 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         "may not have it",
     ),
     ("real-time priority", Made(pinning=SHARED), "unknown", "no core of its own"),
+    ("io_uring", Made(), "good", "available"),
+    ("io_uring", Made(no_uring=explain_uring_error(errno.EPERM, "6.12", "2")), "could be better", "is forbidden"),
+    ("io_uring", Made(no_uring=explain_uring_error(errno.EINVAL, "5.15", "")), "could be better", "Linux 6.1 or newer"),
     ("perf", Made(), "good", "installed"),
     ("perf", Made(programs=()), "could be better", "not installed"),
     ("perf", Made(files={"/proc/sys/kernel/perf_event_paranoid": "4"}), "could be better", "paranoid is 4"),

@@ -109,7 +109,7 @@ def test_none_is_only_ever_the_last_alternative() -> None:
 
 
 def test_libraries_that_a_build_asks_for_are_on_the_package_list() -> None:
-    """So a skip names no package that no release has, such as the newest version of 2023."""
+    """A skip names no package that is in no release any more."""
     listed = {name for group in package_lines() for line in group for name in re.split(r"[ |:]+", line)}
     sources = [*(ROOT / "cmake").rglob("*.cmake"), ROOT / "loadgen" / "plan" / "built_with.cpp"]
     named = {name for path in sources for name in re.findall(r"\b[a-z][a-z0-9.+-]*-dev\b", path.read_text())}

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from netdyno.contestants import kernel
 from netdyno.machine import cpu_share as machine
 from netdyno.machine import pinning
 from netdyno.machine.links import lan, wan
@@ -93,6 +94,10 @@ class System:
         """Try a netem on the loopback of a private network; return the reason where that fails, else an empty text.
         Raises NotAllowedError where no such network can be made."""
         return wan.choose_way().why
+
+    def why_no_uring(self) -> str:
+        """Ask the kernel for an io_uring; return the reason where it gives none, else an empty text."""
+        return kernel.explain_missing(("uring",))
 
     def _read_moment(self, own: tuple[int, ...]) -> Moment:
         return Moment(machine.take(own), self.text("/proc/interrupts"))

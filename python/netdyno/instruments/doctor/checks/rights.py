@@ -34,8 +34,18 @@ def realtime(system: System) -> Opinion:
         return Opinion("not used: the generator has no core of its own", "unknown")
     if system.pinning.realtime:
         return Opinion("the generator may have it", "good")
-    fix = "a line `USER - rtprio 2` in /etc/security/limits.conf (a container: --cap-add SYS_NICE)"
+    fix = "a line `USER - rtprio 2` in /etc/security/limits.conf (a container: --ulimit rtprio=2)"
     return Opinion("the generator may not have it", "could be better", fix)
+
+
+@check("io_uring", "Without it, servers over io_uring are skipped.")
+def io_uring(system: System) -> Opinion:
+    """A ring as those servers ask for it (contestants/kernel.py)."""
+    why_not = system.why_no_uring()
+    if not why_not:
+        return Opinion("available", "good")
+    observed, _, fix = why_not.partition(": ")
+    return Opinion(f"not available: {observed}", "could be better", fix or "a kernel of that version")
 
 
 @check("perf", "No figure needs it; it shows by hand where a contestant spends its CPU time.")
