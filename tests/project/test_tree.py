@@ -14,7 +14,8 @@ import pytest
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run")
+PLATFORMS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "platforms").iterdir())
+SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run", *PLATFORMS)
 
 # Split, so that this file does not name them. A mirror or a proxy must be able to take the place of each.
 REGISTRY_HOSTS = tuple(
@@ -115,6 +116,14 @@ def test_libraries_that_a_build_asks_for_are_on_the_package_list() -> None:
     named = {name for path in sources for name in re.findall(r"\b[a-z][a-z0-9.+-]*-dev\b", path.read_text())}
     assert "libboost-dev" in named
     assert named - listed == set()
+
+
+def test_the_container_is_made_by_steps_that_are_taken_in_a_chroot_too() -> None:
+    """tests/platforms/in-debian follows them; an engine's other instructions are unknown there."""
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    steps = {line.partition(" ")[0] for line in lines if line and not line.startswith("#")}
+    assert steps == {"FROM", "RUN", "USER", "WORKDIR", "COPY", "CMD"}
+    assert not [line for line in lines if line.endswith("\\")]
 
 
 def locked() -> dict[str, str]:
