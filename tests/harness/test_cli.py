@@ -27,6 +27,7 @@ from netdyno.commands.cli import main
 from netdyno.contestants.contestants import discover
 from netdyno.model.run import Run
 from netdyno.present.export.schema import Export
+from netdyno.present.plain import derive_type
 from netdyno.present.terminal.console import Console
 from netdyno.store import read, schema
 from tests.support.builders.made_run import made_run
@@ -308,8 +309,8 @@ def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_agai
     assert report.is_file()
     again = ["report", run_id, "--results", str(results), "--export"]
     assert main([*again, "json"]) == 0
-    export = msgspec.json.decode(capsys.readouterr().out, type=Export)
-    assert export.findings["run_id"] == run_id
+    export = msgspec.json.decode(capsys.readouterr().out, type=derive_type(Export))
+    assert export.findings.run_id == run_id
     assert len(export.trials) == 2
     assert main([*again, "csv"]) == 0
     assert capsys.readouterr().out.startswith("table,question,")

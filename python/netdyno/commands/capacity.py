@@ -29,7 +29,8 @@ from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
 from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
-from netdyno.present import findings_json
+from netdyno.present.findings_json import convert_company
+from netdyno.present.plain import make_plain
 from netdyno.present.prose import company, ground
 from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
 from netdyno.present.terminal.console import Console
@@ -227,6 +228,6 @@ def _encode_search(
         "fails": asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
         "sentence": conclusion,
-        "company": findings_json.convert_company(outcome.company),
+        "company": make_plain(convert_company(outcome.company)),
         "steps": steps,
     }

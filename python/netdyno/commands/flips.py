@@ -17,7 +17,8 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
-from netdyno.present import findings_json
+from netdyno.present.findings_json import convert_flip
+from netdyno.present.plain import make_plain
 from netdyno.present.prose import flips as prose
 from netdyno.present.terminal.console import Console
 from netdyno.store import read
@@ -46,7 +47,7 @@ def run(
             parts, first, second, factor, metric
         )
     if as_json:
-        print(json.dumps([findings_json.convert_flip(finding) for finding in findings], allow_nan=False))
+        print(json.dumps(make_plain([convert_flip(finding) for finding in findings]), allow_nan=False))
         return 0
     for finding in findings:
         Console().print(Text(f"{finding.question}: {prose.describe_flip(finding)}."), _build_table(finding))

@@ -152,7 +152,9 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
     done = run_command.carry_out(run_request, argv, adapt)
     findings = done.analysis.gate if done.analysis else None
     if request.as_json:
-        print(json.dumps(done.line | {"gate": as_json(findings) if findings else None}), flush=True)
+        from netdyno.present.plain import make_plain
+
+        print(json.dumps(done.line | {"gate": make_plain(findings)}), flush=True)
     if findings is not None:
         scenarios = done.analysis.scenarios if done.analysis else ()
         from netdyno.present.prose import company
@@ -222,9 +224,3 @@ def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_b
         time_limit_s=time_budget_s,
         gate=gate,
     )
-
-
-def as_json(findings: Found) -> dict[str, object]:
-    from netdyno.present.findings_json import convert_gate
-
-    return convert_gate(findings)

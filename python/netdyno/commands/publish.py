@@ -101,7 +101,7 @@ def _add_run(published: Site, stored: Run, profiled: Stored, target: Path) -> tu
 
     analysis = analyse(stored)
     collected = collect(analysis)
-    text = msgspec.json.format(msgspec.json.encode(collected), indent=1).decode() + "\n"
+    text = tables.format_json(collected)
     digest = hashlib.sha256(text.encode()).hexdigest()
     before = [page for page in published.runs if page.run_id == stored.run_id]
     profiles_digest = hashlib.sha256(repr(profiled).encode()).hexdigest() if any(profiled) else ""

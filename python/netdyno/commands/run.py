@@ -281,9 +281,8 @@ def export(run: str, results: Path, form: Literal["json", "csv", "md"]) -> str:
 
     stored = read.load(read.find(results, run))
     collected = collect(analyse(stored))
-    if form == "json":
-        return msgspec.json.format(msgspec.json.encode(collected), indent=1).decode() + "\n"
-    return tables.format_csv(collected) if form == "csv" else tables.format_markdown(collected)
+    write = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}[form]
+    return write(collected)
 
 
 def _encode_findings(analysis: Analysis) -> str:

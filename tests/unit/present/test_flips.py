@@ -17,7 +17,9 @@ from netdyno.analysis.found.run import Analysis
 from netdyno.model.experiment import Flip
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
+from netdyno.present.export.schema import Findings
 from netdyno.present.findings_json import make_document
+from netdyno.present.plain import derive_type
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import flips
 from netdyno.present.terminal.table import render
@@ -103,6 +105,7 @@ def test_however_much_better_one_is_ticks_are_few(reach: float, ticks: int) -> N
 
 def test_programs_are_told_the_same(crossing_analysis: Analysis) -> None:
     written = json.loads(json.dumps(make_document(crossing_analysis), allow_nan=False))
+    msgspec.convert(written, derive_type(Findings))
     (flip,) = written["flips"]
     assert (flip["verdict"], flip["first"], flip["asked_within"], flip["narrow"]) == ("flip", LOCK, 1.5, False)
     (crossing,) = flip["crossings"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from xml.etree import ElementTree
 
+import msgspec
+
 from netdyno.analysis.found.gate import Faults, Found, Line
 from netdyno.model.experiment import Gate
 from netdyno.present import gate
+from netdyno.present.plain import derive_type, make_plain
 from netdyno.statistics.stats import Interval
 
 LINES = (
@@ -30,6 +33,17 @@ def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None
     assert "(no interval)" in lines[2]
     assert lines[3] == "most: of 20 blocks, the server before had a fault in 1 and the server after in 2"
     assert lines[4] == "The server after is worse by more than the margin."
+
+
+def test_programs_get_its_lines_as_their_type_says() -> None:
+    written = msgspec.convert(make_plain(FOUND), derive_type(Found))
+    assert [(line.question, line.outcome) for line in written.lines] == [
+        ("most", "worse"),
+        ("most", "within"),
+        ("a|b <i>", "open"),
+    ]
+    assert (written.lines[0].interval, written.lines[2].interval) == ((0.78, 0.82), None)
+    assert (written.faults[0].question, written.decision) == ("most", "fails")
 
 
 def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:

@@ -6,8 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.model.run import Run
+from netdyno.present.export.schema import ClaimEntry
 from netdyno.present.published import site
 from netdyno.present.published.private import Private, clean_run
+from tests.support.builders.analysed import exported
 from tests.support.builders.made_canary import beside
 from tests.support.builders.made_run import made_run
 
@@ -96,9 +98,9 @@ def test_whatever_a_run_is_called_its_folder_is_in_the_site(name: str) -> None:
 
 
 def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
-    findings = {"question": "?", "experiment": "x", "trials": {"valid": 1}, "questions": (), "claims": ()}
+    findings = exported(made_run()).findings
     entries = [
-        site.make_entry(findings | {"run_id": name, "started_at": started_at}, {}, 1, "")
+        site.make_entry(replace(findings, run_id=name, started_at=started_at), {}, 1, "")
         for name, started_at in (("a-oldest", "2026-01-01"), ("b-newest", "2026-03-01"), ("c-middle", "2026-02-01"))
     ]
     page = site.render_index(site.Site(runs=tuple(entries)))
@@ -107,18 +109,13 @@ def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
 
 
 def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None:
-    findings = {
-        "question": "Who?",
-        "experiment": "x",
-        "trials": {"valid": 7},
-        "run_id": "a",
-        "started_at": "2026-01-01",
-    }
-    question = {"name": "echo", "verdict": "winner", "sentence": "Take [this] " + 40 * "and that "}
-    claims = [
-        {"id": name, "verdict": verdict, "text": ""} for name, verdict in (("A1", "confirmed"), ("A2", "not_testable"))
-    ]
-    entry = site.make_entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
+    findings = exported(made_run()).findings
+    question = replace(findings.scenarios[0], name="echo", sentence="Take [this] " + 40 * "and that ")
+    claims = (
+        ClaimEntry(id="A1", text="", verdict="confirmed", reason="", checks=()),
+        ClaimEntry(id="A2", text="", verdict="not_testable", reason="", checks=()),
+    )
+    entry = site.make_entry(replace(findings, question="Who?", scenarios=(question,), claims=claims), {}, 1, "")
     newer = replace(entry, version=2, claims=(*entry.claims, replace(entry.claims[0], name="A3")))
     text = site.render_summary(site.Site(runs=(entry, newer)))
     assert text.count("## Who?") == 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from netdyno.analysis.found.cells import Estimate
 from netdyno.model.base import Name, Quoted, type_level
@@ -91,22 +92,35 @@ class Unranked:
     what: Quoted
 
 
+class Retried(NamedTuple):
+    """How often trials of a contestant were retried, in all of its cells."""
+
+    tries: int
+    cells: int
+
+
+class RetriedSlices(NamedTuple):
+    """How many slices of a contestant's trials were retried, of how many."""
+
+    again: int
+    slices: int
+
+
 @dataclass(frozen=True)
 class MadeAgain:
-    """Trials that the machine disturbed, retried in their block. `by_contestant`: how often, and of how many cells;
-    `causes` by audit. `p`: how often chance alone spreads retries so unevenly over the contestants of a block, None
-    without retries. `given_up`: cells that no try filled. `slices_by_contestant`: how many slices of its trials in
-    turns were retried, and of how many; `slices_again`: the same by the program that took a core (`foreign_program` of
+    """Trials that the machine disturbed, retried in their block; `causes` by audit. `p`: how often chance alone spreads
+    retries so unevenly over the contestants of a block, None without retries. `given_up`: cells that no try filled.
+    `slices_again`: retried slices of trials in turns by the program that took a core (`foreign_program` of
     model/trial.py), the most frequent first; `slices_p` is their `p`."""
 
     tries: int
     cells: int
-    by_contestant: Mapping[Name, tuple[int, int]]
-    causes: Mapping[Name, int]
-    p: float | None
     given_up: int
-    slices_by_contestant: Mapping[Name, tuple[int, int]]
+    causes: Mapping[Name, int]
+    by_contestant: Mapping[Name, Retried]
+    p: float | None
     slices_again: Mapping[Name, int]
+    slices_by_contestant: Mapping[Name, RetriedSlices]
     slices_p: float | None
 
     @property

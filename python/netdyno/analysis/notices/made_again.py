@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from netdyno.analysis.found.notices import MadeAgain
+from netdyno.analysis.found.notices import MadeAgain, Retried, RetriedSlices
 from netdyno.model import outcomes
 from netdyno.model.levels import level_key
 from netdyno.model.trial import Slice, Trial
@@ -29,7 +29,7 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
     by_contestant: dict[str, list[int]] = {}
     groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
     slices_of_groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
-    slices: dict[str, tuple[int, int]] = {}
+    slices: dict[str, RetriedSlices] = {}
     programs: Counter[str] = Counter()
     for tries in places.values():
         first, again = tries[0], max(trial.attempt for trial in tries) - 1
@@ -40,16 +40,16 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
             disturbed_slices = [part for trial in tries for part in _list_retried_slices(trial)]
             slices_of_groups.setdefault(group, []).append((first.contestant, len(disturbed_slices)))
             programs.update(part.foreign_program for part in disturbed_slices)
-            before, all_slices = slices.get(first.contestant, (0, 0))
-            slices[first.contestant] = (
-                before + len(disturbed_slices),
-                all_slices + sum(len(trial.slices) for trial in tries),
+            before = slices.get(first.contestant, RetriedSlices(0, 0))
+            slices[first.contestant] = RetriedSlices(
+                before.again + len(disturbed_slices),
+                before.slices + sum(len(trial.slices) for trial in tries),
             )
     cells = {name: len(retries) for name, retries in by_contestant.items()}
     return MadeAgain(
         tries=sum(map(sum, by_contestant.values())),
         cells=len(places),
-        by_contestant={name: (sum(retries), len(retries)) for name, retries in sorted(by_contestant.items())},
+        by_contestant={name: Retried(sum(retries), len(retries)) for name, retries in sorted(by_contestant.items())},
         causes=dict(causes.most_common()),
         p=_test_chance(list(groups.values()), cells, seed),
         given_up=sum(outcomes.is_disturbed(tries[-1]) for tries in places.values()),

@@ -8,7 +8,8 @@ from typing import Any
 from netdyno.analysis.found.advice import Advice, Along, Kept
 from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.model.metrics import METRICS
-from netdyno.present.findings_json import clear_non_finite, convert_company
+from netdyno.present.findings_json import convert_company
+from netdyno.present.plain import make_plain
 from netdyno.present.prose import flips
 from netdyno.statistics.stats import Interval
 
@@ -23,7 +24,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
         for rival in rivals
         if first and (comparison := find_comparison(first, rival, findings.comparisons)) is not None
     ]
-    return clear_non_finite(
+    document: dict[str, Any] = make_plain(
         {
             "take": list(advice.take),
             "metric": findings.scenario.metric,
@@ -51,6 +52,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
             "along": None if along is None else [_convert_along(axis) for axis in along],
         }
     )
+    return document
 
 
 def make_empty_document(metric: str, slo: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import cast
 
 from netdyno.analysis.found.cells import CellFigures, Estimate
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
@@ -13,7 +12,7 @@ from netdyno.model.contestant import About
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.present import findings_json
-from netdyno.present.export.schema import VERSION, Cell, Contestant, Export, Figure, Findings, Metric, Note, Trial
+from netdyno.present.export.schema import VERSION, Cell, Contestant, Export, Figure, Metric, Note, Trial
 from netdyno.present.prose import aa, associations, canary, made_again, stopping, verdict
 
 
@@ -23,7 +22,7 @@ def collect(analysis: Analysis) -> Export:
     used = {name for cell in cells for name in cell.figures} | {name for trial in trials for name in trial.figures}
     return Export(
         version=VERSION,
-        findings=cast(Findings, findings_json.make_document(analysis)),
+        findings=findings_json.convert_analysis(analysis),
         environment=dict(analysis.environment),
         metrics={
             name: Metric(title=metric.title, unit=metric.unit.name, better=metric.better)

@@ -1,15 +1,47 @@
-"""The types of an export. protocol/export.schema.json is generated from these types, and a test compares the two.
+"""The types of an export and of the findings in it, which findings.json has alone. protocol/export.schema.json is
+generated from these types, and a test compares the two. What the analysis found is here by its own types: plain.py says
+which of their fields are written, and by which key.
 
 Times are nanoseconds, sizes bytes, unless a metric's unit says otherwise. What was not measured is left out of
 `figures`, and null elsewhere; an end of an interval that is null is open."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
+import msgspec
+
+from netdyno.analysis.found.canary import Range
+from netdyno.analysis.found.capacity import CapacityFindings
+from netdyno.analysis.found.cells import Bound, LevelInfo
+from netdyno.analysis.found.charts import Chart
+from netdyno.analysis.found.control import AA
+from netdyno.analysis.found.gate import Found
+from netdyno.analysis.found.ground import Ground
+from netdyno.analysis.found.notices import (
+    AddedOption,
+    Constant,
+    MadeAgain,
+    MeasuredAlone,
+    SampledThreads,
+    ThreadEach,
+    UnevenThreads,
+    Unranked,
+    Unsafe,
+    Unsteady,
+    WarmedUp,
+    Why,
+    Work,
+)
+from netdyno.analysis.found.ranking import Censored, Decision, Ending, Pair, Verdict, Within
+from netdyno.analysis.found.run import AuditTally, Counts, MachineUse
+from netdyno.analysis.found.set_aside import Faulty, TrialNote
 from netdyno.model.base import Frozen, Name, Quoted, type_level
-
-# A program that reads an export gets the types as JSON Schema: protocol/export.schema.json.
+from netdyno.model.claim import Side
+from netdyno.model.observation import Neighbour
+from netdyno.model.verdicts import ClaimVerdict, Limit, Outcome
+from netdyno.statistics.flips import Verdict as FlipVerdict
+from netdyno.statistics.stats import Better, Comparison, Interval
 
 VERSION = 1
 
@@ -81,56 +113,171 @@ class Note(Frozen):
     text: Quoted
 
 
-Part = dict[str, Any]
-"""An object as protocol/findings.md describes it."""
+class ErrorBarEntry(Frozen):
+    """A bar of the generator's own part; `share`: of the shortest response time."""
+
+    level: Name
+    percentile: Name
+    send_ns: float
+    receive_ns: float | None
+    share: float
 
 
-class Question(TypedDict):
-    """The findings of one scenario, as in protocol/findings.md."""
+class CompanyEntry(Frozen):
+    """The programs that ran beside a question's trials, with a label for its figures."""
 
+    label: Quoted
+    trials: int
+    of: int
+    neighbours: tuple[Neighbour, ...]
+
+
+class StandingEntry(Frozen):
+    contestant: Name = msgspec.field(name="name")
+    rank: int | None
+    shared: bool
+    ground: int
+    lossy: bool
+    loss: float | None = msgspec.field(name="lost")
+    bytes_per_connection: float | None
+
+
+class ScoreEntry(Frozen):
+    contestant: Name
+    value: float | None
+    bound: Bound | None
+    interval: Interval | None
+    trials: int | None
+    rank: int | None
+    shared: bool
+    ground: int
+
+
+class AxisEntry(Frozen):
+    """An axis; `figure`: how its values are computed."""
+
+    metric: Name
+    unit: Name
+    better: Better
+    bound: Bound | None
+    figure: Quoted
+    scores: tuple[ScoreEntry, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+class Question(Frozen):
     name: Name
     workload: Name
     arrivals: Name
     metric: Name
-    verdict: Name
+    verdict: Verdict
     headline: Quoted
     sentence: Quoted
-    company: Part | None
-    levels: list[Part]
+    company: CompanyEntry | None
+    levels: tuple[LevelInfo, ...]
     figures_at: Name | None
-    contestants: list[Part]
-    axes: list[Part]
-    faulty: list[Part]
-    censored: list[Part]
-    error_bars: list[Part]
-    unsteady: list[Part]
-    within: list[Part]
-    caveats: list[Quoted]
-    decision: Part
-    elsewhere: list[Part]
-    drift: float
+    standings: tuple[StandingEntry, ...] = msgspec.field(name="contestants")
+    axes: tuple[AxisEntry, ...]
+    faulty: tuple[Faulty, ...]
+    censored: tuple[Censored, ...]
+    error_bars: tuple[ErrorBarEntry, ...]
+    unsteady: tuple[Unsteady, ...]
+    within: tuple[Within, ...]
+    warmups: tuple[WarmedUp, ...]
+    caveats: tuple[Quoted, ...]
+    decision: Decision
+    elsewhere: tuple[Decision, ...]
+    drift: float | None
     loss_bound: float
-    pairs: list[Part]
-    capacity: Part | None
-    work: list[Part]
-    whys: list[Part]
-    ending: Part | None
-    unsafe: list[Part]
-    unranked: list[Part]
-    absent: list[Name]
-    constant: list[Part]
-    ground: Part
-    added_options: list[Part]
-    threads_each: list[Part]
-    sampled_threads: list[Part]
-    uneven_threads: list[Part]
-    warmups: list[Part]
-    alone: list[Part]
-    instruments: list[str]
+    pairs: tuple[Pair, ...]
+    capacity: CapacityFindings | None
+    work: tuple[Work, ...]
+    whys: tuple[Why, ...]
+    ending: Ending | None
+    unsafe: tuple[Unsafe, ...]
+    unranked: tuple[Unranked, ...]
+    absent: tuple[Name, ...]
+    constant: tuple[Constant, ...]
+    ground: Ground
+    added_options: tuple[AddedOption, ...]
+    threads_each: tuple[ThreadEach, ...]
+    sampled_threads: tuple[SampledThreads, ...]
+    uneven_threads: tuple[UnevenThreads, ...]
+    alone: tuple[MeasuredAlone, ...]
+    instruments: tuple[Name, ...]
 
 
-class Findings(TypedDict):
-    """The findings of the run, as in protocol/findings.md."""
+class CheckEntry(Frozen):
+    metric: Name
+    side: Side
+    threshold: float
+    needed: bool
+    effect: float | None
+    interval: Interval | None
+    figures: tuple[float | None, ...]
+    blocks: int
+    outcome: Outcome
+    blocks_to_decide: int | None
+    limit: Limit | None
+    is_short_of_published: bool
+
+
+class ClaimEntry(Frozen):
+    id: Name
+    text: Quoted
+    verdict: ClaimVerdict
+    reason: Quoted
+    checks: tuple[CheckEntry, ...]
+
+
+class ControlEntry(Frozen):
+    """The A/A control: how many of its comparisons, and each of them."""
+
+    comparisons: int
+    different: int
+    different_uncorrected: int
+    pairs: tuple[AA, ...] = msgspec.field(name="each")
+
+
+class CrossingEntry(Frozen):
+    """A change of the better side, with the levels at which each is proven better."""
+
+    below: Name
+    above: Name
+    at: float
+    interval: Interval
+    told_at: tuple[float, float]
+
+
+class FlipLevelEntry(Frozen):
+    at: float
+    ratio: float | None
+    interval: Interval | None
+    better: Name | None
+    blocks: int
+    needed: int | None
+
+
+class FlipEntry(Frozen):
+    question: Name
+    metric: Name
+    factor: Name
+    unit: Name | None
+    first: Name
+    second: Name
+    fixed: tuple[Name, ...]
+    verdict: FlipVerdict
+    sentence: Quoted
+    crossings: tuple[CrossingEntry, ...]
+    levels: tuple[FlipLevelEntry, ...]
+    asked_within: float | None
+    narrow: bool | None
+    bounded: tuple[float, ...]
+    uneven: tuple[float, ...]
+
+
+class Findings(Frozen):
+    """The findings of a run: findings.json, which protocol/findings.md explains."""
 
     version: int
     run_id: Name
@@ -139,18 +286,18 @@ class Findings(TypedDict):
     started_at: Quoted
     finished_at: Quoted | None
     blocks: int
-    trials: dict[Name, int]
-    made_again: Part
-    questions: list[Question]
-    claims: list[Part]
-    aa: Part
-    charts: list[Part]
-    machine: Part | None
-    canary: list[Part] | None
-    audits: list[Part]
-    gate: Part | None
-    flips: list[Part]
-    set_aside: list[Part]
+    counts: Counts = msgspec.field(name="trials")
+    made_again: MadeAgain
+    scenarios: tuple[Question, ...] = msgspec.field(name="questions")
+    claims: tuple[ClaimEntry, ...]
+    control: ControlEntry = msgspec.field(name="aa")
+    charts: tuple[Chart, ...]
+    machine: MachineUse | None
+    canary: tuple[Range, ...] | None
+    audits: tuple[AuditTally, ...]
+    gate: Found | None
+    flips: tuple[FlipEntry, ...]
+    set_aside: tuple[TrialNote, ...]
 
 
 class Export(Frozen):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
+from netdyno.present.export.schema import Findings
 from netdyno.present.export.tables import escape_markup
 from netdyno.present.prose import environment as surroundings
 
@@ -79,30 +80,27 @@ def name_folder(run_id: str, version: int) -> str:
 
 
 def make_entry(
-    findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
+    findings: Findings, environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
 ) -> Entry:
     """Return the entry of a run, from its export."""
-    run_id = str(findings["run_id"])
     dirty = " with changes" if environment.get("git_dirty") else ""
     return Entry(
-        run_id=run_id,
+        run_id=findings.run_id,
         version=version,
-        folder=name_folder(run_id, version),
+        folder=name_folder(findings.run_id, version),
         digest=digest,
         profiles=profiles,
-        experiment=str(findings["experiment"]),
-        question=str(findings["question"]),
-        started_at=str(findings["started_at"]),
+        experiment=findings.experiment,
+        question=findings.question,
+        started_at=findings.started_at,
         commit=f"{environment.get('git_commit', 'unknown')}{dirty}",
         machine=str(environment.get("cpu_model") or environment.get("kernel") or "unknown"),
-        trials=int(findings["trials"]["valid"]),
+        trials=findings.counts.valid,
         answers=tuple(
-            Answer(name=question["name"], verdict=question["verdict"], text=question["sentence"])
-            for question in findings["questions"]
+            Answer(name=question.name, verdict=question.verdict, text=question.sentence)
+            for question in findings.scenarios
         ),
-        claims=tuple(
-            Answer(name=claim["id"], verdict=claim["verdict"], text=claim["text"]) for claim in findings["claims"]
-        ),
+        claims=tuple(Answer(name=claim.id, verdict=claim.verdict, text=claim.text) for claim in findings.claims),
     )
 
 
