@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from jinja2 import Template
 from markupsafe import Markup
 from msgspec.structs import replace
 
@@ -43,6 +45,7 @@ from netdyno.store.profiles import Stored
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
 """Trials listed per cause; a run in which everything fails must still give a page of two megabytes at most."""
+STYLES = (HERE / "vendor" / "uPlot.min.css", HERE / "page.css")
 SCRIPTS = (HERE / "vendor" / "uPlot.iife.min.js", HERE / "tools.js", HERE / "page.js")
 MOST_OF_PAGE = 4 * 2**20
 """Bytes. Flame graphs and the single trials share what the rest of the page leaves."""
@@ -82,27 +85,32 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
     run_contestants = [name for run in runs for name in run.contestants]
     looks = theme.assign_looks(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
     all_looks = theme.copy_for_runs(looks, len(runs))
-    drawn = _draw_figures(analysis, over, looks, all_looks)
+    shown = _show_findings(analysis, over, looks, all_looks)
     figures = _collect_figures(runs, all_looks)
     profiled_loads = _order_profiles(analysis, profiled)
-    page = _render_page(analysis, drawn, profiled_loads, profiled.damaged)
+    page = _render_page(shown, profiled_loads, profiled.damaged)
     room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
     flames = profile.encode_data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
     if len(flames) > max(room, 0):
-        page, flames = _render_page(analysis, drawn, (), (*profiled.damaged, NO_ROOM)), ""
+        page, flames = _render_page(shown, (), (*profiled.damaged, NO_ROOM)), ""
         room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
     return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _fill_in_rows(figures, room - len(flames)))
 
 
-def _draw_figures(
+def _show_findings(
     analysis: Analysis,
     over: Sequence[Overlaid],
     looks: dict[str, theme.Look],
     all_looks: Sequence[Mapping[str, theme.Look]],
 ) -> dict[str, object]:
-    """Draw the figures for the template, once: they take most of the time of a page."""
+    """Return what the template shows of the findings, computed once: to draw takes most of the time of a page."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     return {
+        "analysis": analysis,
+        "links": quantities.listed(analysis.links),
+        "windows": quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
+        "claims": views.present_claims(analysis.claims, analysis.scenarios),
+        "verdicts": verdicts.summarise_claims(analysis.claims),
         "scenarios": [
             views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)
         ],
@@ -112,6 +120,11 @@ def _draw_figures(
         "charts": [charts.make_view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
         "flips": [flips.make_view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
         "machine": machine.make_view(analysis.canary),
+        "again": machine.make_retries_view(analysis.made_again),
+        "control": control.make_view(analysis.control),
+        "audits": views.tabulate_audits(analysis.audits),
+        "code": views.tabulate_code(analysis.about),
+        "commands": repeat.list_commands(analysis),
         "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
         "own_variables": Markup(theme.declare_run_colours(all_looks)),
         "looks": looks,
@@ -120,54 +133,50 @@ def _draw_figures(
 
 
 def _render_page(
-    analysis: Analysis, drawn: Mapping[str, object], profiled_loads: Sequence[Profiled], damaged_profiles: Sequence[str]
+    shown: Mapping[str, object], profiled_loads: Sequence[Profiled], damaged_profiles: Sequence[str]
 ) -> str:
     """Return the page with marks where flame graphs and figures go."""
-    environment = templates.load_folder(HERE)
-    environment.filters["groupby_reason"] = _group_by_reason
-    environment.filters["reason"] = set_aside.describe_reason
-    environment.filters["pinning"] = surroundings.describe_pinning
-    environment.filters["entry"] = surroundings.format_entry
-    environment.filters["share"] = quantities.share
-    page = environment.get_template("page.html.j2").render(
-        analysis=analysis,
-        links=quantities.listed(analysis.links),
-        windows=quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
-        claims=views.present_claims(analysis.claims, analysis.scenarios),
-        verdicts=verdicts.summarise_claims(analysis.claims),
-        code=views.tabulate_code(analysis.about),
-        shapes=theme.SHAPES,
-        ring_path=theme.RING,
-        heat_steps=theme.HEAT_STEPS,
-        published_path=theme.PUBLISHED,
-        control=control.make_view(analysis.control),
-        again=machine.make_retries_view(analysis.made_again),
-        audits=views.tabulate_audits(analysis.audits),
-        commands=repeat.list_commands(analysis),
-        what_holds=verdict.WHAT_HOLDS,
-        status_words=STATUS_WORDS,
-        mark_sign=loss.MARK,
-        light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
-        dark=Markup(theme.declare_colours(theme.DARK, theme.HEAT_DARK)),
-        style=_read_file("vendor/uPlot.min.css")
-        + _read_file("page.css")
-        + (_read_file(profile.STYLE) if profiled_loads else ""),
-        script=Markup("\n").join(
-            _read_file(script) for script in [*SCRIPTS, *([profile.SCRIPT] if profiled_loads else [])]
-        ),
+    page = _load_template().render(
+        shown,
+        style=Markup("").join(map(_read_file, (*STYLES, profile.STYLE) if profiled_loads else STYLES)),
+        script=Markup("\n").join(map(_read_file, (*SCRIPTS, profile.SCRIPT) if profiled_loads else SCRIPTS)),
         profiled={entry.question: number for number, entry in enumerate(profiled_loads)},
         profiled_loads=[entry.load for entry in profiled_loads],
-        profiles=PROFILES_HERE,
         profiles_damaged=damaged_profiles,
+    )
+    return styles.share_styles(page)
+
+
+@cache
+def _load_template() -> Template:
+    """Return the template, with what is the same on every page."""
+    environment = templates.load_folder(HERE)
+    environment.filters.update(
+        groupby_reason=_group_by_reason,
+        reason=set_aside.describe_reason,
+        pinning=surroundings.describe_pinning,
+        entry=surroundings.format_entry,
+        share=quantities.share,
+    )
+    environment.globals.update(
+        light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
+        dark=Markup(theme.declare_colours(theme.DARK, theme.HEAT_DARK)),
+        shapes=theme.SHAPES,
+        ring_path=theme.RING,
+        published_path=theme.PUBLISHED,
+        heat_steps=theme.HEAT_STEPS,
+        what_holds=verdict.WHAT_HOLDS,
         what_profiles_are=profile_prose.WHAT_IT_IS,
-        all_figures=FIGURES_HERE,
-        uplot_licence=_read_file("vendor/uPlot.LICENSE"),
+        status_words=STATUS_WORDS,
+        mark_sign=loss.MARK,
         most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
-        **drawn,
+        profiles=PROFILES_HERE,
+        all_figures=FIGURES_HERE,
+        uplot_licence=_read_file(HERE / "vendor" / "uPlot.LICENSE"),
     )
-    return styles.share_styles(page)
+    return environment.get_template("page.html.j2")
 
 
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
@@ -200,9 +209,9 @@ def _order_profiles(analysis: Analysis, profiled: Stored) -> list[Profiled]:
     return ranked_loads
 
 
-def _read_file(name: str | Path) -> Markup:
+def _read_file(path: Path) -> Markup:
     """Read a file of ours unchanged: our own text and vendored code, nothing from a run."""
-    return Markup((HERE / name).read_text(encoding="utf-8"))
+    return Markup(path.read_text(encoding="utf-8"))
 
 
 def _make_data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
