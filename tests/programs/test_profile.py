@@ -52,7 +52,9 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
 ) -> None:
     levels = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
     commands = (f"{program} {{port}}", f"{program} {{port}} planted")
-    request = profile.ProfileRequest((), commands, ("plain", "planted"), levels, tmp_path, as_json=True)
+    request = profile.ProfileRequest(
+        servers=(), commands=commands, names=("plain", "planted"), asked=levels, results=tmp_path, as_json=True
+    )
     assert profile.run(request) == 0
     report = json.loads(capsys.readouterr().out)
     stacks = {(shown["server"], shown["sort"]): read(shown["folded"]) for shown in report["profiles"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ def run(request: RunRequest, argv: Sequence[str], comparisons: int, workload: st
         )
         return spread(select_workload(experiment, workload), comparisons, servers_by_name, clients_by_name)
 
-    untraced = request._replace(trace="never")  # the cost of a message in the kernel is not the question here
+    untraced = replace(request, trace="never")  # the cost of a message in the kernel is not the question here
     done = run_command.carry_out(untraced, argv, adapt)
     control = done.analysis.control if done.analysis else None
     if request.as_json:

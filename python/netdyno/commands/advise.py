@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +42,8 @@ MOST_BESIDE = 4
 """Contestants that are measured at those values, the recommended one included."""
 
 
-class AdviseRequest(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class AdviseRequest:
     """The request. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is an
     answer. `along`: half and double of its values are measured too."""
 
@@ -224,7 +226,12 @@ def _run_experiment(
         path = temporary / name
         path.write_text(text, encoding="utf-8")
         run_request = run_command.RunRequest(
-            str(path), "normal", {}, (), request.results, request.as_json, request.foreign_load, "never"
+            experiment=str(path),
+            asked={},
+            results=request.results,
+            as_json=request.as_json,
+            foreign_load=request.foreign_load,
+            trace="never",
         )
         done = run_command.carry_out(run_request, argv, lambda parsed, _servers, _clients: adapt(parsed))
     folder = request.results / str(done.line["run_id"])

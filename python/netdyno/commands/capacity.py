@@ -6,10 +6,9 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from netdyno.analysis.capacity.judge_capacity import Verdict
 from netdyno.analysis.found.capacity import Ending
@@ -43,7 +42,8 @@ ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that are an answer, and so give exit code 0."""
 
 
-class CapacityRequest(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class CapacityRequest:
     """The request of `netdyno capacity`; `asked` has a value for each option of SEARCH that has one."""
 
     server: str

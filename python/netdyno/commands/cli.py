@@ -131,14 +131,27 @@ def run(
     """Run an experiment, print its table and write its report."""
     from netdyno.commands import run as run_command
 
-    names = tuple(contestant or ())
     own_servers = run_command.OwnServers(
-        tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load
+        commands=tuple(server or ()),
+        addresses=tuple(address or ()),
+        names=tuple(name or ()),
+        workload=workload,
+        may_be_loaded=may_load,
     )
     request = run_command.RunRequest(
-        experiment, budget, asked, names, results, as_json, foreign_load, trace, own_servers
+        experiment=experiment,
+        budget=budget,
+        asked=asked,
+        contestants=tuple(contestant or ()),
+        own=own_servers,
+        results=results,
+        foreign_load=foreign_load,
+        trace=trace,
+        profile=draw_profile,
+        cluster=cluster,
+        as_json=as_json,
     )
-    return run_command.run(request._replace(profile=draw_profile, cluster=cluster), sys.argv)
+    return run_command.run(request, sys.argv)
 
 
 @app.command()
@@ -194,22 +207,22 @@ def gate(
     from netdyno.commands import gate as command
 
     request = command.GateRequest(
-        experiment,
-        before,
-        after,
-        base,
-        contestant,
-        repository,
-        build,
-        server,
-        workload,
-        margin or (),
-        asked,
-        results,
-        as_json,
-        foreign_load,
-        markdown,
-        junit,
+        experiment=experiment,
+        before=before,
+        after=after,
+        base=base,
+        contestant=contestant,
+        repository=repository,
+        build=build,
+        server=server,
+        workload=workload,
+        margins=margin or (),
+        asked=asked,
+        results=results,
+        as_json=as_json,
+        foreign_load=foreign_load,
+        markdown=markdown,
+        junit=junit,
     )
     return command.run(request, sys.argv)
 
@@ -238,7 +251,15 @@ def advise(
     if waits and computes:
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
-    request = command.AdviseRequest({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
+    request = command.AdviseRequest(
+        given={**asked, **kind},
+        file=workload,
+        results=results,
+        as_json=as_json,
+        foreign_load=foreign_load,
+        again=again,
+        along=along,
+    )
     return command.run(request, sys.argv)
 
 
@@ -258,9 +279,14 @@ def aa(
     from netdyno.commands import aa as command
     from netdyno.commands.run import RunRequest
 
-    names = tuple(contestant or ())
-    asked = {"aa-share": MOST_AA_SHARE, **asked}
-    request = RunRequest("aa", "normal", asked, names, results, as_json, foreign_load)
+    request = RunRequest(
+        experiment="aa",
+        asked={"aa-share": MOST_AA_SHARE, **asked},
+        contestants=tuple(contestant or ()),
+        results=results,
+        as_json=as_json,
+        foreign_load=foreign_load,
+    )
     return command.run(request, sys.argv, comparisons, workload)
 
 
@@ -283,8 +309,15 @@ def profile(
     """Draw where a server spends its time, or where two differ: what they compute, and what they wait for."""
     from netdyno.commands import profile as command
 
-    named, own_commands = tuple(servers or ()), tuple(server or ())
-    return command.run(command.ProfileRequest(named, own_commands, tuple(name or ()), asked, results, as_json))
+    request = command.ProfileRequest(
+        servers=tuple(servers or ()),
+        commands=tuple(server or ()),
+        names=tuple(name or ()),
+        asked=asked,
+        results=results,
+        as_json=as_json,
+    )
+    return command.run(request)
 
 
 @app.command()
@@ -450,7 +483,9 @@ def capacity(
     """Find the highest rate at which a server meets an objective."""
     from netdyno.commands import capacity as command
 
-    request = command.CapacityRequest(server, asked, results, as_json, foreign_load)
+    request = command.CapacityRequest(
+        server=server, asked=asked, results=results, as_json=as_json, foreign_load=foreign_load
+    )
     return command.run(request, sys.argv)
 
 

@@ -9,8 +9,9 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,7 +20,7 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT
 from netdyno.commands import run as run_command
 from netdyno.commands.flags import Asked
-from netdyno.commands.run import OwnServers, RunRequest
+from netdyno.commands.run import NO_SERVERS, OwnServers, RunRequest
 from netdyno.contestants import trees
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
@@ -36,12 +37,12 @@ WAYS = (
     "give --before COMMAND and --after COMMAND, or --base REF with --server COMMAND (and --build COMMAND), or "
     "--base REF with --contestant NAME"
 )
-NO_SERVERS = OwnServers()
 EXIT_CODES = {"passes": 0, "fails": 1, "open": 3}
 BROKEN = 2
 
 
-class GateRequest(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class GateRequest:
     """The request of a gate: either two commands, or a commit `base` that HEAD is compared with. The commit is of a
     repository, with the commands that start and build its server, or of netdyno's own, with a contestant. `repository`
     None means the current folder. `workload` is that of a command's server; margins are as they are written."""
@@ -119,24 +120,21 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
 
 
 def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServers:
-    return OwnServers((before, after), (), (BEFORE, AFTER), request.workload)
+    return OwnServers(commands=(before, after), names=(BEFORE, AFTER), workload=request.workload)
 
 
 def _build_run_request(
     request: GateRequest, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()
 ) -> RunRequest:
-    run_options = {name: value for name, value in request.asked.items() if name != "time-budget"}
     return RunRequest(
-        request.experiment,
-        "normal",
-        run_options,
-        (),
-        request.results,
-        request.as_json,
-        request.foreign_load,
-        "never",
-        own,
-        others,
+        experiment=request.experiment,
+        asked={name: value for name, value in request.asked.items() if name != "time-budget"},
+        results=request.results,
+        as_json=request.as_json,
+        foreign_load=request.foreign_load,
+        trace="never",
+        own=own,
+        others=others,
     )
 
 

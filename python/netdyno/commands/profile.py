@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from msgspec.structs import replace
 
@@ -38,7 +39,8 @@ LEAST_WINDOW_S = 1.0
 """The least window of a profile beside a run, because the run's own windows may be too short to show much."""
 
 
-class ProfileRequest(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ProfileRequest:
     """The request of `netdyno profile`: servers by name, the command lines of the user's own and their names; `asked`
     has a value for each option of LOAD that has one."""
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -55,18 +56,22 @@ class OwnServers(NamedTuple):
     may_be_loaded: bool = False
 
 
-class RunRequest(NamedTuple):
+NO_SERVERS = OwnServers()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
     """The request of a run; the options in `asked` replace those of the experiment."""
 
     experiment: str
-    budget: Budget
+    budget: Budget = "normal"
     asked: Asked
-    contestants: tuple[str, ...]
+    contestants: tuple[str, ...] = ()
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
     trace: Trace = "auto"
-    own: OwnServers = OwnServers()
+    own: OwnServers = NO_SERVERS
     others: tuple[Contestant, ...] = ()
     """Servers that are in no folder of this tree, ready to be started."""
     profile: bool = False
