@@ -26,7 +26,7 @@ _CONFIGURATION = """\
 distinguished_name = name
 prompt = no
 [name]
-CN = {subject}{who}
+CN = {subject}{role}
 [authority]
 basicConstraints = critical,CA:TRUE
 keyUsage = critical,keyCertSign
@@ -129,7 +129,7 @@ def _make_certificate(folder: Path, name: str, extensions: str, days: int, *sign
     words = ["openssl", "req", "-x509", *signed_by, "-config", "/dev/stdin", "-extensions", extensions]
     words += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", str(days)]
     words += ["-keyout", f"{name}-key.pem", "-out", f"{name}.pem"]
-    configuration = _CONFIGURATION.format(subject=SUBJECT, who=name)
+    configuration = _CONFIGURATION.format(subject=SUBJECT, role=name)
     done = subprocess.run(words, cwd=folder, input=configuration, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"openssl could not make the certificate {name}.pem: {done.stderr.strip()}")

@@ -175,7 +175,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             (folder / REQUEST).write_bytes(request)
             way = await self._open_way(folder / WAY)
             try:
-                with (folder / "said").open("w+b", buffering=0) as errors:
+                with (folder / "stderr").open("w+b", buffering=0) as errors:
                     helper = await asyncio.create_subprocess_exec(
                         *(sys.executable, "-P", "-m", "netdyno.cluster.trial_helper", scratch, str(os.getpid())),
                         stdin=asyncio.subprocess.DEVNULL,

@@ -375,7 +375,7 @@ def ask_questions() -> dict[str, Any]:
         text_given = typer.prompt(text, default=default, show_default=bool(default)).strip()
         if text_given and not (text_given == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
             value: object = int(text_given) if name in ("connections", "size") and text_given.isdigit() else text_given
-            answers[name] = workload.read_value(name, value, text)
+            answers[name] = workload.read_option(name, value, text)
     return answers
 
 

@@ -245,7 +245,7 @@ def _find_neighbours(run: Run, request: Asked, scenario: str) -> tuple[tuple[Nea
     for (name, option), places in covered.find_varied_cells(run.experiment, request.scenario, request.cores).items():
         if name != scenario:
             continue
-        value = covered.read_value(request.scenario, option, request.cores)
+        value = covered.find_value(request.scenario, option, request.cores)
         for level in covered.find_nearest_values(places, value):
             if level is not None and isinstance(advice := _judge_place(run, places[level], request), Advice):
                 neighbours.append(Near(option, level, advice.take))

@@ -28,7 +28,7 @@ from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Budget, Experiment, Flip, Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
 from netdyno.model.levels import combinations
-from netdyno.model.options import SHARED, read_value, settings
+from netdyno.model.options import SHARED, read_key, settings
 from netdyno.model.values import declared
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
@@ -179,7 +179,7 @@ def _join_studies(raw: Mapping[str, object], path: Path, studies: Sequence[Exper
 
 def _read_own(raw: Mapping[str, object], where: str) -> dict[str, object]:
     """Read the experiment's own options, with the default share of the A/A control."""
-    own_options = {option.field: read_value(where, option, raw[key]) for key, option in OWN.items() if key in raw}
+    own_options = {option.field: read_key(where, option, raw[key]) for key, option in OWN.items() if key in raw}
     return {"aa_share": AA_SHARE, **own_options}
 
 

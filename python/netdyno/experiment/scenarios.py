@@ -28,8 +28,8 @@ from netdyno.model.options import (
     count_check_connections,
     is_witnessed,
     most_generator_threads,
+    read_key,
     read_level,
-    read_value,
     settings,
 )
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
@@ -50,7 +50,7 @@ SCENARIO_KEYS = (*OWN, *SHARED, "factors", "server", "where-possible")
 
 def read_shared(where: str, table: Mapping[str, object]) -> dict[str, object]:
     """Read the fields of a scenario that a table has under the keys of SHARED."""
-    return {option.field: read_value(where, option, table[key]) for key, option in SHARED.items() if key in table}
+    return {option.field: read_key(where, option, table[key]) for key, option in SHARED.items() if key in table}
 
 
 # --- one scenario -----------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values: dict[str, object] = {**shared, **read_shared(where, table)}
     for key, value in table.items():
         if key in OWN:
-            values[OWN[key].field] = read_value(where, OWN[key], value)
+            values[OWN[key].field] = read_key(where, OWN[key], value)
     values["server"] = _read_options(where, table, "server", SERVER)
     values["where_possible"] = _read_options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _read_factors(f"{where}: factors", table_in(where, table, "factors"))

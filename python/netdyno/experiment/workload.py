@@ -17,7 +17,7 @@ from netdyno.base.units import format_duration
 from netdyno.model import objective
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment
-from netdyno.model.options import SCENARIO, SERVER
+from netdyno.model.options import SCENARIO, SERVER, read_value
 from netdyno.model.values import LEAST_RATE, MOST_RATE, NAMES, TIME, Kind, Option, declared, read_duration, whole, word
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 
@@ -123,15 +123,12 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     check_keys(str(path), table, OPTIONS)
-    return {name: read_value(name, value, f"{path}: key {name!r}") for name, value in table.items()}
+    return {name: read_option(name, value, f"{path}: key {name!r}") for name, value in table.items()}
 
 
-def read_value(name: str, given: object, where: str) -> Any:
+def read_option(name: str, given: object, where: str) -> Any:
     """Read the value of an option. Those of a server stay as they are written. Raises UserError."""
-    try:
-        value = OPTIONS[name].takes.read(given)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from error
+    value = read_value(where, OPTIONS[name], given)
     return given if OPTIONS[name].place == "server" else value
 
 

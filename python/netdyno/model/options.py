@@ -100,19 +100,23 @@ def option_of(name: str) -> Option:
 
 
 def read_value(where: str, option: Option, value: object) -> Any:
-    """Convert the value of an option from a file. Raises UserError naming `where`, the option and the values that it
-    takes."""
+    """Convert the value of an option. Raises UserError naming `where` and the values that it takes."""
     try:
         return option.takes.read(value)
     except ValueError as error:
-        raise UserError(f"{where}: key {option.name!r}: {error}") from error
+        raise UserError(f"{where}: {error}") from error
+
+
+def read_key(where: str, option: Option, value: object) -> Any:
+    """Convert the value of an option from a file. Raises UserError naming the option as well."""
+    return read_value(f"{where}: key {option.name!r}", option, value)
 
 
 def read_level(where: str, name: str, value: object) -> type_level:
     """Check a level of a factor or an option of the server, and return it. Texts stay as they are written: a level is a
     name in tables, plans and stored trials, an option a word of the server's command line. `settings` and
     `service_time_in_all_s` convert them."""
-    read: type_level = read_value(where, replace(option_of(name), name=name), value)
+    read: type_level = read_key(where, replace(option_of(name), name=name), value)
     return value if isinstance(value, str) else read
 
 
@@ -122,9 +126,9 @@ def check_stored(where: str, scenario: Scenario) -> None:
     for name, value in (*scenario.server.items(), *scenario.where_possible.items()):
         if name not in SERVER:
             raise UserError(f"{where}: a server has no option {name!r}{did_you_mean(name, SERVER)}")
-        read_value(where, SERVER[name], value)
+        read_key(where, SERVER[name], value)
     if scenario.link_rate is not None:
-        read_value(where, LINK["link-rate"], scenario.link_rate)
+        read_key(where, LINK["link-rate"], scenario.link_rate)
     for factor, levels in scenario.factors.items():
         for level in levels:
             check_levels(where, {factor: level})

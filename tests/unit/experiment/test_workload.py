@@ -15,7 +15,7 @@ from netdyno.statistics.block_counts import ADVICE_LOOKS
 
 def read_values(**options: Any) -> dict[str, Any]:
     texts = {name.replace("_", "-"): value for name, value in options.items()}
-    values = {name: workload.read_value(name, value, name) for name, value in texts.items()}
+    values = {name: workload.read_option(name, value, name) for name, value in texts.items()}
     workload.check(values)
     return values
 
@@ -46,7 +46,7 @@ def scenario(**options: Any) -> Scenario:
     ],
 )
 def test_what_is_written_is_understood(name: str, written: object, value: object) -> None:
-    assert workload.read_value(name, written, name) == value
+    assert workload.read_option(name, written, name) == value
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_is_written_is_understood(name: str, written: object, value: object
 )
 def test_what_is_not_is_refused(name: str, written: object, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        workload.read_value(name, written, name)
+        workload.read_option(name, written, name)
 
 
 @pytest.mark.parametrize(

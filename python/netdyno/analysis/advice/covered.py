@@ -84,7 +84,7 @@ def find_nearest_values(places: Collection[float], value: float) -> tuple[float 
     )
 
 
-def read_value(workload: Scenario, option: str, cores: int) -> float:
+def find_value(workload: Scenario, option: str, cores: int) -> float:
     """Return the workload's value of an option."""
     value = _describe(settings(workload, {}), cores)[option]
     assert _is_number(value)

@@ -30,8 +30,8 @@
     const chosen = level.traces.filter((trace) => block === "all" || trace.block === Number(block));
     const steps = Math.max(0, ...chosen.map((trace) => trace.per_second.length));
     const times = Array.from({ length: steps }, (_, i) => +((i + 0.5) * level.step_s).toFixed(6));
-    const rows = contestants.map((_, who) => {
-      const own = chosen.filter((trace) => trace.who === who);
+    const rows = contestants.map((_, contestant) => {
+      const own = chosen.filter((trace) => trace.contestant === contestant);
       return times.map((_, i) => {
         const values = own.filter((trace) => i < trace.per_second.length).map((trace) => trace.per_second[i]);
         return values.length ? values.reduce((a, b) => a + b) / values.length : null;
@@ -45,12 +45,12 @@
   const tick = (value) => (value >= 1e6 ? value / 1e6 + "M" : value >= 1e3 ? value / 1e3 + "k" : String(value));
 
   /** The contestant's marker as in the page's legends. */
-  const mark = (who) => {
+  const mark = (contestant) => {
     const space = "http://www.w3.org/2000/svg";
     const [box, path] = ["svg", "path"].map((name) => document.createElementNS(space, name));
     Object.entries({ class: "mark", viewBox: "-8 -8 16 16", width: 13, height: 13, "aria-hidden": "true" }).forEach((pair) => box.setAttribute(...pair));
-    path.setAttribute("d", contestants[who].path);
-    path.style.fill = `var(${contestants[who].colour})`;
+    path.setAttribute("d", contestants[contestant].path);
+    path.style.fill = `var(${contestants[contestant].colour})`;
     box.append(path);
     return box;
   };
@@ -58,8 +58,8 @@
   const percent = (share) => `${+(100 * share).toPrecision(3)}%`;
 
   /** The loss that a contestant's line leaves out: the mean of the chosen trials; nothing where none can be lost. */
-  const loss = (level, block, who) => {
-    const own = level.traces.filter((trace) => trace.who === who && trace.lost != null && (block === "all" || trace.block === Number(block)));
+  const loss = (level, block, contestant) => {
+    const own = level.traces.filter((trace) => trace.contestant === contestant && trace.lost != null && (block === "all" || trace.block === Number(block)));
     if (!own.length) return { text: "", above: false };
     const above = own.some((trace) => trace.above);
     const mean = own.reduce((sum, trace) => sum + trace.lost, 0) / own.length;
@@ -74,9 +74,9 @@
       if (index === 0 || !series.show) return;
       const values = plot.data[index];
       const every = Math.max(1, Math.round(values.length / 6));
-      const path = new Path2D(contestants[series.who].path);
+      const path = new Path2D(contestants[series.contestant].path);
       ctx.save();
-      ctx.fillStyle = variable(contestants[series.who].colour);
+      ctx.fillStyle = variable(contestants[series.contestant].colour);
       for (let i = (index * 2) % every; i < values.length; i += every) {
         if (values[i] == null) continue;
         ctx.setTransform(scale, 0, 0, scale, plot.valToPos(plot.data[0][i], "x", true), plot.valToPos(values[i], "y", true));
@@ -94,8 +94,8 @@
   const draw = (box, level, block) => {
     const chart = box.querySelector(".chart");
     const all = lines(level, block);
-    const present = contestants.map((_, who) => who)
-      .filter((who) => netdyno.shows("contestant", contestants[who].name) && all[who + 1].some((value) => value != null));
+    const present = contestants.map((_, contestant) => contestant)
+      .filter((contestant) => netdyno.shows("contestant", contestants[contestant].name) && all[contestant + 1].some((value) => value != null));
     const axis = (label, extra) => ({
       label, stroke: variable("--muted"), grid: { stroke: variable("--rule"), width: 1 }, ticks: { stroke: variable("--rule") },
       font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", ...extra,
@@ -110,13 +110,13 @@
       ],
       series: [
         { label: "second", value: (_, value) => (value == null ? "–" : value.toFixed(2)) },
-        ...present.map((who) => [who, loss(level, block, who)]).map(([who, lost]) => ({
-          who, variable: contestants[who].colour, above: lost.above, label: contestants[who].name + lost.text, stroke: () => variable(contestants[who].colour), width: 1.6,
+        ...present.map((contestant) => [contestant, loss(level, block, contestant)]).map(([contestant, lost]) => ({
+          contestant, variable: contestants[contestant].colour, above: lost.above, label: contestants[contestant].name + lost.text, stroke: () => variable(contestants[contestant].colour), width: 1.6,
           points: { show: false }, value: (_, value) => rate(value),
         })),
       ],
       hooks: { draw: [drawMarkers] },
-    }, [all[0], ...present.map((who) => all[who + 1])], chart);
+    }, [all[0], ...present.map((contestant) => all[contestant + 1])], chart);
     chart.querySelectorAll(".u-legend .u-marker").forEach((marker, index) => marker.replaceWith(index ? mark(present[index - 1]) : ""));
     return plot;
   };

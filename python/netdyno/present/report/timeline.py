@@ -17,7 +17,7 @@ class Trace:
     """One trial: which contestant (by number), which block, completions per second per step. `lost` is its share of
     lost messages and `above` whether that is more than the bound; None where none can be lost."""
 
-    who: int
+    contestant: int
     block: int
     per_second: tuple[int, ...]
     lost: float | None
