@@ -615,10 +615,11 @@ def _list_gaps(findings: ScenarioFindings) -> list[str]:
     if findings.capacity is not None:
         return []
     finished = {(cell.contestant, cell.level) for cell in findings.cells}
+    finished_levels = {key for _, key in finished}
     gaps = [
         f"{standing.contestant} has no valid trial at {level.label}: its rank covers the other loads only."
         for level in findings.levels
-        if any(key == level.key for _, key in finished)
+        if level.key in finished_levels
         for standing in findings.standings
         if (standing.contestant, level.key) not in finished
     ]
