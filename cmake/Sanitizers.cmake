@@ -2,7 +2,7 @@
 set(NETDYNO_SANITIZE "" CACHE STRING "address, thread or empty")
 if(NETDYNO_SANITIZE STREQUAL "address")
   # Without vptr: that check opens a pipe to see whether memory is readable, and so calls every object of a process that
-  # has run out of descriptors invalid (IsAccessibleMemoryRange in compiler-rt's sanitizer_posix_libcdep.cpp).
+  # has run out of descriptors invalid (IsAccessibleMemoryRange in compiler-rt's sanitizer_posix_libcdep).
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 elseif(NETDYNO_SANITIZE STREQUAL "thread")

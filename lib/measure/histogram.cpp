@@ -11,7 +11,7 @@
 namespace netdyno {
 namespace {
 
-// The V2 format: HdrHistogram's EncodableHistogram (Java) and codec.py of the PyPI package. 0x10 marks "no fixed word
+// The V2 format: HdrHistogram's EncodableHistogram (Java) and the codec of the PyPI package. 0x10 marks "no fixed word
 // size" (ZigZag LEB128).
 constexpr std::uint32_t v2_cookie = 0x1c849303 | 0x10;
 constexpr std::uint32_t v2_compressed_cookie = 0x1c849304 | 0x10;

@@ -153,7 +153,7 @@ class ZmqTransport final : public Transport {
     socket.set(zmq::sockopt::linger, 0);
     socket.set(zmq::sockopt::rcvhwm, receive_hwm);
     // libzmq must not reconnect a broken connection by itself. (-1 would say never, but then libzmq throws away what
-    // has arrived and is not read yet, session_base.cpp.)
+    // has arrived and is not read yet, in its session_base.)
     socket.set(zmq::sockopt::reconnect_ivl, std::numeric_limits<int>::max() / 2);
     return socket;
   }

@@ -15,22 +15,24 @@ COLUMNS, README_LINES = 120, 120
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
-def made_by_programs() -> frozenset[str]:
-    """Folders that git ignores: of set-up, builds and runs. Not every tree has them, so no test looks into them."""
-    return frozenset(line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line) | {".git"}
+MADE_BY_PROGRAMS = frozenset(
+    {".git", *(line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line)}
+)
+"""Folders that git ignores: of set-up, builds and runs. Not every tree has them, so no test looks into them."""
 
 
 def tree() -> frozenset[str]:
     """Every file and, with a slash at the end, every folder of the project, from its root."""
     paths = set()
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in made_by_programs()]
+        folders[:] = [name for name in folders if name not in MADE_BY_PROGRAMS]
         here = PurePosixPath(Path(folder).relative_to(ROOT))
         paths |= {str(here / name) for name in files} | {f"{here / name}/" for name in folders}
     return frozenset(paths)
 
 
 TREE = tree()
+ENDS = frozenset(path.split("/", cut)[-1] for path in TREE for cut in range(path.rstrip("/").count("/") + 1))
 PAGES = sorted(path for path in TREE if path.endswith(".md"))
 SUFFIXES = {PurePosixPath(path).suffix for path in TREE if not path.endswith("/")} - {""}
 
@@ -64,18 +66,19 @@ def missing_paths(text: str) -> list[str]:
     and ends in one or in a suffix that files of the tree have; <name> and * stand for any part of it."""
     words = [word for code in re.findall(r"`([^`]+)`", FENCE.sub("", text)) for word in code.split()]
     paths = [word.partition("::")[0].rstrip(",;:.") for word in words]
-    return [path for path in paths if _is_path(path) and not _is_there(path)]
+    return [path for path in paths if _is_path(path) and not is_there(path)]
 
 
 def _is_path(word: str) -> bool:
-    if not re.fullmatch(r"[\w.<>*-][\w.<>*/-]*", word) or word.split("/")[0] in made_by_programs():
+    if not re.fullmatch(r"[\w.<>*-][\w.<>*/-]*", word) or word.split("/")[0] in MADE_BY_PROGRAMS:
         return False
     return "/" in word and (word.endswith("/") or PurePosixPath(word).suffix in SUFFIXES)
 
 
-def _is_there(path: str) -> bool:
+def is_there(path: str) -> bool:
+    """Whether a path, in which <name> and * stand for any part, is the end of one of the tree."""
     pattern = re.sub(r"<[^>]+>|\\\*+", "[^/]+", re.escape(path.removeprefix("./")))
-    return any(re.search(rf"(^|/){pattern}$", known) for known in TREE)
+    return path in ENDS or any(re.search(rf"(^|/){pattern}$", known) for known in TREE)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,6 +1,6 @@
 """An rpc server inside the test that does what the test tells it: the right thing, or one that is wrong.
 
-It speaks with tests/contract/golden/wire.py and shares no code with any contestant.
+It speaks with netdyno/protocol/wire.py and shares no code with any contestant.
 """
 
 from __future__ import annotations

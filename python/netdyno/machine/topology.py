@@ -215,7 +215,7 @@ def _read_allowed(root: Path) -> tuple[int, ...]:
 
 def _read_kinds(root: Path, cpus: Sequence[int]) -> dict[int, int]:
     """Return the kind of each processor. The kernel shows it for Intel's hybrids by two performance counter units
-    (tools/perf/Documentation/intel-hybrid.txt), for others by cpu_capacity; without both, the highest clock decides."""
+    (intel-hybrid in the documentation of perf), for others by cpu_capacity; without both, the highest clock decides."""
     slow = set(parse_list(_read_text(root / "sys/devices/cpu_atom/cpus")))
     if slow and _read_text(root / "sys/devices/cpu_core/cpus"):
         return _rank_speeds({cpu: 1 if cpu in slow else 2 for cpu in cpus})

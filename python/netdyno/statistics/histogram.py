@@ -15,7 +15,7 @@ SIGNIFICANT_DIGITS = 3
 SUB_BUCKET_BITS = 11  # 2048 linear steps in each doubling: 3 significant digits
 HALF_MAGNITUDE = SUB_BUCKET_BITS - 1
 
-# HdrHistogram's EncodableHistogram (Java) and codec.py of the PyPI package. 0x10 marks "no fixed word size" (ZigZag
+# HdrHistogram's EncodableHistogram (Java) and the codec of the PyPI package. 0x10 marks "no fixed word size" (ZigZag
 # LEB128).
 COMPRESSED_COOKIE = 0x1C849304
 PLAIN_COOKIE = 0x1C849303

@@ -21,7 +21,7 @@ inline constexpr std::chrono::milliseconds on_its_way{200};
 
 /// The room for unanswered requests of one peer. A ROUTER takes from all peers in turn, and cannot leave one alone for
 /// a while: so the room is bounded, and requests beyond the bound get no answer. In messages it is half of `--hwm`:
-/// libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so the answers to so
+/// libzmq learns of what a peer has taken in steps of half the mark (compute_lwm of its pipe), so the answers to so
 /// many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always taken. And all peers
 /// together have no more than PeerRoom holds.
 class WaitingRoom {

@@ -1,5 +1,5 @@
 """A closed world of audits: whatever can strike a trial out has a case in which it does and one in which it does not,
-and a line in the documentation. A new one needs cases/<its name>.py and its line in docs/measuring.md."""
+and a line in the documentation. A new one needs cases/<name>.py and its line in docs/measuring.md."""
 
 from __future__ import annotations
 

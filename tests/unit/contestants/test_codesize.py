@@ -353,7 +353,7 @@ def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
         "servers/_shared/datagram",
         "servers/_shared/epoll",
     ]
-    # main.cpp, client.hpp, loop.hpp with an include more than loop.cpp
+    # main.cpp, client.hpp and loop.hpp have an include more than the last file
     assert sum_with_family(server, everyone) == CodeSize(
         files=4, lines=3 * (13 + 1) + 13, functions=8, complexity=20, complexity_max=4
     )
