@@ -95,7 +95,7 @@ def test_the_table_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> Non
 def test_the_report_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
     page = page_without_panels(unsafe_analysis)
     assert page.count("Unsafe, and in no ranking or claim") == 4
-    assert "<td>3,000 (25%)</td>" in page
+    assert '<td data-number="3000">3,000 (25%)</td>' in page
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page
     assert "<b>" not in page

@@ -14,6 +14,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import associations
 from netdyno.present.report.scale import RatioScale, Tick
+from netdyno.present.report.tables import make_cell, make_sortable, sort_by_low
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,14 @@ def _make_pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
 
 def _make_line(difference: Difference, scale: RatioScale) -> Line:
     counter, comparison = METRICS[difference.counter], difference.comparison
+    change = associations.format_effect(difference.counter, comparison.ratio, relative=difference.relative)
+    interval = associations.format_effect_interval(difference.counter, comparison, relative=difference.relative)
     return Line(
         counter=counter.title,
-        worse=counter.speak(difference.worse),
-        better=counter.speak(difference.better),
-        change=associations.format_effect(difference.counter, comparison.ratio, relative=difference.relative),
-        interval=associations.format_effect_interval(difference.counter, comparison, relative=difference.relative)
-        or quantities.DASH,
+        worse=make_cell(difference.worse, counter.speak),
+        better=make_cell(difference.better, counter.speak),
+        change=make_sortable(change, comparison.ratio),
+        interval=sort_by_low(interval or quantities.DASH, comparison.interval),
         bar=_make_bar(difference, scale) if difference.relative and math.isfinite(comparison.ratio) else None,
     )
 

@@ -16,7 +16,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell, make_sortable
 from netdyno.present.report.theme import Look
 
 PANEL_HEIGHT = 3.6
@@ -199,8 +199,9 @@ def _make_row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
     knee = " (knee)" if point.rate_hz == curve.knee_hz else ""
     times = (point.p50_ns, point.p99_ns, point.p999_ns)
     return (
-        *(curve.contestant, curve.level or quantities.DASH, f"{format_rate(point.rate_hz)}{knee}"),
+        *(curve.contestant, curve.level or quantities.DASH),
+        make_sortable(f"{format_rate(point.rate_hz)}{knee}", point.rate_hz),
         *(str(point.held), str(point.failed), str(point.silent)),
-        *(quantities.DASH if value is None else quantities.duration(value) for value in times),
+        *(make_cell(value, quantities.duration) for value in times),
         find_main_reason(point.whys),
     )

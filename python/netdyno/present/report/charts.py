@@ -20,7 +20,7 @@ from netdyno.present.report.heat import HeatPanel, Scale, tabulate_surface
 from netdyno.present.report.ladder import draw_ladder
 from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Looks
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell, make_sortable
 from netdyno.present.report.views import format_with_interval
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
@@ -178,22 +178,21 @@ def _make_row(
     names = [figures.name_of(name, spot.at[name], chart.unsafe) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     texts = [
-        quantities.DASH if estimate is None else format_with_interval(estimate, metric.speak)
+        quantities.DASH
+        if estimate is None
+        else make_sortable(format_with_interval(estimate, metric.speak), estimate.value)
         for estimate, metric in zip(spot.estimates, metrics, strict=True)
     ]
     if spot.missing:
         texts[0] = figures.explain_missing(spot)
     source_figure = published.get(tuple(spot.at.items()))
-    lost = (
-        quantities.DASH
-        if spot.lost is None
-        else f"{quantities.share(spot.lost)}{f' {loss.MARK}' if spot.above else ''}"
-    )
+    mark = f" {loss.MARK}" if spot.above else ""
+    lost = make_cell(spot.lost, lambda share: f"{quantities.share(share)}{mark}")
     struck = f", {spot.set_aside} excluded" if spot.set_aside else ""
     return (
         *names,
         *texts,
-        *((metrics[0].speak(source_figure.value) if source_figure else quantities.DASH,) if published else ()),
+        *((make_cell(source_figure.value if source_figure else None, metrics[0].speak),) if published else ()),
         *((lost,) if lossy else ()),
         f"{spot.trials} of {spot.planned}{struck}",
     )
@@ -207,7 +206,7 @@ def _make_published_row(chart: Chart, published: Published, *, lossy: bool) -> t
     return (
         *names,
         *dashes,
-        METRICS[figure.metric].speak(published.value),
+        make_cell(published.value, METRICS[figure.metric].speak),
         *((quantities.DASH,) if lossy else ()),
         "not run",
     )

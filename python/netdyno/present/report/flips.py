@@ -4,7 +4,7 @@ factor, with the crossing as a band, and the same as a table. No HTML here."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ from netdyno.present.prose import flips as prose
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_sortable, sort_by_low
 from netdyno.statistics.flips import Point, Side
 
 NEITHER = "s"
@@ -67,8 +67,14 @@ def make_view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
             if any(point.side == side for point in measured)
         ),
         panels=(_draw_panel(flip, measured, looks, anchor),) if measured else (),
-        table=Table(prose.list_headings(flip), tuple(prose.list_rows(flip))),
+        table=Table(prose.list_headings(flip), tuple(_list_rows(flip))),
     )
+
+
+def _list_rows(flip: FlipFound) -> Iterator[tuple[str, ...]]:
+    for point, (place, better_by, interval, *others) in zip(flip.flips.points, prose.list_rows(flip), strict=True):
+        figures = (make_sortable(place, point.at), make_sortable(better_by, point.mean))
+        yield (*figures, sort_by_low(interval, point.interval), *others)
 
 
 def _describe_drawing(flip: FlipFound) -> str:

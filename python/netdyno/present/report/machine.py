@@ -23,7 +23,7 @@ from netdyno.present.prose import made_again
 from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_dots, finish, format_short_number, open_panel
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell
 
 HEIGHT_INCHES = 2.4
 MOST_POINTS = 80
@@ -217,5 +217,7 @@ def _make_row(trials: Sequence[Beside], figures: int) -> tuple[str, ...]:
     first, last = trials[0].block, trials[-1].block
     name = str(first) if first == last else f"{first}{quantities.DASH}{last}"
     together = [_merge_trials(trials, number) for number in range(figures)]
-    speeds = (quantities.rate(speed) for point in together for speed in (point.least, point.median, point.most))
+    speeds = (
+        make_cell(speed, quantities.rate) for point in together for speed in (point.least, point.median, point.most)
+    )
     return name, str(len(trials)), *speeds, str(sum(trial.struck for trial in trials))

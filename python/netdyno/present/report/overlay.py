@@ -17,7 +17,7 @@ from netdyno.present.report.curves import DASHES, format_dashes
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks, set_rate_axis
 from netdyno.present.report.marks import name_metric, set_metric_ticks
 from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep, draw_estimates, list_measured_sweeps
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell, make_sortable, sort_by_low
 
 FILLS = ("full", "none", "bottom", "top")
 """Fills of markers, by run; lines differ in their dashes."""
@@ -107,10 +107,11 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for cell in comparison.cells:
         speak = METRICS[cell.metric].speak
-        change = f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ''}"
-        figures = (speak(cell.first), comparison.second, speak(cell.second))
+        change = make_sortable(f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ''}", cell.ratio)
+        figures = (make_cell(cell.first, speak), comparison.second, make_cell(cell.second, speak))
         about = (cell.scenario, cell.contestant, cell.level, cell.metric)
-        rows.append((*about, *figures, change, ranking.format_change_interval(cell.interval)))
+        interval = sort_by_low(ranking.format_change_interval(cell.interval), cell.interval)
+        rows.append((*about, *figures, change, interval))
     return rows
 
 

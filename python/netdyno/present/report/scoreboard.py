@@ -17,6 +17,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, loss, verdict
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ground as ground_words
+from netdyno.present.report.tables import make_sortable
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 """Titles where there is room for more than a metric's short title."""
@@ -155,7 +156,7 @@ def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
     mark = company.mark(findings.company)
     cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
-        cells.insert(1, Cell(loss.format_largest(standing), warns=standing.lossy))
+        cells.insert(1, Cell(make_sortable(loss.format_largest(standing), standing.loss or 0.0), warns=standing.lossy))
     return Row(standing.contestant, tuple(cells))
 
 
@@ -163,7 +164,7 @@ def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -
     score = axis.score(contestant)
     if score is None or score.value is None:
         return Cell(quantities.DASH)
-    figure = f"{METRICS[axis.metric].speak(score.value.value)}{mark}"
+    figure = make_sortable(f"{METRICS[axis.metric].speak(score.value.value)}{mark}", score.value.value)
     if score.rank is None or not any(comparison.decidable for comparison in axis.comparisons):
         return Cell(figure, axis.bound)
     ranks = [peer.rank for peer in axis.scores if peer.contestant in peers]
@@ -174,7 +175,8 @@ def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     """Return the cell of a metric that stands alone."""
     if not math.isfinite(standing.value):
         return Cell(quantities.DASH)
-    figure = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
+    text = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
+    figure = make_sortable(text, standing.value)
     if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
         return Cell(figure, standing.bound)
     ranks = [peer.rank for peer in findings.standings if peer.ground == standing.ground]

@@ -10,19 +10,16 @@ const netdyno = (() => {
   const made = (tag, text, more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
   const say = (text) => { byId("said").textContent = text; };
 
-  // --- what a cell says: its own words, without its mark and its notes
+  // --- what a cell says: its own words, without its mark and its notes; and its number
 
   const words = (cell) => [...cell.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join("").trim();
   const kindOf = new Map(["level", "contestant", "run"].flatMap((kind) => names[kind].map((name) => [name, kind])));
-  const factors = { k: 1e3, M: 1e6, G: 1e9, ns: 1e-9, "µs": 1e-6, ms: 1e-3, min: 60, h: 3600, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
-  /** The number that a cell begins with, in its basic unit; its text where it begins with none; nothing where nothing is known.
-   * Changes are in per cent, and from double upwards multiples: "+89%" is less than "×2.4", which is +140%. */
-  const worth = (text) => {
-    const found = /^((?:at (?:least|most) |[≥≤×+]\s*)*)([-−]?[\d,]*\.?\d+)\s*([A-Za-zµ]*)/.exec(text);
-    if (!found) return /^[–-]?$/.test(text) ? null : text;
-    const number = Number(found[2].replaceAll(",", "").replace("−", "-"));
-    return found[1].includes("×") ? (number - 1) * 100 : number * (factors[found[3]] ?? 1);
+  /** What a cell is sorted by: its number where the page has one, else its text; nothing where nothing is known. */
+  const worth = (cell) => {
+    if (cell?.dataset.number !== undefined) return Number(cell.dataset.number);
+    const text = (cell?.textContent ?? "").trim();
+    return /^[–-]?$/.test(text) ? null : text;
   };
   const compare = (a, b) => {
     if (a === null || b === null) return 0;
@@ -52,7 +49,7 @@ const netdyno = (() => {
       body.original ??= [...body.rows];
       let rows = [];
       const place = () => {
-        const value = (row) => worth((row.cells[order.column]?.textContent ?? "").trim());
+        const value = (row) => worth(row.cells[order.column]);
         body.append(...(order ? sorted(rows, value, order.down) : rows));
         rows = [];
       };

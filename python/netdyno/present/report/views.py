@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, LossOfTrial
+from netdyno.analysis.found.notices import Unsafe
 from netdyno.analysis.found.ranking import Standing
 from netdyno.analysis.found.run import AuditTally, ScenarioFindings
 from netdyno.base import quantities
@@ -23,7 +24,7 @@ from netdyno.present.report import work as behind
 from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.scale import RatioScale, Tick
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell, make_count, make_sortable, sort_by_low
 from netdyno.statistics.stats import Comparison
 
 
@@ -128,11 +129,17 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_tabulate_trials(findings) if findings.may_lose else None,
-        unsafe=Table(excluded.HEADINGS, tuple(map(excluded.make_row, findings.unsafe))) if findings.unsafe else None,
+        unsafe=Table(excluded.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe))) if findings.unsafe else None,
         unsafe_explained=excluded.explain_columns(findings.unsafe),
         ended=stopping.explain_end(findings.ending) if findings.ending else "",
         work=behind.make_view(findings),
     )
+
+
+def _make_unsafe_row(server: Unsafe) -> tuple[str, ...]:
+    contestant, level, *texts = excluded.make_row(server)
+    counts = (server.trials, server.wrong, server.lost, server.duplicated, server.reordered, server.corrupt)
+    return contestant, level, *map(make_sortable, texts, (*counts, server.streams))
 
 
 def _describe_verdict(findings: ScenarioFindings) -> str:
@@ -216,17 +223,18 @@ def _tabulate_checks(judged: Judged) -> Table:
 
 
 def _make_check_row(check: Check, judged: Judged) -> tuple[str, ...]:
-    p, p_corrected = (
-        quantities.p_value(probability).removeprefix("p = ").removeprefix("p ")
-        for probability in (check.p, check.p_corrected)
-    )
+    p, p_corrected = map(_make_p_cell, (check.p, check.p_corrected))
     outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
-    compared, figures = (
-        claim_words.describe_comparison(check, judged.scenarios),
-        " against ".join(claim_words.list_figures(check)),
-    )
-    claimed = claim_words.format_claimed_effect(check.step)
-    return compared, claim_words.format_effect(check), claimed, figures, str(check.blocks), p, p_corrected, outcome
+    compared = claim_words.describe_comparison(check, judged.scenarios)
+    effect = make_sortable(claim_words.format_effect(check), check.effect)
+    claimed = make_sortable(claim_words.format_claimed_effect(check.step), check.step.threshold)
+    first = check.figures[0] if check.figures else None
+    figures = make_sortable(" against ".join(claim_words.list_figures(check)), first)
+    return compared, effect, claimed, figures, str(check.blocks), p, p_corrected, outcome
+
+
+def _make_p_cell(probability: float) -> str:
+    return make_cell(probability, lambda p: quantities.p_value(p).removeprefix("p = ").removeprefix("p "))
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
@@ -252,18 +260,20 @@ def _place_mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
 
 def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
     relative, comparison = standing.relative, standing.against_leader
+    bound = verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ""
+    value = f"{bound}{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
+    interval = relative.interval if relative else None
     leads = standing.contestant == next(peer for peer in findings.standings if peer.peers == standing.peers).contestant
     return Rank(
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
-        value=f"{verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ''}"
-        f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}",
-        change=ranking.compare_with_first(standing),
-        interval=ranking.format_change_interval(relative.interval) if relative and relative.interval else "",
+        value=make_sortable(value, standing.value),
+        change=make_sortable(ranking.compare_with_first(standing), comparison.ratio if comparison else None),
+        interval=sort_by_low(ranking.format_change_interval(interval), interval) if interval else "",
         blocks=comparison.blocks if comparison else None,
         mark=_place_mark(scale, Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
-        loss=quantities.share(standing.loss or 0.0) if findings.may_lose else "",
+        loss=make_cell(standing.loss or 0.0, quantities.share) if findings.may_lose else "",
         lossy=standing.lossy,
     )
 
@@ -292,7 +302,8 @@ class Column:
         if estimate is None:
             return quantities.DASH
         text = format_with_interval(estimate, speak) if self.has_interval else speak(estimate.value)
-        return f"{text} {loss_words.MARK}" if self.metric == "lost" and cell.marked else text
+        marked = f"{text} {loss_words.MARK}" if self.metric == "lost" and cell.marked else text
+        return make_sortable(marked, estimate.value)
 
 
 LOSSES = (Column("lost", "lost", has_interval=True), *(Column(kind, kind) for kind in loss_words.KINDS[1:]))
@@ -371,13 +382,10 @@ def _tabulate_trials(findings: ScenarioFindings) -> Table:
 def _format_trial(trial: LossOfTrial) -> tuple[str, ...]:
     drops = trial.drops
     return (
-        f"{quantities.share(trial.lost)}{f' {loss_words.MARK}' if trial.above else ''}",
-        *(quantities.share(share) for share in (trial.late, trial.duplicated, trial.reordered)),
-        *(quantities.duration(value_ns) for value_ns in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
-        *(
-            quantities.DASH if count is None else f"{count:,}"
-            for count in (drops.server, drops.generator, drops.elsewhere, drops.unsent, drops.unserved)
-        ),
+        make_sortable(f"{quantities.share(trial.lost)}{f' {loss_words.MARK}' if trial.above else ''}", trial.lost),
+        *(make_cell(share, quantities.share) for share in (trial.late, trial.duplicated, trial.reordered)),
+        *(make_cell(value_ns, quantities.duration) for value_ns in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
+        *map(make_count, (drops.server, drops.generator, drops.elsewhere, drops.unsent, drops.unserved)),
     )
 
 
@@ -388,7 +396,11 @@ def _tabulate_pairs(findings: ScenarioFindings) -> Table:
     rows = (
         (
             server,
-            *(verdict.format_pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server),
+            *(
+                make_sortable(verdict.format_pair(findings.scenario, pair), pair.figure)
+                for pair in findings.pairs
+                if pair.contestant == server
+            ),
         )
         for server in servers
     )
@@ -436,7 +448,7 @@ def _make_code_row(contestant: About, about: Sequence[About]) -> tuple[str, ...]
     whole = None if contestant.kind == "shared" else codesize.sum_with_family(contestant, about)
     lines, complexity = (whole.lines, whole.complexity) if whole else (None, None)
     figures = (size.files, size.lines, lines, size.functions, size.complexity, complexity, size.complexity_max)
-    return (*description, *(quantities.DASH if figure is None else f"{figure:,}" for figure in figures))
+    return (*description, *map(make_count, figures))
 
 
 def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
@@ -450,7 +462,7 @@ def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
             axis,
             comparison.a,
             comparison.b,
-            quantities.three_digits(comparison.ratio),
+            make_cell(comparison.ratio, quantities.three_digits),
             _format_interval(comparison),
             str(comparison.blocks),
             _describe_difference(comparison),
@@ -464,9 +476,10 @@ def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
 
 
 def _format_interval(comparison: Comparison) -> str:
-    if comparison.interval is None:
+    interval = comparison.interval
+    if interval is None:
         return quantities.DASH
-    return f"{quantities.three_digits(comparison.interval.low)} to {quantities.three_digits(comparison.interval.high)}"
+    return sort_by_low(f"{quantities.three_digits(interval.low)} to {quantities.three_digits(interval.high)}", interval)
 
 
 def _describe_difference(comparison: Comparison) -> str:
@@ -474,16 +487,11 @@ def _describe_difference(comparison: Comparison) -> str:
 
 
 def make_comparison_row(comparison: Comparison) -> tuple[str, ...]:
-    p, p_corrected = (
-        quantities.p_value(probability).removeprefix("p = ").removeprefix("p ")
-        for probability in (comparison.p, comparison.p_corrected)
-    )
     columns = (
-        quantities.three_digits(comparison.ratio),
+        make_cell(comparison.ratio, quantities.three_digits),
         _format_interval(comparison),
         str(comparison.blocks),
-        p,
-        p_corrected,
+        *map(_make_p_cell, (comparison.p, comparison.p_corrected)),
         _describe_difference(comparison),
     )
     return comparison.a, comparison.b, *columns

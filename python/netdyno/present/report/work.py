@@ -10,7 +10,7 @@ from netdyno.analysis.found.notices import Work
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import Table, make_cell, make_count
 
 NAMES_SHOWN = 6
 """Columns for system calls by name; the rest is summed."""
@@ -74,14 +74,14 @@ def _make_calls_row(work: Work, names: Sequence[str], findings: ScenarioFindings
     cell = findings.cell(work.contestant, work.level)
     return (
         work.contestant,
-        quantities.three_digits(sum(work.calls.values())),
-        *(quantities.three_digits(work.calls.get(name, 0.0)) for name in names),
-        quantities.three_digits(remaining),
-        quantities.three_digits(in_vain),
-        quantities.duration(1e9 * futex / traced.messages),
-        f"{traced.messages:,}",
-        quantities.rate(traced.messages / traced.window_s),
-        quantities.rate(cell.value("throughput")) if cell else quantities.DASH,
+        make_cell(sum(work.calls.values()), quantities.three_digits),
+        *(make_cell(work.calls.get(name, 0.0), quantities.three_digits) for name in names),
+        make_cell(remaining, quantities.three_digits),
+        make_cell(in_vain, quantities.three_digits),
+        make_cell(1e9 * futex / traced.messages, quantities.duration),
+        make_count(traced.messages),
+        make_cell(traced.messages / traced.window_s, quantities.rate),
+        make_cell(cell.value("throughput") if cell else None, quantities.rate),
     )
 
 
@@ -113,17 +113,17 @@ def _make_counters_row(work: Work, findings: ScenarioFindings) -> tuple[str, ...
         work.contestant,
         *(_format_number(figure) for figure in (work.bytes_in, work.bytes_out, work.packets)),
         *(_format_figure(cell, metric) for metric in ("cpu-user", "cpu-system")),
-        quantities.DASH if work.softirq_ns is None else quantities.duration(work.softirq_ns.value),
+        make_cell(work.softirq_ns.value if work.softirq_ns else None, quantities.duration),
         *(_format_figure(cell, metric) for metric in ("voluntary", "involuntary", "run-queue")),
     )
 
 
 def _format_figure(cell: CellFigures | None, metric: str) -> str:
-    return METRICS[metric].speak(cell.value(metric)) if cell else quantities.DASH
+    return make_cell(cell.value(metric) if cell else None, METRICS[metric].speak)
 
 
 def _format_number(figure: Estimate | None) -> str:
-    return quantities.DASH if figure is None else quantities.three_digits(figure.value)
+    return make_cell(figure.value if figure else None, quantities.three_digits)
 
 
 def _compare_bytes(work: Sequence[Work]) -> str:
