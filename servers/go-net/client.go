@@ -11,6 +11,7 @@ import (
 type client struct {
 	server     *server
 	connection *net.TCPConn
+	stream     netdyno.Stream // over it
 	counts     *netdyno.Shard
 	outbox     *outbox // of chat
 }
@@ -28,7 +29,7 @@ func (c *client) serve() {
 	broken := c.converse()
 	c.outbox.close()
 	if err := <-written; err == nil && broken == nil {
-		netdyno.EndStream(c.connection)
+		c.stream.End()
 	}
 }
 
@@ -41,11 +42,13 @@ func (c *client) converse() error {
 	buffer := make([]byte, options.ReadBuffer)
 	for {
 		effects.Clear()
-		switch n, err := c.connection.Read(buffer); {
+		switch n, err := c.stream.Read(buffer); {
 		case n > 0:
 			session.Receive(buffer[:n], effects)
 		case err == io.EOF:
 			session.End(effects)
+		case err == netdyno.ErrNoTLS:
+			session.Fail(effects)
 		case err != nil:
 			return err
 		}
@@ -72,8 +75,7 @@ func (c *client) converse() error {
 
 // write returns when all is sent: a client that takes no replies is not read.
 func (c *client) write(bytes []byte) error {
-	n, err := c.connection.Write(bytes)
-	c.counts.BytesOut.Add(uint64(n))
+	_, err := c.stream.Write(bytes)
 	return err
 }
 

@@ -23,7 +23,13 @@ func (s *server) join(connection *net.TCPConn) *client {
 	counts := s.totals.Shard()
 	counts.Connections.Add(1)
 	reads := func() bool { return netdyno.TakesMore(connection) }
-	c := &client{server: s, connection: connection, counts: counts, outbox: newOutbox(s.options.OutboxLimit, reads)}
+	c := &client{
+		server:     s,
+		connection: connection,
+		stream:     netdyno.NewStream(connection, s.options, counts),
+		counts:     counts,
+		outbox:     newOutbox(s.options.OutboxLimit, reads),
+	}
 	s.present.Add(1)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -45,7 +45,6 @@ var workloads = map[string]func(*Options, *Shard) work{
 // Receive takes the next bytes of the stream, in any slicing, and appends what is to be done. After a Close further
 // bytes are ignored.
 func (s *Session) Receive(bytes []byte, effects *Effects) {
-	s.counts.BytesIn.Add(uint64(len(bytes)))
 	if !s.closed {
 		s.goOn(s.work.receive(bytes, effects), effects)
 	}
@@ -55,6 +54,13 @@ func (s *Session) Receive(bytes []byte, effects *Effects) {
 func (s *Session) End(effects *Effects) {
 	if !s.closed {
 		s.goOn(s.work.end(effects), effects)
+	}
+}
+
+// Fail is called where what has come cannot be given to Receive: a protocol error, and Close.
+func (s *Session) Fail(effects *Effects) {
+	if !s.closed {
+		s.goOn(failed, effects)
 	}
 }
 
