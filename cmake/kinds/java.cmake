@@ -63,7 +63,7 @@ function(netdyno_need_netty result why)
     return()
   endif()
   set(netty ${CMAKE_BINARY_DIR}/java/netty-${netdyno_netty})
-  if(NOT EXISTS ${netty}/complete)
+  if(NOT EXISTS ${netty}/complete OR NOT EXISTS ${netty}/netty-handler-${netdyno_netty}.jar) # that of TLS came later
     find_program(NETDYNO_MVN mvn)
     if(NOT NETDYNO_MVN)
       set(${why} "Maven, which fetches Netty, not found: install maven, then delete build/ and call netdyno again"

@@ -281,7 +281,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
       if (ended) channel.close();
       else ((DuplexChannel) channel).shutdownOutput();
     };
-    channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(sent);
+    (options.tls == null ? channel.writeAndFlush(Unpooled.EMPTY_BUFFER) : Encryption.end(channel)).addListener(sent);
   }
 
   private void endLinger() {

@@ -43,9 +43,11 @@ public final class Main {
 
   private void run() throws InterruptedException {
     if (options.burns) Burn.prepare();
+    Encryption encryption = options.tls == null ? null : new Encryption(options, totals);
+    Totals counted = encryption == null ? totals : totals.behindTls();
     MultiThreadIoEventLoopGroup group = new MultiThreadIoEventLoopGroup(options.threads, EpollIoHandler.newFactory());
     for (EventExecutor loop : group) {
-      shards.put(loop, new Shard((EventLoop) loop, options, totals, shards.values()));
+      shards.put(loop, new Shard((EventLoop) loop, options, counted, shards.values()));
       loop.submit(() -> {}).sync(); // a loop starts its thread with its first task
     }
     ServerBootstrap bootstrap = new ServerBootstrap();
@@ -62,6 +64,7 @@ public final class Main {
     bootstrap.childHandler(new ChannelInitializer<Channel>() {
       @Override
       protected void initChannel(Channel channel) {
+        if (encryption != null) encryption.addTo(channel);
         channel.pipeline().addLast(new Connection(channel, shards.get(channel.eventLoop())));
       }
     });

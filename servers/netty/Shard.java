@@ -33,7 +33,7 @@ final class Shard {
     this.options = options;
     this.totals = totals;
     this.everybody = everybody;
-    scratch = new byte[options.readBuffer];
+    scratch = new byte[Math.max(options.readBuffer, options.tls == null ? 0 : Encryption.LARGEST_RECORD)];
   }
 
   void join(Connection connection) {

@@ -20,6 +20,7 @@ public final class Options {
   public final boolean burns;
   public final int maxFrame;
   public final long outboxLimit;
+  public final String tls; // the file of a Certificate; null: without TLS
 
   /** Ends the program with exit 2 where it was not started by the launcher. */
   public static Options readOrExit(String program, String[] arguments) {
@@ -45,6 +46,7 @@ public final class Options {
     burns = text(resolved, "service_kind").equals("cpu");
     maxFrame = (int) number(resolved, "max_frame");
     outboxLimit = number(resolved, "outbox_limit");
+    tls = path(resolved, "tls");
   }
 
   private static String text(String resolved, String key) {
@@ -56,9 +58,16 @@ public final class Options {
     return Long.parseLong(value(resolved, key));
   }
 
+  /** A text that may hold anything, and so is the last; null where it is missing. */
+  private static String path(String resolved, String key) {
+    String name = ",\"" + key + "\":\"";
+    int at = resolved.indexOf(name);
+    return at < 0 ? null : resolved.substring(at + name.length(), resolved.length() - 2).translateEscapes();
+  }
+
   /**
-   * The value of a key in an object without nested values and blanks, whose texts have no comma and no escape: the JDK
-   * has no JSON, and a package for it would take longer to load than all the rest of a start.
+   * The value of a key in an object without nested values and blanks, whose texts have no comma and no escape (but for
+   * a path): the JDK has no JSON, and a package for it would take longer to load than all the rest of a start.
    */
   private static String value(String resolved, String key) {
     String name = "\"" + key + "\":";
