@@ -20,6 +20,7 @@ final class Connection {
   private static final Duration A_WHILE = Duration.ofNanos(100_000);
 
   private final Socket socket;
+  private Socket stream; // what its bytes go through: itself, or TLS over it
   private final Members members;
   private final Options options;
   private final Session session;
@@ -39,7 +40,7 @@ final class Connection {
   private boolean last; // no frame comes any more
 
   Connection(Socket socket, Members members) {
-    this.socket = socket;
+    this.socket = stream = socket;
     this.members = members;
     options = members.options;
     session = Session.make(options, members.totals);
@@ -67,8 +68,9 @@ final class Connection {
 
   private void serve() {
     try {
-      InputStream input = socket.getInputStream();
-      OutputStream output = socket.getOutputStream();
+      if (members.encryption != null) stream = members.encryption.over(socket);
+      InputStream input = stream.getInputStream();
+      OutputStream output = stream.getOutputStream();
       boolean open = true;
       while (open) {
         int size = readAhead == 0 ? input.read(buffer) : readAhead;
@@ -81,9 +83,11 @@ final class Connection {
       }
       members.mute(this);
       if (writer != null) endFrames();
+      if (!ended || stream != socket) stream.shutdownOutput(); // which TLS does by a message of its own
       if (!ended) linger(input);
     } catch (IOException | InterruptedException gone) {
       // The peer is gone, or was closed as a slow reader, which concerns no other client.
+      if (stream != socket && !lingers && Encryption.isProtocolError(gone)) members.totals.protocolErrors.increment();
     } finally {
       close();
       session.discard();
@@ -134,7 +138,6 @@ final class Connection {
    * peer would lose the replies that are on their way (RFC 9112, 9.6).
    */
   private void linger(InputStream input) throws IOException {
-    socket.shutdownOutput();
     lingers = true;
     socket.setSoTimeout((int) Lifecycle.LINGER_MS);
     long end = System.nanoTime() + Lifecycle.LINGER_MS * 1_000_000;

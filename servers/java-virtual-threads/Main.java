@@ -7,6 +7,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import netdyno.Lifecycle;
 import netdyno.Options;
+import netdyno.Totals;
 
 /** Blocking sockets on virtual threads: one that accepts, one for each connection, and in chat another that writes. */
 public final class Main {
@@ -14,6 +15,7 @@ public final class Main {
   private static final int LOOK_AGAIN_MS = 1;
 
   private final Options options;
+  private final Totals totals = new Totals();
   private final Members members;
   private final AtomicBoolean stopping = new AtomicBoolean();
   private final CountDownLatch accepted = new CountDownLatch(1);
@@ -25,17 +27,17 @@ public final class Main {
 
   private Main(Options options) {
     this.options = options;
-    members = new Members(options);
+    // By default it would listen for IPv4 on a socket of IPv6.
+    if (options.host.indexOf(':') < 0) System.setProperty("java.net.preferIPv4Stack", "true");
+    members = new Members(options, totals);
   }
 
   private void run() throws InterruptedException {
-    // By default it would listen for IPv4 on a socket of IPv6.
-    if (options.host.indexOf(':') < 0) System.setProperty("java.net.preferIPv4Stack", "true");
     startCarriers();
     if (options.burns) CarrierClock.nanoseconds();
     new Connection(new Socket(), members).rehearse();
     try {
-      listener = new ServerSocket();
+      listener = members.encryption == null ? new ServerSocket() : members.encryption.listen();
       listener.setReuseAddress(true);
       listener.bind(new InetSocketAddress(options.host, options.port), options.backlog);
     } catch (IOException error) {
@@ -96,6 +98,6 @@ public final class Main {
     } catch (IOException | InterruptedException error) {
       Thread.currentThread().interrupt();
     }
-    Lifecycle.finish(members.totals);
+    Lifecycle.finish(totals);
   }
 }

@@ -11,13 +11,16 @@ import netdyno.Totals;
 /** All connections. Any thread may call it. */
 final class Members {
   final Options options;
-  final Totals totals = new Totals();
+  final Totals totals;
+  final Encryption encryption; // null: without TLS
   private final Set<Connection> connections = ConcurrentHashMap.newKeySet();
   private final Set<Connection> listening = ConcurrentHashMap.newKeySet(); // of the chat
   private final Phaser alive = new Phaser(1);
 
-  Members(Options options) {
+  Members(Options options, Totals totals) {
     this.options = options;
+    encryption = options.tls == null ? null : new Encryption(options, totals);
+    this.totals = encryption == null ? totals : totals.behindTls();
   }
 
   void serve(Socket socket) {
