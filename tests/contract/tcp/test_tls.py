@@ -127,6 +127,18 @@ def test_a_file_without_certificate_is_refused(contestant: Contestant, workload:
     assert "missing.pem' holds no" in refused(contestant, workload, tmp_path / "missing.pem").stderr
 
 
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+def test_the_path_of_a_certificate_may_hold_anything(contestant: Contestant, workload: str, tmp_path: Path) -> None:
+    file = tmp_path / 'a "quoted", \\{"port":1} place.pem'
+    file.write_bytes(certificate_path(build_dir()).read_bytes())
+    with (
+        serving(contestant.command, "--workload", workload, "--tls", str(file), *threads_for(contestant, 2)) as server,
+        TlsClient(server.address) as client,
+    ):
+        talk(client, workload)
+
+
 @pytest.mark.speaks_tls(False)
 @pytest.mark.once_a_language
 @pytest.mark.workloads("echo")
