@@ -1,6 +1,7 @@
 # Go: a folder is a module whose package main is the program. It asks for nothing from outside the tree. It is compiled
 # for the processor that Go takes by default, whatever the user's `go env -w` says (GOENV). The thread sanitizer's preset
-# builds it with Go's own race detector, where the Go that is installed has one.
+# builds it with Go's own race detector, where the Go that is installed has one. A server that speaks TLS becomes another
+# program for that, with "-tls" behind its name (servers/_shared/go/without_tls.go).
 
 set(netdyno_go_least 1.19) # what Debian 12 has
 
@@ -37,8 +38,17 @@ function(netdyno_add_go target folder program why)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.go ${folder}/go.mod ${CMAKE_SOURCE_DIR}/servers/_shared/*/*.go
     ${CMAKE_SOURCE_DIR}/servers/_shared/*/go.mod)
   list(FILTER sources EXCLUDE REGEX "_test\\.go$")
-  add_custom_command(OUTPUT ${program}
-    COMMAND ${CMAKE_COMMAND} -E env ${options} ${NETDYNO_GO} build -p 2 -trimpath -buildvcs=false ${race} -o ${program}
+  set(build ${CMAKE_COMMAND} -E env ${options} ${NETDYNO_GO} build -p 2 -trimpath -buildvcs=false ${race})
+  set(programs ${program})
+  set(with_tls "")
+  file(READ ${folder}/server.json manifest)
+  if(manifest MATCHES "\"tls\"")
+    list(APPEND programs ${program}-tls)
+    set(with_tls COMMAND ${build} -tags tls -o ${program}-tls)
+  endif()
+  add_custom_command(OUTPUT ${programs}
+    COMMAND ${build} -o ${program}
+    ${with_tls}
     DEPENDS ${sources} ${NETDYNO_GO}
     WORKING_DIRECTORY ${folder}
     COMMENT "Building Go program ${name}"

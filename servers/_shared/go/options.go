@@ -1,7 +1,6 @@
 package netdyno
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"os"
 	"path"
@@ -26,11 +25,12 @@ type Options struct {
 	OutboxLimit int           `json:"outbox_limit"`
 	TLSFile     string        `json:"tls"` // empty: without TLS
 
-	Split       bool        `json:"-"` // header and body in two writes
-	ToAll       bool        `json:"-"` // a chat message reaches its sender too
-	Single      bool        `json:"-"` // a write for each chat message to each recipient
-	ServiceKind Kind        `json:"-"` // Wait or Burn
-	TLS         *tls.Config `json:"-"` // nil: without TLS
+	Split       bool `json:"-"` // header and body in two writes
+	ToAll       bool `json:"-"` // a chat message reaches its sender too
+	Single      bool `json:"-"` // a write for each chat message to each recipient
+	ServiceKind Kind `json:"-"` // Wait or Burn
+
+	encrypt func(*plainStream) Stream // nil: without TLS
 }
 
 func program() string {
@@ -41,7 +41,7 @@ func program() string {
 func OptionsFromLauncher() *Options {
 	if len(os.Args) == 2 {
 		if options, err := ReadOptions(os.Args[1]); err == nil {
-			options.TLS = loadTLS(options.TLSFile)
+			options.encrypt = loadTLS(options.TLSFile)
 			return options
 		}
 	}
