@@ -106,7 +106,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
         ("client qt-signals tcp://127.0.0.1:1", {"client-qt-signals"}),
         ("load tcp://127.0.0.1:1", {"netdyno-load"}),
         ("link --delay 20ms", {"netdyno-link"}),
-        ("check asio-callbacks", {"netdyno-load", "threads-global-lock", "asio-callbacks", "client-asio-callbacks"}),
+        (
+            "check asio-callbacks",
+            {"netdyno-load", "netdyno-tls", "threads-global-lock", "asio-callbacks", "client-asio-callbacks"},
+        ),
         ("check", {"netdyno_programs"}),
         ("test", {"all"}),
     ],

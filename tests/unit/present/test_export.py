@@ -50,7 +50,14 @@ NOT_OF_QUESTION = {"scenario", "better", "comparisons", "cells", "flips"}
 OF_CELL = {name for name, metric in METRICS.items() if metric.of_cells}
 NOT_OF_CELL = {"contestant", "level", "trials", "values", "loss", "curve", "series"}
 """Its name, its figures, what trials say too, and two drawings, as protocol/export.md says."""
-MADE_WITHOUT = ("receive-lag-p50", "receive-lag-p99", "receive-lag-max", "connection-spread", "connection-memory")
+MADE_WITHOUT = (
+    "receive-lag-p50",
+    "receive-lag-p99",
+    "receive-lag-max",
+    "handshake",
+    "connection-spread",
+    "connection-memory",
+)
 """The figures that made loads do not have."""
 SCHEMA = ROOT / "protocol" / "export.schema.json"
 PAGE = (ROOT / "protocol" / "export.md").read_text()
