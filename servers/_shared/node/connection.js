@@ -32,8 +32,8 @@ class Connection {
     this.effects = []; // to be carried out, from `next` on
     this.next = 0;
     this.reads = 0;
-    this.busy = false; // an effect takes time
-    this.waits = false; // for its time to pass: what is read meanwhile is held, so that a reset is noticed
+    this.busy = false; // an effect takes time: what is read meanwhile is held
+    this.waits = false; // for its time to pass: reading goes on, so that a reset is noticed
     this.relaying = false; // its broadcasts are on their way to other processes: it is not read, which bounds them
     this.held = undefined; // one read, for then reading pauses
     this.ended = false; // by the peer
@@ -80,7 +80,7 @@ class Connection {
   /** Takes what one read brought; false: do not read on. */
   #receive(bytes) {
     this.reads += 1;
-    if (this.waits) {
+    if (this.busy) {
       this.held = Buffer.from(bytes);
       return false;
     }
@@ -92,7 +92,7 @@ class Connection {
     this.socket.write(NOTHING, (error) => {
       if (error || this.socket.destroyed) return;
       this.ended = true;
-      if (!this.waits) this.#endSession();
+      if (!this.busy) this.#endSession();
     });
   }
 

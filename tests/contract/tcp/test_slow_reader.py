@@ -15,9 +15,9 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.talk import message
+from tests.contract.talk import STAMP, message
 from tests.contract.tcp.conftest import Served, room_for, threads_for
-from tests.contract.tcp.talk import Talk, joined
+from tests.contract.tcp.talk import Talk, expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -364,6 +364,26 @@ def _takes_all(reader: Client, server: Server) -> bool:
     if select.select([reader.socket], [], [], 0)[0]:
         reader.pull()
     return not proc.queued(server.address, reader.address)[1] and not proc.queued(reader.address, server.address)[0]
+
+
+@pytest.mark.once_a_family
+@pytest.mark.workloads("rpc")
+def test_what_comes_while_a_reply_is_sent_is_served_last(contestant: Contestant, workload: str) -> None:
+    """The first reply is more than the kernel takes. The second request was read with the end of the first, and waits;
+    the third comes while the first reply is sent."""
+    options = ("--workload", workload, "--service-time", "10ms", "--max-frame", "16MiB", *threads_for(contestant, 1))
+    with (
+        serving(contestant.command, *options) as server,
+        Client(server.address, receive_buffer=SMALL_BUFFER) as client,
+    ):
+        sizes = (BEYOND_KERNEL_BUFFERS, STAMP, STAMP)
+        first, second, third = (message(workload, client.identity, number, size) for number, size in enumerate(sizes))
+        client.send(first + second)
+        client.pull()
+        client.send(third)
+        for number, size in enumerate(sizes):
+            expect_reply(workload, client, number, size)
+        assert server.stop()["requests"] == len(sizes)
 
 
 @pytest.mark.several_clients(True)
