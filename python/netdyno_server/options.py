@@ -11,6 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from ssl import SSLContext
 
 
 class Options:
@@ -33,6 +34,16 @@ class Options:
         self.service_kind: str = "burn" if values["service_kind"] == "cpu" else "wait"
         self.max_frame: int = values["max_frame"]
         self.outbox_limit: int = values["outbox_limit"]
+        self.tls: SSLContext | None = load_certificate(values["tls"]) if "tls" in values else None
+
+
+def load_certificate(file: str) -> SSLContext:
+    """Return what all connections over TLS have in common, by the certificate and the key in a file."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
 
 
 def read_options(command_line: Sequence[str]) -> Options:

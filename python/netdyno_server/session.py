@@ -74,6 +74,14 @@ class Session:
             self._closed = True
             return [CLOSE]
 
+    def take(self, data: bytes) -> list[Effect]:
+        """The same for bytes that did not come as they are: the session around this one counts those, and has the
+        memory."""
+        if self._closed:
+            return []
+        self._on_bytes(data)
+        return self._taken()
+
     def end(self) -> list[Effect]:
         """The peer ended its stream: return the pending replies, and a close."""
         if self._closed:

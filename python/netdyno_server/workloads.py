@@ -115,5 +115,10 @@ _SESSIONS: dict[str, type[Session]] = {
 
 
 def make_session(options: Options, totals: Totals) -> Session:
-    """The session of the workload that the options name."""
-    return _SESSIONS[options.workload](options, totals)
+    """The session of the workload that the options name, within TLS where they ask for it."""
+    session = _SESSIONS[options.workload](options, totals)
+    if options.tls is None:
+        return session
+    from netdyno_server.tls import TlsSession  # OpenSSL takes time and memory: only here
+
+    return TlsSession(session, options.tls, options, totals)

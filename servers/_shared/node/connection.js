@@ -6,7 +6,7 @@ const { performance } = require('node:perf_hooks');
 
 const { burnCpu, whenQuiet } = require('./loop.js');
 const { Outbox } = require('./outbox.js');
-const { NOTHING } = require('./session.js');
+const { NOTHING, newTotals } = require('./session.js');
 const { makeSession } = require('./workloads.js');
 
 const BURN_SLICE_MS = 10;
@@ -40,10 +40,12 @@ class Connection {
     this.closing = false;
     this.stopping = false;
     this.timer = undefined;
-    this.socket = withReadBuffer(accepted, server.readBuffer, (bytes) => this.#receive(bytes));
-    this.outbox = new Outbox(this.socket, server.options, server.totals);
+    const onRead = (bytes) => this.#receive(bytes);
+    this.encryption = server.options.encrypt?.(accepted, onRead);
+    this.socket = this.encryption?.socket ?? withReadBuffer(accepted, server.readBuffer, onRead);
+    this.outbox = new Outbox(this.socket, server.options, this.encryption ? newTotals() : server.totals);
     this.socket.on('end', () => this.#peerEnded());
-    this.socket.on('error', () => {}); // the peer is gone, which concerns no other client; 'close' follows
+    this.socket.on('error', (error) => this.#failed(error));
     this.socket.on('close', () => this.#closed());
   }
 
@@ -84,16 +86,28 @@ class Connection {
       this.held = Buffer.from(bytes);
       return false;
     }
-    return this.#start(this.session.receive(bytes)) || this.waits;
+    return this.#start(this.#process(bytes)) || this.waits;
   }
 
-  /** libuv tells of a reset as of an end where bytes came with it, but an empty write fails then. */
+  /** The session's effects of what one read brought. */
+  #process(bytes) {
+    if (!this.encryption) return this.session.receive(bytes);
+    this.encryption.count(this.server.totals);
+    return this.session.take(bytes);
+  }
+
+  /** libuv tells of a reset as of an end where bytes came with it, but an empty write fails then. Over TLS a write may
+   * never end once one of the handshake has failed, so the kernel is asked. */
   #peerEnded() {
-    this.socket.write(NOTHING, (error) => {
-      if (error || this.socket.destroyed) return;
-      this.ended = true;
-      if (!this.busy) this.#endSession();
-    });
+    if (this.encryption) this.#endInput(this.encryption.isReset());
+    else this.socket.write(NOTHING, (error) => this.#endInput(error));
+  }
+
+  #endInput(isReset) {
+    if (isReset) this.socket.destroy();
+    if (this.socket.destroyed) return;
+    this.ended = true;
+    if (!this.busy) this.#endSession();
   }
 
   #endSession() {
@@ -119,11 +133,12 @@ class Connection {
   /** Goes on after what took time. */
   #goOn() {
     this.waits = false;
+    this.encryption?.count(this.server.totals);
     if (this.socket.destroyed || !this.#carryOut()) return;
     if (this.held !== undefined) {
       const { held } = this;
       this.held = undefined;
-      if (!this.#start(this.session.receive(held))) {
+      if (!this.#start(this.#process(held))) {
         if (this.waits) this.socket.resume();
         return;
       }
@@ -197,8 +212,16 @@ class Connection {
     }
   }
 
+  /** The peer is gone, which concerns no other client, and 'close' follows; or it speaks no TLS. */
+  #failed(error) {
+    if (!this.encryption?.isRefused(error)) return;
+    if (!this.session.closed) this.session.protocolError();
+    this.socket.destroy();
+  }
+
   #closed() {
     clearTimeout(this.timer);
+    this.encryption?.count(this.server.totals);
     this.session.discard();
     this.server.left(this);
   }

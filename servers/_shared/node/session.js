@@ -164,6 +164,11 @@ class Session {
   /** Takes the next bytes of the stream, in any slicing; returns what is to be done. After a close they are ignored. */
   receive(bytes) {
     this.totals.bytes_in += bytes.length;
+    return this.take(bytes);
+  }
+
+  /** The same of bytes that were decrypted, which are counted as they come. */
+  take(bytes) {
     if (!this.closed) this.onBytes(bytes);
     return this.effects.take();
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,15 +12,20 @@ import pytest
 
 from netdyno.base.paths import build_dir, certificate_path
 from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
 from tests.contract.tcp.talk import expect_reply
+from tests.support import proc
 from tests.support.client import Client, ClosedError
+from tests.support.patience import eventually
 from tests.support.server import Server, serving
 from tests.support.tls_client import TlsClient
 
 UNICAST = pytest.mark.workloads("echo", "lines", "rpc", "http")
 pytestmark = [pytest.mark.speaks_tls(True), pytest.mark.needs_build]
+LONGEST_US = 10_000_000
+"""The longest service that a request can ask for (protocol/WIRE.md)."""
 LARGE = 300_000
 """A message of many records, which hold 16 KiB at most (RFC 8446, 5.1)."""
 
@@ -67,6 +73,22 @@ def test_any_slicing_of_the_encrypted_bytes(contestant: Contestant, workload: st
 
 
 @pytest.mark.once_a_language
+@pytest.mark.workloads("rpc")
+def test_what_comes_during_a_service_is_served_after_it(contestant: Contestant, workload: str) -> None:
+    """Each request in records of its own, of which one read brings several, and all of them before an end."""
+    with encrypting(contestant, workload, "--service-time", "5ms") as server, TlsClient(server.address) as client:
+        begin = time.monotonic()
+        numbers = [client.next_number() for _ in range(50)]
+        for number in numbers:
+            client.send(message(workload, client.identity, number))
+        client.announce_end()
+        for number in numbers:
+            expect_reply(workload, client, number)
+        assert time.monotonic() - begin >= len(numbers) * 0.005
+        assert client.rest() == b""
+
+
+@pytest.mark.once_a_language
 @pytest.mark.workloads("lines")
 def test_who_announces_an_end_gets_what_is_pending(contestant: Contestant, workload: str) -> None:
     """An unterminated line is echoed at the end of the stream, which close_notify is as well as a FIN."""
@@ -96,6 +118,29 @@ def test_plain_text_is_refused_and_others_go_on(contestant: Contestant, workload
             with pytest.raises((ClosedError, OSError)):
                 client.receive(1000)
         assert server.stop()["protocol_errors"] == 2
+
+
+@pytest.mark.once_a_language
+@pytest.mark.several_clients(True)
+@pytest.mark.workloads("rpc")
+def test_a_client_that_resets_is_let_go(contestant: Contestant, workload: str) -> None:
+    """With the handshake, so that no reader takes the server's tickets; inside a message; and while it is served."""
+    request = wire.frame(wire.request(1, b"s", LONGEST_US))
+    with encrypting(contestant, workload) as server, TlsClient(server.address) as first:
+        talk(first, workload)
+        descriptors = proc.descriptors(server.pid)
+        for text in (b"", request[:-1], request) * 5:
+            client = TlsClient(server.address)
+            if text:
+                client.send(text)
+            client.reset()
+        eventually(
+            lambda: proc.descriptors(server.pid) <= descriptors,
+            lambda: f"{proc.descriptors(server.pid)} descriptors, {descriptors} without those who have reset",
+            LONGEST_US / 1e6 / 2,
+        )
+        talk(first, workload)
+        assert server.stop()["protocol_errors"] == 0
 
 
 @pytest.mark.once_a_language
