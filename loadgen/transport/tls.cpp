@@ -127,8 +127,8 @@ void use_certificate(SSL_CTX* context, const std::string& certificate, const std
                       option, file, file));
     if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
       die(fmt::format("{}: the key in '{}' is not that of the certificate in '{}'", option, file, certificate));
-    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file, tls::format_reason(error),
-                    key.empty() ? "; --key FILE names another file" : ""));
+    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file,
+                    tls::format_reason(error), key.empty() ? "; --key FILE names another file" : ""));
   }
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
 }
