@@ -69,7 +69,7 @@ class ForeignPeer final : public Peer {
                      : reason == CloseReason::reset ? Matching::End::reset
                                                     : Matching::End::closed;
     const bool cost_messages = remake(number, why, end, now) > 0;
-    if (is_error || !why.empty() || cost_messages) ++errors_of(reason, thread_.recorder);
+    if (is_error || !why.empty() || cost_messages) ++errors_by(reason);
   }
 
   void reconnect_failed(std::uint32_t, ConnectFailure failure, bool noted, Nanos now) override {

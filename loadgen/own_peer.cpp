@@ -20,7 +20,7 @@ class OwnPeer final : public Peer {
   }
 
   void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
-    ++errors_of(reason, thread_.recorder);
+    ++errors_by(reason);
     if (!cause.empty()) thread_.recorder.figures.faults.note(cause, Population::connections, now);
     thread_.matching.let_go(number, now);
   }
@@ -54,19 +54,5 @@ class OwnPeer final : public Peer {
 }  // namespace
 
 std::unique_ptr<Peer> make_own_peer(const Peer::Thread& thread) { return std::make_unique<OwnPeer>(thread); }
-
-std::uint64_t& errors_of(CloseReason reason, Recorder& recorder) {
-  auto& errors = recorder.figures.errors;
-  switch (reason) {
-    case CloseReason::closed_by_server:
-    case CloseReason::cut_off:
-      return errors.closed_by_server;
-    case CloseReason::reset:
-      return errors.reset;
-    case CloseReason::unreadable:
-      break;
-  }
-  return errors.protocol;
-}
 
 }  // namespace netdyno::load

@@ -54,13 +54,15 @@ class Peer {
   virtual std::uint64_t give_up_all(std::uint32_t number, Nanos now) = 0;
 
  protected:
+  /// The count of connections that ended like this.
+  std::uint64_t& errors_by(CloseReason reason);
+
   Thread thread_;
 };
 
+/// The peer of the plan's server.
+std::unique_ptr<Peer> make_peer(const Peer::Thread& thread);
 std::unique_ptr<Peer> make_own_peer(const Peer::Thread& thread);
 std::unique_ptr<Peer> make_foreign_peer(const Peer::Thread& thread);
-
-/// The count of connections that ended like this.
-std::uint64_t& errors_of(CloseReason reason, Recorder& recorder);
 
 }  // namespace netdyno::load

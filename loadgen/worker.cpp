@@ -20,10 +20,6 @@ constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
 constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport tells of so many at most (Poller)
 
-std::unique_ptr<Peer> make_peer(const Peer::Thread& thread) {
-  return thread.plan.is_foreign() ? make_foreign_peer(thread) : make_own_peer(thread);
-}
-
 }  // namespace
 
 Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline)
