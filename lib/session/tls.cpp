@@ -13,14 +13,17 @@ namespace {
 class TlsSession final : public Session {
  public:
   TlsSession(std::unique_ptr<Session> plain, const SessionOptions& options, Counters& counters)
-      : Session(counters), plain_(std::move(plain)), stream_(options.tls->make_stream()), asked_(options.write_mode) {}
+      : Session(counters),
+        plain_(std::move(plain)),
+        stream_(options.tls->make_stream()),
+        plain_effects_(options.write_mode) {}
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
     const TlsStream::Decrypted decrypted = stream_->decrypt(bytes);
     effects.reply({}, decrypted.answer);
     if (!decrypted.plain.empty()) {
-      plain_->take(decrypted.plain, asked_);
+      plain_->take(decrypted.plain, plain_effects_);
       carry_over(effects);
     }
     if (closed() || decrypted.state == TlsStream::State::open) return;
@@ -28,16 +31,16 @@ class TlsSession final : public Session {
   }
 
   void on_end(Effects& effects) override {
-    plain_->end(asked_);
+    plain_->end(plain_effects_);
     carry_over(effects);
   }
 
-  /// Appends what the plain session asks for, its writes encrypted.
+  /// Appends what the plain session requests, its writes encrypted.
   void carry_over(Effects& effects) {
-    for (const Effect& effect : asked_) {
+    for (const Effect& effect : plain_effects_) {
       switch (effect.kind) {
         case Effect::Kind::write:
-          effects.reply({}, stream_->encrypt(asked_.bytes(effect)));
+          effects.reply({}, stream_->encrypt(plain_effects_.bytes(effect)));
           break;
         case Effect::Kind::wait:
           effects.serve(ServiceKind::wait, effect.duration);
@@ -53,12 +56,12 @@ class TlsSession final : public Session {
           break;
       }
     }
-    asked_.clear();
+    plain_effects_.clear();
   }
 
   std::unique_ptr<Session> plain_;
   std::unique_ptr<TlsStream> stream_;
-  Effects asked_;
+  Effects plain_effects_;
 };
 
 /// The library stands in the build, whose programs stand in folders of it.

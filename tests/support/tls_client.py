@@ -45,8 +45,9 @@ class TlsClient(Client):
     def flush(self) -> None:
         """Send what is encrypted."""
         encrypted = self._outgoing.read()
-        for start in range(0, len(encrypted), self._piece or len(encrypted) or 1):
-            super().send(encrypted[start : start + (self._piece or len(encrypted))])
+        step = self._piece or max(len(encrypted), 1)
+        for start in range(0, len(encrypted), step):
+            super().send(encrypted[start : start + step])
 
     def _shake_hands(self) -> None:
         while True:

@@ -386,7 +386,8 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
         print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
         return 0 if words else 2
     named = contestants.find_by_name(contestants.discover(kind=kind), words[0], kind)
-    tls = building.list_tls_targets((named,)) if "--tls" in words else ()
+    encrypts = any(word.partition("=")[0] == "--tls" for word in words)
+    tls = building.list_tls_targets((named,)) if encrypts else ()
     building.make((*building.list_targets(named, kind), *tls), build_dir())
     chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:

@@ -198,8 +198,8 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
 
 def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
     """Return why a cell cannot have an option switched on that its server's manifest does not name; empty if it can."""
-    asked = [name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"]
-    lacking = [name for name in asked if name not in contestant.manifest.options]
+    requested = [name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"]
+    lacking = [name for name in requested if name not in contestant.manifest.options]
     if contestant.own is not None or not lacking:
         return ""
     return f"{contestant.name} does not have the option {quantities.listed(lacking)}"

@@ -114,7 +114,7 @@ def test_plain_text_is_refused_and_others_go_on(contestant: Contestant, workload
             talk(client, workload)
             client.send(b"x")
             client.flush()
-            Client.send(client, b"\x17\x03\x03\x00\x20" + bytes(32))  # a record of application data that nobody sealed
+            Client.send(client, b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that no key has sealed
             with pytest.raises((ClosedError, OSError)):
                 client.receive(1000)
         assert server.stop()["protocol_errors"] == 2
