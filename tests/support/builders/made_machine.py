@@ -47,9 +47,11 @@ MACHINES: Mapping[str, Machine] = {
     "vm-2-quota": Machine(0, 0),
     "vm-4": Machine(1, 2),
     "i7-8550u": Machine(2, 4),
+    "ryzen-5800x-smt-off": Machine(3, 4),
     "rk3588": Machine(2, 2),
     "i9-12900k": Machine(8, 8),
     "two-xeon-e5-2620v4": Machine(14, 16),
+    "epyc-7502p": Machine(30, 32),
     "two-kunpeng-920": Machine(32, 32),
 }
 """By the names of their records (tests/support/machines/)."""

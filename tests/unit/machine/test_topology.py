@@ -72,6 +72,7 @@ ROWS = (
         "a NUMA node each, 0 and 1, of two packages",
     ),
     Row("two-xeon-e5-2620v4", "2,18", "4,6,20,22", "0,16", "both on NUMA node 0", taskset="0-6:2,16-22:2,1,17"),
+    Row("epyc-7502p", "1-15,33-47", "16-31,48-63", "0,32"),
     Row("epyc-7502p-2-of-64", "10", "11", ""),
     Row("epyc-7502p-2-of-64", "10", "42", "", "hardware threads of the same physical core", taskset="10,42"),
     Row("epyc-7502p-quota-4", "1", "2-3", "0", f"{QUOTA} 4 cores' time"),
