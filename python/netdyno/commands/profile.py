@@ -31,7 +31,7 @@ from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
 from netdyno.trial import profiled
-from netdyno.trial.context import ignore_progress
+from netdyno.trial.context import TrialContext, ignore_progress
 
 MOST_SERVERS = 2
 PAGE_NAME = "profile.html"
@@ -70,7 +70,8 @@ def run(request: ProfileRequest) -> int:
         with runner.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
-                measured += profiled.profile(_build_task(number, scenario, server), context)
+                task = _build_task(number, scenario, {}, settings(scenario, {}), server, context)
+                measured += profiled.profile(task, context)
     except runner.Interrupted as signalled:
         return signalled.exit_code
     return _present_profiles(measured, scenario, folder, request.as_json)
@@ -130,9 +131,19 @@ def load_words(scenario: Scenario) -> str:
     )
 
 
-def _build_task(number: int, scenario: Scenario, server: Contestant) -> profiled.Task:
-    cell = Cell(block=0, position=number, scenario=scenario.name, contestant=server.name, levels={})
-    return profiled.Task(cell, settings(scenario, {}), server)
+def _build_task(
+    number: int,
+    scenario: Scenario,
+    levels: dict[str, type_level],
+    load_settings: Settings,
+    server: Contestant,
+    context: TrialContext,
+) -> profiled.Task:
+    """Return the task of a server at one combination of levels. A server that cannot have it says why in its profile."""
+    cell = Cell(block=0, position=number, scenario=scenario.name, contestant=server.name, levels=levels)
+    why_skipped = plan.explain_skip(server, scenario, levels, context.clients)
+    possible = replace(server, available=False, why_not=why_skipped) if why_skipped else server
+    return profiled.Task(cell, load_settings, possible)
 
 
 def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
@@ -192,10 +203,8 @@ def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, 
             load_settings = settings(scenario, chosen)
             load_settings = replace(load_settings, duration_s=max(load_settings.duration_s, LEAST_WINDOW_S))
             for number, name in enumerate(scenario.contestants):
-                cell = Cell(block=0, position=number, scenario=scenario.name, contestant=name, levels=chosen)
-                why_skipped = plan.explain_skip(named[name], scenario, chosen, context.clients)
-                server = replace(named[name], available=False, why_not=why_skipped) if why_skipped else named[name]
-                measured += profiled.profile(profiled.Task(cell, load_settings, server), context)
+                task = _build_task(number, scenario, chosen, load_settings, named[name], context)
+                measured += profiled.profile(task, context)
             question = Profiled(
                 question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
             )

@@ -18,5 +18,6 @@ LOAD: tuple[Option, ...] = (
     SERVER["threads"],
     SERVER["service-time"],
     SERVER["service-kind"],
+    SERVER["tls"],
 )
 """The options of the load, with their own defaults."""
