@@ -183,13 +183,33 @@ def assert_equals_are_of_one_rank(findings: ScenarioFindings) -> int:
     return stated
 
 
-def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> None:
+def assert_bound_holds_what_is_proven(findings: ScenarioFindings) -> int:
+    """No rival is proven better than the first by more than the bound that the answer states; returns 1 where it
+    states any."""
+    text = verdict.answer(findings).sentence
+    bound = re.search(r"no other is better (?:by more than ([\d.]+)% )?in", text)
+    if bound is None:
+        return 0
+    first = (findings.decision.taken or findings.decision.front)[0]
+    for comparison in findings.axes[0].comparisons:
+        if first in (comparison.a, comparison.b) and comparison.different:
+            against = 1 / comparison.ratio if comparison.a == first else comparison.ratio
+            loss = against if findings.axes[0].better == "higher" else 1 / against
+            assert loss < 1 + float(bound[1] or 0) / 100
+    return 1
+
+
+def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> int:
+    """Return how many state a difference of server CPU."""
+    stated = 0
     for why in findings.whys:
         text = associations.summarise_pair(why, findings.scenario)
         worse, better = re.match(r"(\S+) against (\S+) \(", text).groups()  # type: ignore[union-attr]
         assert rank(findings.axes[0], worse) != rank(findings.axes[0], better)
-        if "of server CPU a message against" in text:
+        if "of server CPU per message against" in text:
             assert rank(axis_of(findings, "cpu"), worse) != rank(axis_of(findings, "cpu"), better)
+            stated += 1
+    return stated
 
 
 def assert_all_say_the_same(analysis: Analysis) -> None:
@@ -226,6 +246,7 @@ def check(analysis: Analysis) -> int:
         if findings.axes and not any(score.rank is None for axis in findings.axes for score in axis.scores):
             assert_ranks_are_what_is_proven(findings)
             stated += assert_differences_are_of_different_ranks(findings) + assert_equals_are_of_one_rank(findings)
+            stated += assert_bound_holds_what_is_proven(findings)
             assert_what_goes_along_has_ranks_of_its_own(findings)
     assert_all_say_the_same(analysis)
     return stated
@@ -252,7 +273,12 @@ def test_nor_does_one_about_figures_of_stored_runs(metric: str) -> None:
 def test_the_sentences_that_are_looked_for_are_there() -> None:
     """The checks above read printed text; this test shows that they find it."""
     assert check(analyse_made("made")) >= 10
-    assert sum(check(analyse(drawn(seed, 0.1, 0.02, 8, 0.0, "p99"))) for seed in range(5)) >= 10
+    runs_of_p99 = [analyse(drawn(seed, 0.1, 0.02, 8, 0.0, "p99")) for seed in range(5)]
+    assert sum(map(check, runs_of_p99)) >= 10
+    findings_of_p99 = [findings for analysis in runs_of_p99 for findings in analysis.scenarios]
+    assert sum(map(assert_bound_holds_what_is_proven, findings_of_p99)) >= 1
+    made = analyse_made("made").scenarios
+    assert sum(map(assert_what_goes_along_has_ranks_of_its_own, made)) >= 1
 
 
 # --- verdicts ----------------------------------------------------------------------------------------------------
