@@ -660,7 +660,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in header
     troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
-    assert "no figure decides what is retried" in section.inner_text()
+    assert "No figure decides a retry" in section.inner_text()
     by_contestant = troubled.page.get_by_role("region", name="Retries by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
     by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")

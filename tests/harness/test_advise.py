@@ -90,7 +90,7 @@ def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
     assert machine.ran[THIRD] == ADVICE_LOOKS[0]
     assert machine.ran[FIRST] == machine.ran[SECOND] > ADVICE_LOOKS[0]
     out = capsys.readouterr().out
-    assert f"Dropped during the run, as none of them can be the best: {THIRD} after {ADVICE_LOOKS[0]} blocks." in out
+    assert f"Servers dropped because they cannot be the best: {THIRD} after {ADVICE_LOOKS[0]} blocks." in out
     assert "p99 < 5 ms is met by" in out
     assert "Whether the answer changes near these values was not measured." in out
     (run,) = machine.runs()
@@ -300,7 +300,7 @@ def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time
 ) -> None:
     machine.spread = 0.5
     assert machine.asks("--no-along", "--time-budget", "60s") == 0
-    assert "A longer --time-budget would narrow this." in capsys.readouterr().out
+    assert "A longer --time-budget would show more." in capsys.readouterr().out
     before = machine.ran.total()
     for budget in ("60s", "50s"):
         assert machine.asks("--no-along", "--time-budget", budget) == 0

@@ -38,9 +38,9 @@ def test_the_first_lines_of_quick() -> None:
         "It answers which server is best, by how much and at what cost: compute (by throughput), wait (by p99), chat "
         "(by p99) and echo (by p50)."
     )
-    assert trials.startswith("It makes 6 blocks and more of 25 trials (5 contestants)")
+    assert trials.startswith("It makes 6 or more blocks of 25 trials over loopback (5 contestants")
     assert time == (
-        "It takes about 4:40, and up to 9:00 on a machine that is disturbed (minutes:seconds), and ends at about "
+        "It takes about 4:40, up to 9:00 on a disturbed machine (minutes:seconds), and ends at about "
         "09:34, at the latest at 09:39."
     )
 

@@ -156,7 +156,7 @@ def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
     alone = asked("echo").with_each(contestants=NAMES[:1])
     run = load(execute(alone, tmp_path, fake_build))
     assert len(run.trials) == 6
-    assert stopping_words.explain_end(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
+    assert stopping_words.explain_end(ending(run)) == "nothing to compare, so ended after 6 blocks"
 
 
 def test_a_further_block_is_planned_on_disk_before_it_begins(

@@ -286,7 +286,7 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
     stored = read.load(results / answer["run_id"] / schema.FILE_NAME).experiment
     assert [(scenario.precision, scenario.most_blocks) for scenario in stored.scenarios] == [(0.05, 2)]
     assert stored.time_budget_s == 600
-    assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
+    assert "nothing to compare, so ended after 1 block" in re.sub(r"\s+", " ", done.stderr)
 
 
 def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_again_or_exported(

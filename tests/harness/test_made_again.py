@@ -233,12 +233,12 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
     totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
     assert totals.p is not None
     assert totals.p < made_again_words.UNEVEN
-    assert "NOT disturbed alike" in made_again_words.describe_retries(totals)
+    assert "NOT disturbed equally" in made_again_words.describe_retries(totals)
     assert "c most" in made_again_words.describe_retries(totals)
 
 
 def test_what_meets_all_alike_is_said_too() -> None:
     totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
-    assert "All contestants were disturbed alike (p = 1)." in made_again_words.describe_retries(totals)
+    assert "All contestants were disturbed equally (p = 1)." in made_again_words.describe_retries(totals)
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

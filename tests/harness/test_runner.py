@@ -100,7 +100,7 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert {trial.reason for trial in run.trials if trial.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
     assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
-    assert "It makes 2 blocks of 4 trials (2 contestants) over loopback." in recorder.begun[0]
+    assert "It makes 2 blocks of 4 trials over loopback (2 contestants)." in recorder.begun[0]
     assert "It takes about 0:0" in recorder.begun[0]
     assert recorder.closed == 1
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment

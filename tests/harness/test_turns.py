@@ -179,7 +179,9 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     totals = made_again.summarise_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
     assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
-    assert f"Of {2 * WANTED + 2} slices 2 were measured again" in made_again_words.describe_retries(totals)
+    assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in made_again_words.describe_retries(
+        totals
+    )
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:

@@ -77,12 +77,12 @@ def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     printed = capsys.readouterr()
     assert code == 1, printed
     assert not passes_workflow(code)
-    fault = f"The server after has a fault that the server before does not have: in 'most' it {FAULTS[IN_A_GATE]}"
+    fault = f"The new server has a fault that the old server does not have: in 'most' it {FAULTS[IN_A_GATE]}"
     assert fault in printed.out
     suite = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
     (failure,) = suite.findall("testcase/failure")
-    assert f"faulty. The server after {FAULTS[IN_A_GATE]}" in failure.get("message", "")
+    assert f"faulty. The new server {FAULTS[IN_A_GATE]}" in failure.get("message", "")
     assert f"**faulty: {FAULTS[IN_A_GATE]}" in page.read_text()
 
 

@@ -152,7 +152,7 @@ def test_a_generator_at_its_limit_is_no_capacity(
     assert search(tmp_path) == 0
     out = capsys.readouterr().out
     assert (
-        f"limited by the generator, which was at its limit at 1,000 messages/s: it is unknown whether {SERVER}" in out
+        f"the generator was at its limit at 1,000 messages/s: it is unknown whether {SERVER}" in out
     )
     assert out.count("generator at its limit  p50") == 3
 

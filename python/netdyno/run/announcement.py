@@ -35,20 +35,20 @@ def format_announcement(
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
     twins = len(plan.choose_twins(experiment, servers, clients))
-    twice = f", {twins} of them twice for the A/A control" if twins else ""
+    twice = f"; {quantities.plural(twins, 'trial')} twice, for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(shortest.blocks, "block"), f"about {format_clock(seconds)}"
     ends = f"at about {clock_after(begins, seconds)}"
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
     if budget_s is not None and longest.blocks > experiment.blocks and not precise and not experiment.flips:
-        number = f"{quantities.plural(experiment.blocks, 'block')} and more"
+        number = f"{experiment.blocks} or more blocks"
         takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
         ends = f"at about {clock_after(begins, max(seconds, budget_s + beside_s))}"
         if experiment.time_limit_s is not None:
-            takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
+            takes += f", up to {format_clock(experiment.time_limit_s)} on a disturbed machine"
             ends += f", at the latest at {clock_after(begins, experiment.time_limit_s + beside_s)}"
     elif experiment.flips:
-        number = f"{quantities.plural(experiment.blocks, 'block')} and more"
+        number = f"{experiment.blocks} or more blocks"
         takes, ends = f"at least {format_clock(seconds)}", f"not before {clock_after(begins, seconds)}"
         if budget_s is not None:
             takes = f"at most {format_clock(max(seconds, budget_s + beside_s))}"
@@ -60,8 +60,8 @@ def format_announcement(
     return (
         f"{experiment.name}{size}: {experiment.question}\n"
         f"It answers {describe_questions(experiment)}.\n"
-        f"It makes {number} of {cells} trials ({quantities.plural(len(servers), 'contestant')}){twice} over "
-        f"{quantities.listed(over or levels.links(experiment))}.\n"
+        f"It makes {number} of {cells} trials over {quantities.listed(over or levels.links(experiment))} "
+        f"({quantities.plural(len(servers), 'contestant')}{twice}).\n"
         f"It takes {takes} (minutes:seconds), and ends {ends}."
     )
 
@@ -85,7 +85,7 @@ def describe_questions(experiment: Experiment) -> str:
 
 def explain_delay(progress: Progress, limit_s: float | None) -> str:
     """Explain that the machine makes the run longer than was announced."""
-    limit_text = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
+    limit_text = "" if limit_s is None else f", at most {format_clock(limit_s)} in all"
     return (
         f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} retried so far. The rest takes "
         f"about {format_clock(progress.left_s())} more{limit_text}."

@@ -70,11 +70,11 @@ def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -
     outcome = "were disturbed" if foreign_load == "count" else "were lost"
     named = neighbour.named_programs(busy)
     shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
-    advice = "end it, or stop here (Ctrl-C) and run again when it has ended" if named else "run again when that is over"
+    advice = "end them, or stop here (Ctrl-C) and run again later" if named else "run again later"
     return (
         f"Other programs use this machine: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}{shares}, of "
-        f"{busy.cores}. For undisturbed figures, {advice}. The run goes on: comparisons hold, because every contestant "
-        "is disturbed alike; absolute figures are marked."
+        f"{busy.cores}. For undisturbed figures, {advice}. The run goes on: comparisons hold, as all contestants are "
+        "disturbed equally; absolute figures are marked."
     )
 
 

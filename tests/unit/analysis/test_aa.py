@@ -64,7 +64,7 @@ def test_twins_are_run_stored_and_read_apart(
     assert [trial.position for trial in run.all_trials] == [0, 1] * 5
     assert sum(cell.twin for cell in read.load_cells(path)) == 5
     assert outcomes.counts(run)["valid"] == 10
-    assert "5 blocks of 1 trials (1 contestant), 1 of them twice for the A/A control" in output.getvalue()
+    assert "5 blocks of 1 trials over loopback (1 contestant; 1 trial twice, for the A/A control)" in output.getvalue()
     assert output.getvalue().count("fake (A/A twin): ") == 5
     control = analyse(run).control
     assert len(control.comparisons) == 1
@@ -222,8 +222,8 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
     text = aa.describe_control(made_control(1, 40))
-    assert "of 40 A/A comparisons, 1 came out different as a ranking decides it (2.5% of 40, 95% interval" in text
-    assert " and 1 by a single test at 5%, uncorrected (2.5% of 40, 95% interval" in text
+    assert "of 40 comparisons, 1 falsely differ by the ranking's method (2.5% of 40, 95% interval" in text
+    assert ", 1 by a single uncorrected test at 5% (2.5% of 40, 95% interval" in text
     assert "Largest difference: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
     assert aa.summarise_control(made_control(1, 40)) == "A/A control: 1 of 40 different"
@@ -294,10 +294,10 @@ def test_table_and_report_show_the_rate() -> None:
     analysis = analyse(replace(run, experiment=replace(run.experiment, aa_share=0.05)))
     count = len(analysis.control.comparisons)
     assert count > 40
-    assert f"Each server against itself: of {count} A/A comparisons, 0 came out different" in as_text(analysis)
+    assert f"A/A control, each server against itself: of {count} comparisons, 0 falsely differ" in as_text(analysis)
     page = page_without_panels(analysis)
     section = page[page.index('<section id="aa"') : page.index('<section id="code"')]
-    assert f"of {count} A/A comparisons, 0 came out different" in section
+    assert f"of {count} comparisons, 0 falsely differ" in section
     assert "5% of the time of all trials" in section
     assert section.count("<tr>") == count + 1
     assert "<svg" in section

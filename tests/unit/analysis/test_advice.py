@@ -128,7 +128,7 @@ def test_who_was_left_out_stays_out_and_is_named() -> None:
     assert goes_on(run) == ("a", "b")
     recommendation = advice(run)
     assert recommendation.left_out == (LeftOut("c", FIRST),)
-    assert f"Dropped during the run, as none of them can be the best: c after {FIRST} blocks." in describe_advice(
+    assert f"Servers dropped because they cannot be the best: c after {FIRST} blocks." in describe_advice(
         recommendation
     )
 
@@ -300,11 +300,11 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     advise, findings, part = at_limit(run, "b")
     hidden = judge_advice.judge(advise, findings, part)
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
-    assert "would narrow this" not in " ".join(describe_advice(hidden))
-    assert "A longer --time-budget would narrow this." in " ".join(describe_advice(advice(run)))
+    assert "would show more" not in " ".join(describe_advice(hidden))
+    assert "A longer --time-budget would show more." in " ".join(describe_advice(advice(run)))
     widest = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
     assert not widest.settled
-    assert "would narrow this" not in " ".join(describe_advice(widest))
+    assert "would show more" not in " ".join(describe_advice(widest))
 
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:

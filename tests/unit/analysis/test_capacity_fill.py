@@ -124,8 +124,8 @@ def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
     assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]
     assert [findings.standings[0].value, findings.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
     text = " ".join(list_caveats(findings))
-    assert "strong met it at every rate in 9 of 9 blocks: its capacity is the highest rate or more" in text
-    assert "weak met it at no rate in 9 of 9 blocks: its capacity is below the lowest rate" in text
+    assert "In 9 of 9 blocks strong held at every rate: its capacity is the highest rate or more" in text
+    assert "In 9 of 9 blocks weak held at no rate: its capacity is below the lowest rate" in text
 
 
 def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
@@ -205,7 +205,7 @@ def test_a_generator_at_its_limit_gives_no_capacity() -> None:
     findings = scenario(search_run("fast", PLAN, "generator"))
     assert findings.standings == ()
     assert answer(findings).sentence.startswith(
-        "limited by the generator, which was at its limit at 50 messages/s: it is unknown"
+        "the generator was at its limit at 50 messages/s: it is unknown"
     )
 
 

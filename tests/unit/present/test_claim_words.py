@@ -44,7 +44,7 @@ below = 0.8
 """
 
 
-BOUNDS = "the generator was at its limit there, so its figures are bounds, which do not decide it"
+BOUNDS = "the generator was at its limit there, and figures that are bounds do not decide"
 
 
 def faster_by(factor: float) -> Truth:
@@ -61,7 +61,7 @@ def at_connections(figure: float) -> Truth:
         (TooFewCores(4, 2), "it needs 4 cores, and there were 2"),
         (TooFewCores(4, 1), "it needs 4 cores, and there was 1"),
         (TooFewCores(2, 1, of_server=True), "it needs 2 cores for the server, and there was 1"),
-        (TooFewCores(4, None), "it needs 4 cores, and how many there were was not recorded"),
+        (TooFewCores(4, None), "it needs 4 cores, and their number was not recorded"),
         (TooFewCores(4, 1, to="refute"), "to be refuted it needs 4 cores, and there was 1"),
         (OnlyOne("second host"), "it needs a second host, and this run had only one"),
         (OnlyOne("second host", "confirm"), "to be confirmed it needs a second host, and this run had only one"),
@@ -120,16 +120,16 @@ def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_m
     assert claims.explain_no_verdict(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
     near = judged(made(FASTER, "throughput", faster_by(2)))
     assert " is not proven different from the threshold (p = " in claims.explain_no_verdict(near)
-    assert claims.explain_no_verdict(near).endswith("; as it stands, 1000 blocks would not decide it")
+    assert claims.explain_no_verdict(near).endswith("; by these figures, 1000 blocks would not decide")
     almost = judged(made(FASTER, "throughput", faster_by(2.002)))
-    assert re.search(r"; as it stands, \d+ blocks would decide it$", claims.explain_no_verdict(almost))
+    assert re.search(r"; by these figures, \d+ blocks would decide$", claims.explain_no_verdict(almost))
     in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
     assert claims.explain_no_verdict(in_each).endswith("; and 5 more are open")
     zero = judged(made(TREND, "switches", at_connections(0)))
     assert "a server context switches per message of 0 has no ratio" in claims.explain_no_verdict(zero)
     run = made(FASTER, "throughput", faster_by(3))
     failed = judged(replace(run, trials=tuple(replace(trial, load=None, status="failed") for trial in run.trials)))
-    assert claims.explain_no_verdict(failed).endswith("no block has a figure for everything it compares")
+    assert claims.explain_no_verdict(failed).endswith("no block has all the figures to compare")
     assert claims.format_effect(failed.checks[0]) == "–"  # noqa: RUF001
 
 
@@ -146,7 +146,7 @@ def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
         blocks=6,
         noise=lambda block, number: 0.5 * (-1) ** block if number % 3 == 0 else 0.0,
     )
-    assert "it fails, but this is not proven among 6 comparisons (p = 0." in claims.explain_no_verdict(judged(run))
+    assert "a failure is not proven among 6 comparisons (p = 0." in claims.explain_no_verdict(judged(run))
 
 
 def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None:

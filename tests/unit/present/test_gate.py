@@ -31,8 +31,8 @@ def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None
     assert lines[1].endswith("margin +5%, 20 blocks")
     assert "not decided" in lines[2]
     assert "(no interval)" in lines[2]
-    assert lines[3] == "most: of 20 blocks, the server before had a fault in 1 and the server after in 2"
-    assert lines[4] == "The server after is worse by more than the margin."
+    assert lines[3] == "most: of 20 blocks, the old server had a fault in 1 and the new server in 2"
+    assert lines[4] == "The new server is worse by more than the margin."
 
 
 def test_programs_get_its_lines_as_their_type_says() -> None:
@@ -48,13 +48,13 @@ def test_programs_get_its_lines_as_their_type_says() -> None:
 
 def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
     page = gate.format_markdown(FOUND, "run-1")
-    assert page.startswith("**The server after is worse by more than the margin.**\n")
+    assert page.startswith("**The new server is worse by more than the margin.**\n")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(LINES)
     assert {row.replace("\\|", "").count("|") for row in rows} == {len(gate.HEADINGS) + 1}
     assert "| **worse** |" in rows[2]
     assert "a\\|b &lt;i>" in rows[4]
-    assert "of 20 blocks, the server before had a fault in 1" in page
+    assert "of 20 blocks, the old server had a fault in 1" in page
     assert "Run `run-1`." in page
 
 
@@ -88,6 +88,6 @@ def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
 def test_a_new_fault_is_not_called_worse() -> None:
     faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
     verdict = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
-    assert gate.format_text(verdict).endswith("\nThe server after has a fault that the server before does not have.")
+    assert gate.format_text(verdict).endswith("\nThe new server has a fault that the old server does not have.")
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

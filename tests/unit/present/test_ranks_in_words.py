@@ -325,7 +325,7 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
-        r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would decide it\.",
+        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide\.",
         verdict.answer(findings).sentence,
     )
     assert estimate is not None

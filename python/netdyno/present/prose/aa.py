@@ -12,18 +12,14 @@ def describe_control(control: Control) -> str:
     """Describe the result of the control in one sentence, with measured figures only."""
     if control.none is not None:
         return f"No A/A control: {_explain_absence(control)}."
-    comparisons = len(control.comparisons)
-    head = f"Each server against itself: of {quantities.plural(comparisons, 'A/A comparison')}"
+    head = f"A/A control, each server against itself: of {quantities.plural(len(control.comparisons), 'comparison')}"
     if not control.single.of:
         return f"{head} none had enough blocks to be judged."
-    ranked = (
-        f"{control.different.count} came out different as a ranking decides it ({_describe_rate(control.different)})"
-    )
+    ranked = f"{control.different.count} falsely differ by the ranking's method ({_describe_rate(control.different)})"
     single = (
-        f"{control.single.count} by a single test at {control.level:.0%}, "
-        f"uncorrected ({_describe_rate(control.single)})"
+        f"{control.single.count} by a single uncorrected test at {control.level:.0%} ({_describe_rate(control.single)})"
     )
-    return f"{head}, {ranked} and {single}.{_describe_largest(control)}{_describe_alarm(control)}"
+    return f"{head}, {ranked}, {single}.{_describe_largest(control)}{_describe_alarm(control)}"
 
 
 def _explain_absence(control: Control) -> str:

@@ -55,7 +55,7 @@ def _describe_choice(advice: Advice) -> str:
     close = "shown to be close to the best" if advice.settled else "the best measured"
     recommended = f"Take {' or '.join(decision.taken)}, {close} in {speech.name_subject()}"
     named = _list_first([speech.says[name] for name in rivals])
-    return f"{scope}{recommended}; {named} {'is' if len(rivals) == 1 else 'are'} not proven worse in that.{answer.rest}"
+    return f"{scope}{recommended}; {named} {'is' if len(rivals) == 1 else 'are'} not proven worse.{answer.rest}"
 
 
 def _format_objective(advice: Advice) -> str:
@@ -67,7 +67,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
         return ()
     metric = METRICS[advice.findings.scenario.metric]
     first = advice.take[0]
-    rest = " A longer --time-budget would narrow this." if advice.may_tell_more else ""
+    rest = " A longer --time-budget would show more." if advice.may_tell_more else ""
     after = plural(advice.blocks, "block")
     condition = ""
     if advice.among != "breaks" and any(contestant.outcome == "breaks" for contestant in advice.kept):
@@ -79,11 +79,11 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
         return (f"{unknown}: the generator is at its limit with {_list_first(advice.hidden)}.",)
     if advice.behind is None:
         few = (
-            f" It takes {FEWEST_BLOCKS} blocks of all: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
+            f" Each needs {FEWEST_BLOCKS} blocks: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         )
         return (f"How far {first} is from the best in {metric.title} is unknown after {after}.{few}{rest}",)
     if advice.behind == 1 and len(advice.findings.decision.front) > 1:
-        return (f"No other{condition} is better than {first} in {metric.title} (95%, {after}).{rest}",)
+        return (f"No server{condition} is better than {first} in {metric.title} (95%, {after}).{rest}",)
     if advice.behind == 1:
         worse = f"Every other server{condition} is shown to be worse in {metric.title}"
         return (f"{worse}, after {after}.{rest}",)
@@ -149,7 +149,7 @@ def _list_dropped(advice: Advice) -> tuple[str, ...]:
     if not by_blocks:
         return ()
     groups = [f"{_list_first(names)} after {plural(blocks, 'block')}" for blocks, names in sorted(by_blocks.items())]
-    return (f"Dropped during the run, as none of them can be the best: {'; '.join(groups)}.",)
+    return (f"Servers dropped because they cannot be the best: {'; '.join(groups)}.",)
 
 
 def _explain_bounds(advice: Advice) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def _explain_other_load(advice: Advice) -> tuple[str, ...]:
     used = quantities.share(advice.foreign)
     return (
         *quota,
-        f"Other programs used {used} of the machine's cores during a trial: all times are longer for that.",
+        f"Other programs used {used} of the machine's cores during a trial, so all times are longer.",
     )
 
 
@@ -204,7 +204,7 @@ def _describe_along(along: Along) -> str:
     else:
         text = f"Across {along.factor}, {span}, no change of the answer is proven."
     if open_to and len(open_to) < len(along.beside):
-        text += f" Compared with {listed(open_to)}, these blocks cannot decide."
+        text += f" Compared with {listed(open_to)}, the answer is undecided."
     return text + _list_outcomes(along)
 
 

@@ -19,8 +19,8 @@ SMALL_RATIO = 0.5
 SAYS: Mapping[str, str] = {
     "cpu": "uses {} of server CPU per message against {}",
     "softirq": "has {} of kernel softirqs per message on its cores against {}",
-    "voluntary": "gives up its core {} times per message against {}",
-    "involuntary": "is taken off its core {} times per 1,000 messages against {}",
+    "voluntary": "has {} voluntary switches per message against {}",
+    "involuntary": "has {} involuntary switches per 1,000 messages against {}",
     "run-queue": "waits {} per message for a core against {}",
     "packets": "takes {} segments or datagrams per message against {}",
     "delayed-acks": "has {} delayed ACKs per 1,000 messages against {}",
@@ -39,7 +39,7 @@ def explain_pair(why: Why, scenario: Scenario) -> str:
 def summarise_pair(why: Why, scenario: Scenario) -> str:
     """Name the two compared and the first of the counters, for a single line."""
     clauses = [_describe_difference(difference, why) for difference in why.differences[:SHOWN_IN_SHORT]]
-    text = f": it {'; it '.join(clauses)}." if clauses else f". {_explain_no_counter(why)}"
+    text = f": {why.worse} {', and '.join(clauses)}." if clauses else f". {_explain_no_counter(why)}"
     return f"{_describe_pair(why, scenario)}{text}"
 
 
@@ -53,7 +53,7 @@ def _describe_cpu_split(why: Why) -> str:
     if not why.differences:
         return _explain_no_counter(why)
     return (
-        f"Of its CPU time {_describe_kernel_shares(why)}."
+        f"CPU time {_describe_kernel_shares(why)}."
         if any(difference.counter == "cpu" for difference in why.differences)
         else ""
     )
@@ -75,7 +75,7 @@ def _describe_difference(difference: Difference, why: Why) -> str:
     """Say what the worse does more or less than the better, with the effect and its interval."""
     speak = METRICS[difference.counter].speak
     says = SAYS[difference.counter].format(speak(difference.worse), speak(difference.better))
-    kernel = f"; of it {_describe_kernel_shares(why)}" if difference.counter == "cpu" else ""
+    kernel = f"; {_describe_kernel_shares(why)}" if difference.counter == "cpu" else ""
     return f"{says} ({_format_difference(difference)}{kernel})"
 
 
@@ -117,7 +117,7 @@ def _describe_kernel_shares(why: Why) -> str:
     worse, better = (
         quantities.DASH if share is None else quantities.share(share) for share in (why.kernel_worse, why.kernel_better)
     )
-    return f"{worse} was in the kernel against {better}"
+    return f"in the kernel: {worse} against {better}"
 
 
 def _describe_traces(traced: TracedCalls | None) -> str:

@@ -85,12 +85,11 @@ def list_caveats(findings: CapacityFindings | None) -> tuple[str, ...]:
         blocks = quantities.plural(curve.blocks, "block")
         if curve.at_least and findings.search is None:
             texts.append(
-                f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is the highest rate "
-                f"or more."
+                f"In {curve.at_least} of {blocks} {where} held at every rate: its capacity is the highest rate or more."
             )
         if curve.below and findings.search is None:
             texts.append(
-                f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is below the lowest rate."
+                f"In {curve.below} of {blocks} {where} held at no rate: its capacity is below the lowest rate."
             )
     return tuple(texts)
 
@@ -120,7 +119,7 @@ def describe_answer(server: str, objective: Objective, answer: Answer, why: Reas
                 f"tried: it failed in {_format_trial_count(fails.failed, fails)}"
             )
         case "generator":
-            text = f"limited by the generator, which was at its limit{stopped}: "
+            text = f"the generator was at its limit{stopped}: "
             return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case "disturbed":
             text = f"no answer, because the machine was disturbed in every trial{stopped} ({explain_failure(why)}): "

@@ -63,7 +63,7 @@ def describe_lack(missing: Lacking) -> str:
         case TooFewCores(needed, cores, of_server, verdict):
             owner = " for the server" if of_server else ""
             were = "was" if cores == 1 else "were"
-            available = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
+            available = "their number was not recorded" if cores is None else f"there {were} {cores}"
             return f"{_describe_need(verdict)} {quantities.plural(needed, 'core')}{owner}, and {available}"
         case OnlyOne(need, verdict):
             return f"{_describe_need(verdict)} a {need}, and this run had only one"
@@ -79,7 +79,7 @@ def describe_lack(missing: Lacking) -> str:
             return f"{contestant} was skipped: {why}"
         case GeneratorAtLimit(contestant):
             where = f"with {contestant} " if contestant else ""
-            return f"{where}the generator was at its limit there, so its figures are bounds, which do not decide it"
+            return f"{where}the generator was at its limit there, and figures that are bounds do not decide"
         case NotCounted(name, why):
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
 
@@ -94,7 +94,7 @@ def explain_open(check: Check, comparisons: int) -> str:
         case None:
             return ""
         case "no_figures":
-            return "no block has a figure for everything it compares"
+            return "no block has all the figures to compare"
         case "zero":
             return f"a {METRICS[check.step.metric].title} of 0 has no ratio"
         case "few_blocks":
@@ -102,7 +102,7 @@ def explain_open(check: Check, comparisons: int) -> str:
         case "unproven":
             p_value = quantities.p_value(check.p_corrected)
             return (
-                f"it fails, but this is not proven among {comparisons} comparisons ({p_value} corrected); "
+                f"a failure is not proven among {comparisons} comparisons ({p_value} corrected); "
                 f"{_describe_blocks_needed(check)}"
             )
         case "near":
@@ -113,7 +113,7 @@ def explain_open(check: Check, comparisons: int) -> str:
             )
         case "bound":
             return (
-                f"{format_effect(check)} is a bound, which does not decide it"
+                f"{format_effect(check)} is a bound and does not decide"
                 if check.figures
                 else "both sides are bounds"
             )
@@ -124,8 +124,8 @@ def explain_open(check: Check, comparisons: int) -> str:
 def _describe_blocks_needed(check: Check) -> str:
     """Say how many blocks would decide it."""
     if check.blocks_to_decide is None:
-        return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not decide it"
-    return f"as it stands, {quantities.plural(check.blocks_to_decide, 'block')} would decide it"
+        return f"by these figures, {quantities.plural(MANY_BLOCKS, 'block')} would not decide"
+    return f"by these figures, {quantities.plural(check.blocks_to_decide, 'block')} would decide"
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------

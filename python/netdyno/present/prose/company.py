@@ -27,6 +27,6 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     trials = f"{company.trials} of " if company.trials < company.of else ""
     text = (
         f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): comparisons hold, "
-        "because every contestant was disturbed alike; absolute figures are not those of an idle machine."
+        "as all contestants were disturbed equally; absolute figures are not those of an idle machine."
     )
     return (text,)

@@ -112,7 +112,7 @@ def _describe_blocks_needed(comparison: FlipFound) -> str:
     if comparison.pursuit is None:
         return ""
     known = [count for count in comparison.pursuit.needed.values() if count is not None]
-    return f"; about {max(known)} blocks at a level would decide it" if known else ""
+    return f"; about {max(known)} blocks per level would decide" if known else ""
 
 
 def _find_opponent(comparison: FlipFound, better: str) -> str:

@@ -19,11 +19,11 @@ OUTCOMES: Mapping[Outcome, str] = {
     "faulty": "faulty",
     "open": "not decided",
     "bound": "not decided: the generator was at its limit",
-    "unsound": "not decided: the server before was faulty",
+    "unsound": "not decided: the old server was faulty",
 }
 DECISIONS: Mapping[Decision, str] = {
     "passes": "No metric is worse by more than its margin.",
-    "fails": "The server after is worse by more than the margin.",
+    "fails": "The new server is worse by more than the margin.",
     "open": "Not decided.",
 }
 
@@ -55,7 +55,7 @@ def format_interval(line: Line) -> str:
 def describe_line(line: Line) -> str:
     """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
-        return f"{name_line(line)}: {OUTCOMES[line.outcome]}. The server after {list_faults(line)}"
+        return f"{name_line(line)}: {OUTCOMES[line.outcome]}. The new server {list_faults(line)}"
     before, after = format_figures(line)
     return (
         f"{name_line(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: "
@@ -72,8 +72,8 @@ def list_faults(line: Line) -> str:
 def describe_faults(counts: Faults) -> str:
     """Count the faults of both servers; a busy machine causes faults in both."""
     return (
-        f"{counts.scenario}: of {plural(counts.of, 'block')}, the server before had a fault in {counts.before} and the "
-        f"server after in {counts.after}"
+        f"{counts.scenario}: of {plural(counts.of, 'block')}, the old server had a fault in {counts.before} and the "
+        f"new server in {counts.after}"
     )
 
 
@@ -83,7 +83,7 @@ def describe_decision(result: Found) -> str:
     if result.decision == "fails" and "worse" not in outcomes:
         named = next((line for line in result.lines if line.faults), None)
         detail = f": in {named.scenario!r} it {list_faults(named)}" if named else ""
-        return f"The server after has a fault that the server before does not have{detail}."
+        return f"The new server has a fault that the old server does not have{detail}."
     if result.decision != "open":
         return DECISIONS[result.decision]
     broken = {counts.scenario for counts in result.faults if counts.before == counts.after == counts.of}

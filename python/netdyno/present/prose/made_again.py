@@ -8,37 +8,37 @@ from netdyno.analysis.found.notices import MadeAgain
 from netdyno.base import quantities
 
 UNEVEN = 0.01
-"""The p-value below which contestants were not disturbed alike."""
+"""The p-value below which contestants were not disturbed equally."""
 
 
 MOST_NAMED = 3
 
 
 def describe_retries(retries: MadeAgain) -> str:
-    """Say how often, why, and whether all contestants were disturbed alike; empty where nothing was retried."""
+    """Say how often, why, and whether all contestants were disturbed equally; empty where nothing was retried."""
     parts = [_describe_trials(retries)] if retries.causes else []
     parts += [_describe_slices(retries)] if retries.slices_again else []
     return " ".join(parts)
 
 
 def _describe_trials(retries: MadeAgain) -> str:
-    causes = quantities.listed([f"{name} {count}" for name, count in retries.causes.items()])
+    causes = quantities.listed([f"{name}: {count}" for name, count in retries.causes.items()])
     given_up = f" {quantities.plural(retries.given_up, 'cell')} stayed empty." if retries.given_up else ""
     return (
         f"The machine disturbed trials of {retries.cells} cells, which were retried {retries.tries} times in their "
-        f"blocks ({causes}); no figure decides what is retried.{given_up} "
+        f"blocks ({causes}). No figure decides a retry.{given_up} "
         f"{_describe_spread(retries.p, retries.by_contestant)}"
     ).strip()
 
 
 def _describe_slices(retries: MadeAgain) -> str:
     again, slices = map(sum, zip(*retries.slices_by_contestant.values(), strict=True))
-    named = [f"{program} {count}" for program, count in list(retries.slices_again.items())[:MOST_NAMED]]
+    named = [f"{program}: {count}" for program, count in list(retries.slices_again.items())[:MOST_NAMED]]
     spread = _describe_spread(retries.slices_p, retries.slices_by_contestant)
     named += ["others"] if len(retries.slices_again) > MOST_NAMED else []
     return (
-        f"Of {quantities.plural(slices, 'slice')} {again} were measured again at once, because other programs "
-        f"or pauses of the machine took a core ({quantities.listed(named)}). {spread}"
+        f"Other programs or pauses of the machine disturbed {again} of {quantities.plural(slices, 'slice')}, which "
+        f"were measured again ({quantities.listed(named)}). {spread}"
     ).strip()
 
 
@@ -46,9 +46,9 @@ def _describe_spread(p_even: float | None, by_contestant: Mapping[str, tuple[int
     if p_even is None:
         return ""
     if p_even >= UNEVEN:
-        return f"All contestants were disturbed alike ({quantities.p_value(p_even)})."
+        return f"All contestants were disturbed equally ({quantities.p_value(p_even)})."
     most = max(by_contestant, key=lambda name: by_contestant[name][0] / max(1, by_contestant[name][1]))
     return (
-        f"Contestants were NOT disturbed alike ({quantities.p_value(p_even)}), {most} most: its own work may look like "
-        "that of another program."
+        f"Contestants were NOT disturbed equally ({quantities.p_value(p_even)}), {most} most: its own work may be "
+        "taken for another program's."
     )

@@ -18,7 +18,7 @@ def explain_end(ending: Ending) -> str:
     after = f"after {quantities.plural(ending.blocks, 'block')}"
     return {
         "precise": f"precise enough {after}{_describe_width(ending)}",
-        "alone": f"nothing to compare, so no more blocks {after}",
+        "alone": f"nothing to compare, so ended {after}",
         "unfinished": f"not finished {after}{_describe_width(ending)}",
         "blocks": f"budget used up {after}{_describe_width(ending)}",
         "time": f"time budget{_format_budget(ending)} used up {after}{_describe_width(ending)}",

@@ -17,6 +17,6 @@ def _describe_uneven(server: UnevenThreads) -> str:
     return (
         f"In {server.trials} of {quantities.plural(server.of, 'trial')} one thread of {server.contestant} had more "
         f"than {UNEVEN:g} times its even share of the connections (at worst {server.most} of {server.connections} on "
-        f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; with more "
-        "connections they spread more evenly."
+        f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; more "
+        "connections spread more evenly."
     )

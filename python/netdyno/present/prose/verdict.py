@@ -51,10 +51,10 @@ MOST_GAPS = 4
 MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
-    "A difference is stated only where its interval excludes zero. All intervals of a question's own metric hold "
-    "together with 95% confidence, and so do those of its other axes. In simulations of equal servers, at most 5.5% of "
-    "questions state a difference in their own metric and 5.1% on another axis; 5.7% and 6.5% where one server is slow "
-    "in one trial of ten."
+    "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
+    "hold together with 95% confidence, and so do those of the other axes. In simulations of equal servers, at most "
+    "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in every "
+    "tenth trial: 5.7% and 6.5%."
 )
 """The sentences at the foot of table and report (docs/adr/statistics.md)."""
 
@@ -189,7 +189,8 @@ def _describe_pace(scenario: Scenario) -> str:
         in_flight = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
         return f"closed loop{rounds}{in_flight}"
     polling = (
-        f", sent and read every {duration_words(scenario.look_every_s)} (times may be up to twice that too long)"
+        f", sent and read every {duration_words(scenario.look_every_s)} "
+        f"(times up to {duration_words(2 * scenario.look_every_s)} too long)"
         if scenario.look_every_s
         else ""
     )
@@ -218,7 +219,7 @@ class Speech:
         self.decision = decision or findings.decision
         self.at_least = "at least " if findings.censored else ""
         bound = findings.axes[0].bound if findings.axes else ""
-        self.generator_in_it = ", with the generator's own part in it" if bound else ""
+        self.generator_in_it = ", generator included" if bound else ""
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
@@ -327,11 +328,8 @@ def _describe_equal(speech: Speech) -> str:
     """Say which to take of those as good as the best, how precisely that is known, and which metrics chose it."""
     decision = speech.decision
     far = [name for name in decision.tied if name not in decision.near]
-    rest = (
-        f" How {speech.list_names(far)} {'compares' if len(far) == 1 else 'compare'} is not known as precisely."
-        if far
-        else ""
-    )
+    margin = quantities.share(speech.scenario.margin)
+    rest = f" {speech.list_names(far)} may be more than {margin} worse." if far else ""
     return f"{_describe_close(speech)}.{rest}{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
 
 
@@ -342,7 +340,7 @@ def _describe_close(speech: Speech) -> str:
     within = format_bound(decision.within)
     if len(decision.near) == 1:
         better = f"better {metric}" if decision.within == 1 else f"better by more than {within} {metric}"
-        return f"Take {take}: no other is {better}"
+        return f"Take {take}: no rival is {better}"
     alike = f"equal within {within} {metric}"
     if decision.near != decision.tied:
         alike = f"at most {within} behind the best {metric}"
@@ -373,9 +371,9 @@ def _describe_more_time(decision: Decision) -> str:
         return ""
     blocks = f"{decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
     if decision.seconds_to_settle is None:
-        return f" About {blocks} would decide it."
+        return f" About {blocks} would decide."
     minutes = math.ceil(decision.seconds_to_settle / 60)
-    return f" About {minutes:,} more minute{'s' if minutes > 1 else ''} of this question ({blocks}) would decide it."
+    return f" About {blocks} of this scenario ({minutes:,} minute{'s' if minutes > 1 else ''}) would decide."
 
 
 def _describe_few_blocks(speech: Speech) -> str:
@@ -437,7 +435,7 @@ def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
     first, last = (findings.cell(standing.contestant, level.key) for standing in (standings[0], standings[-1]))
     if not (first and last and "cpu" in first.values and "cpu" in last.values):
         return ()
-    place = f"ranked last ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked lower"
+    place = f"ranked last ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "of equal rank"
     says = {standing.contestant: loss.name_with_loss(standing) for standing in (standings[0], standings[-1])}
     switches = [_describe_switches(cell) for cell in (first, last)]
     cpu = (
@@ -499,9 +497,9 @@ def _explain_bounds(findings: ScenarioFindings) -> list[str]:
     for key in dict.fromkeys(cell.level for cell in findings.censored):
         names = [f"{cell.contestant} ({cell.share:.0%} of a core)" for cell in findings.censored if cell.level == key]
         reasons.append(
-            f"At {labels[key]} the generator was at its limit with {quantities.listed(names)}, so these figures "
-            "measure the generator too: rates are 'at least' and response times 'at most', for every contestant, and "
-            "the true differences may be larger."
+            f"At {labels[key]} the generator was at its limit with {quantities.listed(names)}, so figures measure the "
+            "generator too. For every contestant, rates are 'at least' and response times 'at most'; true differences "
+            "may be larger."
         )
     for bar in findings.error_bars:
         parts = [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
@@ -525,9 +523,9 @@ def _explain_loop(findings: ScenarioFindings) -> list[str]:
             "requests. "
             + (
                 "In a round, all connections that have their replies send at the same moment, and the generator reads "
-                "replies on its own cores: its work is part of each latency."
+                "replies on its own cores: each latency includes that work."
                 if findings.scenario.scheduled
-                else "Its latencies are service times under full load, not what users at a fixed rate would see."
+                else "Latencies are service times under full load, not what users at a fixed rate would see."
             )
         )
     if findings.scenario.scheduled and (late := _select_with_send_lag(findings.cells)):
@@ -577,8 +575,8 @@ def _explain_client_contestants(findings: ScenarioFindings) -> list[str]:
         )
         return [own]
     text = (
-        "The load came from client contestants: a client's own time per request is part of every figure. Servers "
-        "are compared with the same client only."
+        "The load came from client contestants: every figure includes the client's own time per request. Servers are "
+        "compared only under the same client."
     )
     return [text]
 
@@ -595,9 +593,9 @@ def _list_missing(findings: ScenarioFindings) -> list[str]:
     unmeasured = _list_without_figure(findings)
     if unmeasured:
         title = METRICS[findings.scenario.metric].title
-        notes.append(f"Not ranked, as their valid trials have no figure for {title}: {quantities.listed(unmeasured)}.")
+        notes.append(f"Not ranked, without a figure for {title}: {quantities.listed(unmeasured)}.")
     if absent := [name for name in findings.absent if name not in unmeasured]:
-        notes.append(f"Not ranked, as they have no valid trial: {quantities.listed(absent)}.")
+        notes.append(f"Not ranked, without a valid trial: {quantities.listed(absent)}.")
     if fewer := [f"{standing.contestant} ({standing.missing})" for standing in findings.standings if standing.missing]:
         notes.append(f"Compared on fewer cells than planned (trials excluded): {quantities.listed(fewer)}.")
     return notes
@@ -644,16 +642,15 @@ def _list_added_options(findings: ScenarioFindings) -> list[str]:
     texts = [
         f"{added.option} {added.value} ({quantities.listed(added.contestants)})" for added in findings.added_options
     ]
-    return [f"Set only for the servers that support it: {'; '.join(texts)}."] if texts else []
+    return [f"Options set only where supported: {'; '.join(texts)}."] if texts else []
 
 
 def _explain_threads_each(findings: ScenarioFindings) -> list[str]:
     """Name the contestants that got a thread for each connection."""
     return [
-        f"{server.contestant} serves at most as many clients at a time as it has threads, and a further client "
-        f"waits until "
-        "another leaves. So it was started with a thread for each connection: "
-        f"{quantities.listed([str(count) for count in server.seen])} threads in all."
+        f"{server.contestant} serves one client per thread, and a further client waits until another leaves. So it was "
+        f"started with a thread for each connection: {quantities.listed([str(count) for count in server.seen])} "
+        "threads in all."
         for server in findings.threads_each
     ]
 

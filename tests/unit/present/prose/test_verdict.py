@@ -90,7 +90,7 @@ def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -
         (text,) = [
             caveat
             for caveat in list_caveats(findings)
-            if caveat.startswith("Not ranked, as their valid trials have no figure for server CPU")
+            if caveat.startswith("Not ranked, without a figure for server CPU")
         ]
         assert all(name in text for name in unseen)
         assert "No trial of this workload was valid" not in answer(findings).sentence
@@ -118,7 +118,7 @@ def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
     plain = replace(made_run().experiment.scenarios[0], arrivals="constant", rate=100.0)
     looking = replace(plain, look_every_s=0.02, write_due="joined")
     ends = (
-        ", sent and read every 20ms (times may be up to twice that too long), all messages due on a connection in one "
+        ", sent and read every 20ms (times up to 40ms too long), all messages due on a connection in one "
         "write"
     )
     assert describe_load(looking) == describe_load(plain) + ends
@@ -301,7 +301,7 @@ def test_over_streams_nothing_is_said_of_loss(analysis: Analysis) -> None:
 
 
 def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
-    assert f"Set only for the servers that support it: threads 2 ({REUSEPORT})." in list_caveats(lossy)
+    assert f"Options set only where supported: threads 2 ({REUSEPORT})." in list_caveats(lossy)
 
 
 def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
