@@ -14,7 +14,8 @@ namespace netdyno::canary {
 void run_on(const std::vector<int>& cores) {
   if (cores.empty()) return;
   if (!load::bind_to_cores(cores))
-    die(std::string{"cannot run on the asked cores: "} + std::strerror(errno) + "; taskset -p $$ says which there are");
+    die(std::string{"cannot run on the requested cores: "} + std::strerror(errno) +
+        "; taskset -p $$ shows those allowed");
 }
 
 void run_before_others(int priority) {

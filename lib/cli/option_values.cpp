@@ -86,7 +86,7 @@ Option add_url(CommandLine& line, const std::string& name, Url& value, const std
     const auto parsed = parse_url(text);
     if (!parsed) refuse(name, text, "is no URL; want e.g. tcp://127.0.0.1:7000");
     if (!transports.contains(parsed->transport))
-      refuse_value(name, "transport '" + parsed->transport + "' is not spoken here");
+      refuse_value(name, "transport '" + parsed->transport + "' is not supported");
     return *parsed;
   });
 }

@@ -15,8 +15,8 @@ void add_tls_options(CommandLine& line, TlsOptions& tls) {
   line.add_text("--key", tls.key, "with --cert: its private key, in PEM (default: in the file of the certificate)")
       .type_name("FILE");
   add_choice(line, "--tls-reuse", tls.reuse, {{"on", true}, {"off", false}},
-             "https://, wss:// and tls://: take up an earlier session where the server lets it (default off: each "
-             "handshake is a whole one)");
+             "https://, wss:// and tls://: resume an earlier session where the server allows it (default off: each "
+             "handshake is a full one)");
 }
 
 std::string tls_contradiction(const CommandLine& line, const TlsOptions& tls) {

@@ -182,7 +182,7 @@ void add_any_url(CommandLine& line, LoadPlan& plan) {
     if (!parsed)
       refuse_value("url", "'" + text + "' is no URL; want e.g. tcp://127.0.0.1:7000 or http://127.0.0.1:8080/path");
     if (!transports.contains(parsed->transport))
-      refuse_value("url", "transport '" + parsed->transport + "' is not spoken here");
+      refuse_value("url", "transport '" + parsed->transport + "' is not supported");
     plan.url = *parsed;
   };
   line.add_read("url", read,
@@ -201,22 +201,22 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   add_choice(line, "--arrivals", plan.arrivals, arrivals,
              "when messages are meant to be sent (default: constant with --rate, else closed)");
   line.add_number("--depth", plan.depth, 1U, 100'000U,
-                  "messages in flight per connection (default 1; in an open loop as many as are due, but over http:// "
-                  "and with --send): what is due waits");
+                  "messages in flight per connection, others wait (default 1; in an open loop as many as are due, "
+                  "except over http:// and with --send)");
   add_duration(line, "--round", raw.round,
                "closed loop: connections that have their reply send together at the next multiple of this time");
   add_duration(line, "--look-every", raw.look_every,
-               "look at sockets and schedule no more often than this; costs less where many messages come, and "
-               "response times read up to so much longer, twice in an open loop (default: as messages come)");
+               "look at sockets and schedule at most this often; costs less where many messages come, and response "
+               "times read up to this much longer, in an open loop twice (default: as messages come)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
              "what is due leaves message by message, in the order of the schedule, or joined: at each look at the "
              "schedule, all that is due on a connection in one call (default each)");
   add_choice(
       line, "--spin", plan.spin, spins,
-      "open loop, rounds: wake before a message is due, and spin until then: as long as timers have turned out "
-      "to be late, as long as they were before the load, or off, which costs less and sends later; closed loop "
-      "with servers that are not netdyno's: look for replies for 20us before sleeping: as long as most come by then, "
-      "always, or never (default auto)");
+      "open loop, rounds: wake early and spin until a message is due, by the lateness of timers under the load "
+      "(auto) or before it (on), or not at all (off), which costs less and sends later; closed loop with servers that "
+      "are not netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always or never "
+      "(default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
@@ -231,8 +231,8 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   add_connect_rate(line, plan);
   add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
   add_choice(line, "--start", plan.speaks_at_once, {{"together", false}, {"at-once", true}},
-             "chat, closed loop: when a client begins to send: when all connects have ended, or as soon as it is "
-             "connected, while others still connect; what it sends then is in no figure (default together)");
+             "chat, closed loop: clients begin to send when all connects have ended, or each as soon as it is "
+             "connected; what they send while others connect is in no figure (default together)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
                   "close a connection after so many replies, and open a new one for the next request (default: never)");
   add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
@@ -259,7 +259,7 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_read("--slow-requests", read_slow,
                 "rpc: the share of requests that ask for --slow-request-time instead, the same ones for each server")
       .type_name("SHARE");
-  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc: service time that these ask for");
+  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc: service time of --slow-requests");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
   const auto read_share = [&plan](const std::string& text) {
@@ -275,9 +275,9 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
                 "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', messages of all parts");
   line.add_flag("--turns", plan.turns,
                 "when all connections stand, make warm-up and window again and again, at each moment that a line on "
-                "stdin names as for --await-go; 'drop' makes the last not count, and 'end' ends it");
+                "stdin names as for --await-go; 'drop' discards the last window, 'end' ends the load");
   line.add_numbers("--witness", plan.witnessed, 0, core_numbers - 1,
-                   "with --turns: tell of each slice for how long the machine let nothing run on these cores")
+                   "with --turns: report how long the machine paused these cores in each slice")
       .type_name("N[,N…]");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
@@ -353,8 +353,8 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
                 "bytes follow it, and N more or fewer")
       .type_name("uBITS[be|le][@OFFSET][+N|-N]");
   line.add_flag("--repeatable", raw.plan.repeatable,
-                "http:// and --send: what was sent and not answered when its connection ended may be resent, though "
-                "the server may have carried it out (default: only GET, HEAD, OPTIONS, TRACE, PUT and DELETE)");
+                "http:// and --send: requests unanswered when their connection ended may be resent, though the server "
+                "may have carried them out (default: only GET, HEAD, OPTIONS, TRACE, PUT and DELETE)");
   line.add_text("--unix-socket", raw.plan.unix_socket, "connect to this file, whatever host and port the URL names")
       .type_name("FILE");
   const auto read_assert = [&raw](const std::string& text) {
@@ -518,7 +518,7 @@ std::string turns_contradiction(const RawPlan& raw) {
   if (length_of(raw.rates.steps) > 0) return "--turns: every slice has one rate; leave the steps of --rate out";
   if (plan.slow_readers > 0) return "--turns: leave --slow-readers out";
   if (plan.speaks_at_once) return "--turns: leave --start at-once out";
-  if (carries_messages(plan.url)) return "--turns is for tcp: what is lost would hold up the slices of others";
+  if (carries_messages(plan.url)) return "--turns is for tcp: a lost message would hold up the slices of others";
   return {};
 }
 
@@ -545,7 +545,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
   if (open && line.given("--depth")) {
     if (plan.workload == Workload::chat) return "--depth: chat has no replies; leave --rate or --depth out";
-    if (carries_messages(plan.url)) return "--depth is for the closed loop, over what may lose messages";
+    if (carries_messages(plan.url)) return "--depth over " + plan.url.transport + " is for the closed loop";
   }
   if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
     return "--spin is for an open loop, rounds, or servers that are not netdyno's: a closed loop has no schedule to "
@@ -682,7 +682,7 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   line.parse(argc, argv);
 
   if (!spoken.contains(plan.workload))
-    usage_error(program, fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
+    usage_error(program, fmt::format("--workload: {} is not supported; want {}", netdyno::to_string(plan.workload),
                                      netdyno::to_string(*spoken.begin())));
   if (raw.rate_hz > 0 && !line.given("--arrivals")) plan.arrivals = Arrivals::constant;
   if (may_be_foreign)

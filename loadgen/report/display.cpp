@@ -55,7 +55,7 @@ std::string load_text(const LoadPlan& plan) {
   else if (plan.workload != Workload::chat)
     which += ", any number in flight each";
   const std::string rate = fmt::format(fmt::runtime(*plan.rate_hz < 10 ? "{:.3g}" : "{:.0f}"), *plan.rate_hz);
-  return fmt::format("{}, open loop, {} arrivals, {}/s asked{}", which, to_string(plan.arrivals), rate, looks);
+  return fmt::format("{}, open loop, {} arrivals, {}/s offered{}", which, to_string(plan.arrivals), rate, looks);
 }
 
 /// A line for each step: what came in it, and how it was answered.

@@ -267,5 +267,5 @@ def test_cores_that_there_are_not_are_said_in_one_line(missing: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON_S, check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "netdyno-canary: cannot run on the asked cores: Invalid argument; taskset -p $$ says which there are\n"
+        "netdyno-canary: cannot run on the requested cores: Invalid argument; taskset -p $$ shows those allowed\n"
     )

@@ -295,7 +295,7 @@ def test_a_reader_that_has_had_enough_is_no_error(room: Room) -> None:
     ("arguments", "message"),
     [
         (["nonsense"], "'nonsense' is no URL"),
-        (["udp://127.0.0.1:1"], "transport 'udp' is not spoken here"),
+        (["udp://127.0.0.1:1"], "transport 'udp' is not supported"),
         (["tcp://127.0.0.1:1", "--name", "a\nb"], "--name: 'a\\nb' must be 1 to 40 visible characters"),
         (["tcp://127.0.0.1:1", "--name", " "], "--name"),
         (["tcp://127.0.0.1:1", "--nmae", "x"], "No such option: --nmae"),

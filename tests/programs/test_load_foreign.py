@@ -1117,7 +1117,7 @@ def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Pat
     text = interrupted(*options)
     plan = msgspec.json.decode(file.read_bytes(), type=LoadResult).plan
     assert plan.rate_hz == pytest.approx(10 + plan.duration_s * 590 / 30 / 2), "and not 305"
-    assert f"{plan.rate_hz:.0f}/s asked" in text
+    assert f"{plan.rate_hz:.0f}/s offered" in text
     window = table.read_text().splitlines()[1].split(",")
     assert [float(field) for field in window[3:5]] == pytest.approx([plan.rate_hz] * 2)
     step = table.read_text().splitlines()[2].split(",")
@@ -1127,7 +1127,7 @@ def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Pat
 
 def test_a_rate_below_one_is_said_as_it_is() -> None:
     with http(always(OK)) as url:
-        assert ", 0.4/s asked" in load(url, "--rate", "0.4", "-n", "1").stdout
+        assert ", 0.4/s offered" in load(url, "--rate", "0.4", "-n", "1").stdout
 
 
 @pytest.mark.parametrize(

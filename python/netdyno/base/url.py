@@ -87,7 +87,7 @@ def _parse_place(text: str, transport: str, example: str) -> TcpUrl:
     if match is None or int(match["port"]) > 65535:
         raise UserError(f"{text!r} is no URL; want e.g. {example}")
     if match["transport"].lower() != transport:  # RFC 3986, 3.1
-        raise UserError(f"{text!r}: transport {match['transport']!r} is not spoken here, only {transport}")
+        raise UserError(f"{text!r}: transport {match['transport']!r} is not supported, only {transport}")
     if int(match["port"]) == 0:
         raise UserError(f"{text!r}: port 0 cannot be connected to")
     return TcpUrl(match["ipv6"] or match["host"], int(match["port"]))

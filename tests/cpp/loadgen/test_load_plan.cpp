@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{{udp, "--size", "65500", "--workload", "rpc"}, "at most 65439 bytes"},
                     Mistake{{"multicast://239.1.1.1:7000", "--workload", "chat"}, "say --audience all"},
                     Mistake{{"multicast://239.1.1.1:7000", "--size", "65508"}, "at most 65507 bytes"},
-                    Mistake{{"udp://127.0.0.1:0"}, "port 0"}, Mistake{{"quic://127.0.0.1:7000"}, "not spoken here"}));
+                    Mistake{{"udp://127.0.0.1:0"}, "port 0"}, Mistake{{"quic://127.0.0.1:7000"}, "not supported"}));
 
 TEST(LoadPlan, HelpHasExamples) {
   EXPECT_EXIT(

@@ -42,7 +42,7 @@ def test_a_url_reads_as_it_is_written() -> None:
         ("tcp://host:70000", "is no URL"),
         ("tcp://host:\N{ARABIC-INDIC DIGIT SEVEN}", "is no URL"),
         ("tcp://host:7000\n", "is no URL"),
-        ("udp://127.0.0.1:7000", "transport 'udp' is not spoken here"),
+        ("udp://127.0.0.1:7000", "transport 'udp' is not supported"),
         ("tcp://127.0.0.1:0", "port 0 cannot be connected to"),
     ],
 )

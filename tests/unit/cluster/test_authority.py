@@ -14,7 +14,7 @@ from netdyno.commands.cluster import parse_cores
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('scheduler = "tcp://10.0.0.1:8786"', "transport 'tcp' is not spoken here, only tls"),
+        ('scheduler = "tcp://10.0.0.1:8786"', "transport 'tcp' is not supported, only tls"),
         ('scheduler = "10.0.0.1"', "is no URL; want e.g. tls://10.0.0.1:8786"),
         ("scheduler = 8786", "must be an address"),
         ("", "must be an address"),

@@ -97,7 +97,7 @@ DESCRIPTION = msgspec.json.encode(described.describe("client", (0,), "10.0.0.2",
 @pytest.mark.parametrize(
     ("operation", "answer", "complaint"),
     [
-        ("identity", {"workers": {"tcp://10.0.0.2:8787": {"name": "client"}}}, "transport 'tcp' is not spoken here"),
+        ("identity", {"workers": {"tcp://10.0.0.2:8787": {"name": "client"}}}, "transport 'tcp' is not supported"),
         ("identity", {"workers": 5}, "the scheduler does not answer"),
         ("netdyno_clock", "soon", "its answer does not match the request: Expected `int`, got `str`"),
         ("netdyno_clock", {"exception_text": "no clock"}, "no clock"),
