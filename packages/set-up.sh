@@ -80,7 +80,7 @@ require_root() { # packages: ends here, saying what to run, where this user may 
         why="sudo gives you no rights here (or wants a password, and there is no terminal to ask on)."
     fi
     fail "these Debian packages are missing: $1" "netdyno cannot install them: $why" "$(by_hand "$1")" \
-        "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
+        "Or go on without them:  NETDYNO_PACKAGES=skip ./netdyno ..."
 }
 
 by_hand() {
@@ -124,7 +124,7 @@ require_elsewhere() { # scope: ends here, saying what to run, where something is
     [ -z "$packages" ] ||
         fail "these packages are missing: $packages" \
             "Run as root, then call netdyno again:  $install $packages" \
-            "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
+            "Or go on without them:  NETDYNO_PACKAGES=skip ./netdyno ..."
 }
 
 install_packages() { # scope
@@ -153,17 +153,17 @@ install_packages() { # scope
             fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" \
                 "$(cause "$state/logs/apt-install.log" \
                     "It cannot fetch them without a network, or behind a proxy that it does not know.")" \
-                "$(by_hand "$packages")" "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
+                "$(by_hand "$packages")" "Or go on without them:  NETDYNO_PACKAGES=skip ./netdyno ..."
     fi
     left=$(missing "$1" | names | tr '\n' ' ')
-    [ -z "$left" ] || say "this distribution does not have, and netdyno goes on without: $left"
+    [ -z "$left" ] || say "netdyno goes on without packages that this distribution lacks: $left"
 }
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
 make_venv() {
     # It is emptied first, and behind a link it is somebody else's, who uses it.
-    [ ! -L "$venv" ] || fail "$venv is a link, and what it leads to is not replaced" "Remove the link:  rm $(quoted "$venv")"
+    [ ! -L "$venv" ] || fail "$venv is a link, and its target is not replaced" "Remove the link:  rm $(quoted "$venv")"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         fail "$python is missing or older than Python 3.11" \
             "Name a newer one:  NETDYNO_PYTHON=/path/to/python3 ./netdyno ..."
