@@ -478,7 +478,7 @@ def test_languages_narrow_the_contestants() -> None:
         (("--languages", "cobol"), "no server is written in 'cobol'"),
         (("--transports", "tpc"), "unknown transport 'tpc' (did you mean 'tcp'?)"),
         (("--transports", "udp"), "over udp here"),
-        (("--waits",), "for how long"),
+        (("--waits",), "need a --service-time"),
         (("--waits", "--computes"), "--waits and --computes: leave one of them out"),
         (("--rate", "often"), "--rate: 'often' is no rate"),
         (("--workload", "nowhere.toml"), "nowhere.toml: cannot be read"),

@@ -222,7 +222,7 @@ class Reader:
         if along in cells.at:
             levels = cells.at[along]
         elif along in PATTERNS:
-            fail(where, "along", f"'cells' must name the {along}s, for a pattern has no order")
+            fail(where, "along", f"name each {along} in 'cells': a pattern has no order")
         else:
             levels = tuple(self._cells.known(cells.scenario, along))
         if len(levels) < 2:
@@ -234,7 +234,7 @@ class Reader:
             fail(where, key, f"{metric!r} is a share and may be 0; nothing is divided by it")
         changes = table_in(where, table, key)
         if not changes:
-            fail(where, key, "names nothing that is other than in the cells themselves")
+            fail(where, key, "names nothing that differs from the cells themselves")
         return self._cells.cells(f"{where}: {key}", {**side, **changes}, METRICS[metric])
 
     def _check_pairs(self, where: str, left: Cells, right: Cells, names: tuple[str, str] = ("a", "b")) -> None:

@@ -123,7 +123,7 @@ def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: 
     raw = add_ends(raw, where)
     sizes = {size: _parse_scenarios(table, where) for size, table in budgets.read_sizes(raw, where).items()}
     if budget not in sizes:
-        raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
+        raise UserError(f"{where}: no size {budget!r}, only {', '.join(map(repr, sizes))}")
     experiment = convert(
         where,
         {"name": name, "question": raw["question"], "budget": budget, "scenarios": sizes[budget]}

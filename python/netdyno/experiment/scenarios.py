@@ -190,7 +190,7 @@ def _check_client(where: str, settings: Settings) -> None:
     for key, (requested, possible) in only_generator.items():
         if requested != possible:
             raise UserError(
-                f"{where}: key {key!r}: {requested!r} is what only {GENERATOR} can do; "
+                f"{where}: key {key!r}: only {GENERATOR} supports {requested!r}; "
                 f"with client = {settings.client!r}, {_describe_loop(key, is_open=is_open)}, it is {possible!r}"
             )
 
@@ -212,7 +212,7 @@ def _check_slow_requests(where: str, settings: Settings) -> None:
     if settings.workload != "rpc":
         raise UserError(f"{key}: a request of 'rpc' can ask for a time, {settings.workload!r} cannot")
     if not 0 < settings.slow_request_time_s <= MOST_SERVICE_TIME_S:
-        raise UserError(f"{key}: what do they ask for? (slow-request-time, at most {MOST_SERVICE_TIME_S} s)")
+        raise UserError(f"{key}: needs 'slow-request-time', at most {MOST_SERVICE_TIME_S} s")
 
 
 def _check_load(where: str, settings: Settings) -> None:

@@ -151,11 +151,11 @@ def check(workload: Workload) -> None:
     if in_room and "speaks" in workload:
         raise UserError("--speaks: a room is 'chat', and nothing else")
     if service_s and workload.get("speaks", "rpc") not in ("rpc", "http"):
-        raise UserError("--service-time: requests that take a time are of 'rpc' or 'http'")
+        raise UserError("--service-time: only requests of 'rpc' or 'http' take it")
     if service_s and "service-kind" not in workload:
-        raise UserError("--service-time: does the server wait (--waits) or compute (--computes) that long?")
+        raise UserError("--service-time: say whether the server --waits or --computes that long")
     if "service-kind" in workload and not service_s:
-        raise UserError("--waits and --computes: for how long? (--service-time)")
+        raise UserError("--waits and --computes: need a --service-time")
     if workload.get("slow-readers") and not in_room:
         raise UserError("--slow-readers: only in a room (--fan-out room) do clients receive what others send")
     if read_slo(workload) and rate is None:
@@ -163,7 +163,7 @@ def check(workload: Workload) -> None:
     if workload.get("objective") == THROUGHPUT and rate is not None:
         raise UserError("--objective throughput: leave --rate out; at a rate use cpu, or 'p99<5ms'")
     if in_room and rate is None:
-        raise UserError("--fan-out room: at which rate do clients send? (--rate)")
+        raise UserError("--fan-out room: needs the --rate at which clients send")
 
 
 def write_question(workload: Workload) -> str:

@@ -135,7 +135,7 @@ def test_a_mistake_in_a_size_that_is_not_asked_for_is_one_clear_line(line: str, 
 
 def test_a_size_that_a_file_has_not_is_one_clear_line() -> None:
     text = GOOD[: GOOD.index("[budget.smoke]")]
-    with pytest.raises(UserError, match=r"sized\.toml: the size 'full' is not in it; it has 'normal'"):
+    with pytest.raises(UserError, match=r"sized\.toml: no size 'full', only 'normal'"):
         parse_at("full", text)
 
 

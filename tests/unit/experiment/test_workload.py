@@ -69,11 +69,11 @@ def test_what_is_not_is_refused(name: str, written: object, complaint: str) -> N
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"fan_out": "room"}, "at which rate"),
+        ({"fan_out": "room"}, "needs the --rate"),
         ({"fan_out": "room", "rate": "1k", "service_time": "1ms"}, "passed on"),
         ({"fan_out": "room", "rate": "1k", "speaks": "http"}, "nothing else"),
         ({"service_time": "1ms"}, "--waits"),
-        ({"service_kind": "wait"}, "for how long"),
+        ({"service_kind": "wait"}, "need a --service-time"),
         ({"service_time": "1ms", "service_kind": "cpu", "speaks": "echo"}, "'rpc' or 'http'"),
         ({"slow_readers": "5%"}, "--fan-out room"),
         ({"objective": "p99<5ms"}, "need a --rate"),
