@@ -163,10 +163,10 @@ def gate(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "web",
     *,
     before: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="The server as it was: './old --port {port}'.")
+        str | None, typer.Option(metavar="COMMAND", help="The old server: './old --port {port}'.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="The server as it is: './new --port {port}'.")
+        str | None, typer.Option(metavar="COMMAND", help="The new server: './new --port {port}'.")
     ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="REF", help="Instead of both: the commit that HEAD is compared with.")
@@ -193,7 +193,7 @@ def gate(
         list[str] | None,
         typer.Option(
             metavar="METRIC=PERCENT",
-            help="How much worse it may be; may be repeated (default: throughput=5, cpu=5, p99=25).",
+            help="Allowed loss of a metric; may be repeated (default: throughput=5, cpu=5, p99=25).",
         ),
     ] = None,
     asked: Asked,
@@ -239,7 +239,7 @@ def advise(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure even if a stored run has the answer.")] = False,
     along: Annotated[
-        bool, typer.Option("--along/--no-along", help="Also measure half and double of its values, if time is left.")
+        bool, typer.Option("--along/--no-along", help="Also measure half and double of the values, if time is left.")
     ] = True,
     results: Results = RESULTS,
     foreign_load: Foreign = "count",
@@ -268,7 +268,7 @@ def advise(
 def aa(
     comparisons: Annotated[int, typer.Option(min=1, help="How many comparisons of a contestant with itself.")] = 45,
     contestant: Contestants = None,
-    workload: Annotated[str | None, typer.Option(help="Only the scenarios of this one.")] = None,
+    workload: Annotated[str | None, typer.Option(help="Only scenarios of this workload.")] = None,
     *,
     asked: Asked,
     results: Results = RESULTS,
@@ -324,14 +324,14 @@ def profile(
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Even if the machine or programs have changed; this is recorded.")
+        bool, typer.Option("--anyway", help="Resume even if machine or programs have changed; recorded.")
     ] = False,
     server: Annotated[
         list[str] | None,
-        typer.Option(metavar="COMMAND", help="Each server of your own that the run has, word for word."),
+        typer.Option(metavar="COMMAND", help="Each --server command of the run, word for word."),
     ] = None,
     address: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Each already running server of the run.")
+        list[str] | None, typer.Option(metavar="URL", help="Each --address of the run.")
     ] = None,
     may_load: MayLoad = False,
     cluster: RunCluster = None,
@@ -523,7 +523,7 @@ def report(
         ),
     ],
     results: Results = RESULTS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print its findings for programs instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print its findings as JSON instead.")] = False,
     export: Annotated[
         Export | None, typer.Option(help="Print its findings, cells and trials instead, as JSON, CSV or Markdown.")
     ] = None,
@@ -582,12 +582,12 @@ def flips(
     along: Annotated[
         str | None, typer.Option(metavar="FACTOR", help="What varies: connections, service-time, ...")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="Instead of the metric that the questions are ranked by.")] = None,
+    metric: Annotated[str | None, typer.Option(help="A metric other than the one ranked by.")] = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Say at which level of a factor the better of two contestants changes, if it does; without contestants, for what
-    the run was made for."""
+    """Say at which level of a factor the better of two contestants changes; without contestants, of those that the run
+    was made for."""
     from netdyno.commands import flips as flips_command
 
     return flips_command.run(run_id, first, second, along, metric, results, as_json=as_json)

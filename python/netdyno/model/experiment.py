@@ -68,7 +68,7 @@ class CapacityPlan(Frozen):
     most_hz: Annotated[Number, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
         1_000_000
     )
-    resolution: Annotated[Number, Option(share(0.005), "Between neighbouring rates, as a share.", "search")] = 0.05
+    resolution: Annotated[Number, Option(share(0.005), "Gap of neighbouring rates, as a share.", "search")] = 0.05
     needed: Annotated[Whole, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
 
 
@@ -109,7 +109,7 @@ class Conditions(Frozen, kw_only=True):
     servers can have (`where_possible`). A scenario has them for all of its cells, `Settings` for one.
     docs/experiments.md explains every key."""
 
-    workload: Annotated[str, Option(TEXT, "What it serves (default: the first that it speaks).", "own")]
+    workload: Annotated[str, Option(TEXT, "The workload (default: the server's first).", "own")]
     warmup_s: Annotated[Number, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
     duration_s: Annotated[Number, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
     timeout_s: Annotated[Number, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
@@ -171,7 +171,7 @@ class Conditions(Frozen, kw_only=True):
         Start, Option(word(*get_args(Start)), "Of chat: speak when all are connected, or each at once.", "load")
     ] = "together"
     failed_connects: Annotated[
-        FailedConnects, Option(word(*get_args(FailedConnects)), "What becomes of a trial with some.", "own")
+        FailedConnects, Option(word(*get_args(FailedConnects)), "Verdict on trials with failed connects.", "own")
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)

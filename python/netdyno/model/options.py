@@ -28,7 +28,7 @@ SERVER: Mapping[str, Option] = {
     option.name: option
     for option in (
         _declare_server_option("threads", THREADS, "Threads of the server."),
-        _declare_server_option("backlog", whole(1), "Of listen(2)."),
+        _declare_server_option("backlog", whole(1), "Backlog of listen(2)."),
         _declare_server_option("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
         _declare_server_option("read-buffer", whole(1), "Bytes per read."),
         _declare_server_option("write-mode", word("gathered", "split"), "How the server writes header and body."),
@@ -38,14 +38,14 @@ SERVER: Mapping[str, Option] = {
         ),
         _declare_server_option("service-time", DURATION, "Of rpc and http: how long the server works for a request."),
         _declare_server_option(
-            "service-kind", word("wait", "cpu"), "Whether that is a wait or burns CPU: wait or cpu."
+            "service-kind", word("wait", "cpu"), "Whether that time is a wait or burns CPU."
         ),
         _declare_server_option("max-frame", whole(1), "Bytes of the largest frame that is taken."),
         _declare_server_option("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
         _declare_server_option(
             "application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."
         ),
-        _declare_server_option("tls", word("off", "on"), "Not of chat: whether all bytes are encrypted, by TLS."),
+        _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
         _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
         _declare_server_option("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),

@@ -139,13 +139,13 @@ def _check_journal(journal: Path, page_bytes: int, size: int) -> None:
         return
     if ends.last == _JOURNAL_MAGIC:
         raise UserError(
-            f"{journal} names another file, which SQLite would delete, and none of netdyno does: "
-            "take it away if you trust the run without it"
+            f"{journal} names another file, which SQLite would delete: remove the journal if you trust the run "
+            "without it"
         )
     if ends.first.startswith(_JOURNAL_MAGIC) and len(ends.first) >= _JOURNAL_HEADER.size:  # else SQLite ignores it
         pages, journal_page_bytes = _JOURNAL_HEADER.unpack_from(ends.first)
         if journal_page_bytes != page_bytes or pages * page_bytes > size:
-            raise UserError(f"{journal} is of another file: take it away if you trust the run without it")
+            raise UserError(f"{journal} is of another file: remove the journal if you trust the run without it")
 
 
 class _Ends(NamedTuple):

@@ -82,7 +82,7 @@ def _check_run_id(run_id: str) -> None:
     """Raise ValueError for an id that cannot be the name of a folder, because it becomes part of paths and of command
     lines to copy."""
     if not run_id or run_id.startswith((".", "-")) or "/" in run_id or "\0" in run_id:
-        raise ValueError(f"its id {run_id!r} is none that a run is given")
+        raise ValueError(f"its id {run_id!r} is no valid run id")
 
 
 def _decode_column(connection: sqlite3.Connection, query: str, kind: type[_Kind]) -> list[_Kind]:

@@ -84,7 +84,7 @@ def profile(task: Task, context: TrialContext) -> tuple[Profile, Profile]:
         return (replace(on, missing=str(failure)) if on_observed is None else on), replace(off, missing=str(failure))
 
 
-NO_KERNEL = "what it waits for is seen in the kernel, which this user may not: sysctl -w kernel.perf_event_paranoid=1"
+NO_KERNEL = "waits are seen only in the kernel, which this user may not trace: sysctl -w kernel.perf_event_paranoid=1"
 
 
 def _make_empty_profile(task: Task, sort: Sort) -> Profile:

@@ -268,7 +268,7 @@ def test_an_id_that_is_no_name_of_a_folder_is_refused(path: Path, run_id: str) -
         connection.execute("UPDATE run SET run_id = ?", (run_id,))
         connection.commit()
     for ask in (read.load, read.summary):
-        with pytest.raises(UserError, match="is none that a run is given"):
+        with pytest.raises(UserError, match="is no valid run id"):
             ask(path)
 
 

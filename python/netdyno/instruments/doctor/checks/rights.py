@@ -48,7 +48,7 @@ def io_uring(system: System) -> Opinion:
     return Opinion(f"not available: {observed}", "could be better", fix or "a kernel of that version")
 
 
-@check("perf", "No figure needs it; it shows by hand where a contestant spends its CPU time.")
+@check("perf", "No figure needs perf; it shows where a contestant spends its CPU time.")
 def perf(system: System) -> Opinion:
     """perf(1), and the access of this user by kernel.perf_event_paranoid (perf_event_open(2))."""
     if not system.has_program("perf"):
