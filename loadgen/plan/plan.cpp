@@ -209,8 +209,8 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
                "look at sockets and schedule at most this often; costs less where many messages come, and response "
                "times read up to this much longer, in an open loop twice (default: as messages come)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
-             "what is due leaves message by message, in the order of the schedule, or joined: at each look at the "
-             "schedule, all that is due on a connection in one call (default each)");
+             "due messages leave one by one, in the order of the schedule (each), or at each look at the schedule all "
+             "of a connection in one call (joined; default each)");
   add_choice(
       line, "--spin", plan.spin, spins,
       "open loop, rounds: wake early and spin until a message is due, by the lateness of timers under the load "
@@ -271,11 +271,11 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
                 "make one of several equal parts of this load, whose others are made by other programs")
       .type_name("I/N");
   line.add_flag("--await-go", plan.await_go,
-                "when all connections stand, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
-                "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', messages of all parts");
+                "with all connected, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
+                "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', the messages of all parts");
   line.add_flag("--turns", plan.turns,
-                "when all connections stand, make warm-up and window again and again, at each moment that a line on "
-                "stdin names as for --await-go; 'drop' discards the last window, 'end' ends the load");
+                "with all connected, make warm-up and window again and again, at each moment that a line on stdin "
+                "names as for --await-go; 'drop' discards the last window, 'end' ends the load");
   line.add_numbers("--witness", plan.witnessed, 0, core_numbers - 1,
                    "with --turns: report how long the machine paused these cores in each slice")
       .type_name("N[,N…]");
