@@ -122,7 +122,7 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
     add("--write-mode", accept_one_of("gathered", "split"), "gathered", "length and body in one write or two")
     add("--share", _parse_share, "1/1", "make one of several equal parts of this load: I/N")
     parser.add_argument("--await-go", action="store_true", help="begin at the moment that a line on stdin names: go N")
-    add("--seed", _make_integer_reader(0, 2**64 - 1), "1", "stands in the result; nothing here is random")
+    add("--seed", _make_integer_reader(0, 2**64 - 1), "1", "only recorded: nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add(
         "--events-fd",
@@ -173,9 +173,9 @@ def _find_contradiction(plan: ClientPlan) -> str:
     if plan.connect_timeout_ns <= 0:
         return "--connect-timeout must be longer than 0"
     if plan.depth > 1 and plan.workload != "chat":
-        return "--depth is of chat: an instance of rpc has one request in flight"
+        return "--depth is for chat: an instance of rpc has one request in flight"
     if plan.service_us and plan.workload != "rpc":
-        return "--service-time is of rpc"
+        return "--service-time is for rpc"
     if plan.service_us > LONGEST_SERVICE_S * 1e6:
         return f"--service-time is at most {LONGEST_SERVICE_S:g}s"
     if plan.events_fd >= 0 and not _is_open(plan.events_fd):

@@ -193,7 +193,7 @@ def _audit_little(plan: ClientPlan, journal: Journal) -> Audit:
     recorder = journal.recorder
     completed = recorder.completed_in_window
     if completed < ENOUGH_MESSAGES:
-        return Audit(name="little", passed=True, detail=f"{completed} messages are too few to tell")
+        return Audit(name="little", passed=True, detail=f"{completed} messages are too few to judge")
     window_s = (journal.end - recorder.window.start) / 1e9
     rate = completed / window_s
     service_s, response_s = recorder.completed_service_ns / completed / 1e9, recorder.response.mean() / 1e9

@@ -41,12 +41,12 @@ def test_a_workload_is_one_that_the_client_speaks(capsys: pytest.CaptureFixture[
     assert parse_client_plan("client", chat, ("rpc", "chat")).workload == "chat"
     with pytest.raises(SystemExit):
         parse_client_plan("client", [*chat, "--service-time", "1ms"], ("rpc", "chat"))
-    assert "--service-time is of rpc" in capsys.readouterr().err
+    assert "--service-time is for rpc" in capsys.readouterr().err
     assert parse_client_plan("client", chat, ("rpc", "chat")).depth == 1
     assert parse_client_plan("client", [*chat, "--depth", "4"], ("rpc", "chat")).depth == 4
     with pytest.raises(SystemExit):
         parse_client_plan("client", [URL, "--depth", "4"], ("rpc", "chat"))
-    assert "--depth is of chat" in capsys.readouterr().err
+    assert "--depth is for chat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
