@@ -124,7 +124,7 @@ def test_a_client_with_the_name_of_a_server_has_a_line_of_its_own(contestant: Co
 def test_what_cannot_be_read_is_a_user_error(contestant: Contestant, tmp_path: Path) -> None:
     (tmp_path / "broken.jar").write_text("no jar")
     server = msgspec.structs.replace(contestant, loads=(str(tmp_path / "*.jar"),))
-    with pytest.raises(UserError, match=r"what fake loads cannot be read"):
+    with pytest.raises(UserError, match=r"files of fake cannot be read"):
         digests.digest_programs(GENERATOR, [server])
 
 

@@ -128,7 +128,7 @@ def test_a_line_without_end_is_an_error_and_keeps_nobody(tmp_path: Path) -> None
     with (
         (tmp_path / "out").open("wb") as output,
         Process(["cat", "/dev/zero"], [], output, talks=True) as process,
-        pytest.raises(ServerError, match="the server said a line of more than 64 KiB"),
+        pytest.raises(ServerError, match="the server printed a line of more than 64 KiB"),
     ):
         process.lines().wait_line(time.monotonic() + SOON_S)
 
@@ -143,7 +143,7 @@ def test_a_line_may_be_as_long_as_said() -> None:
             os.write(writing, 1000 * b"x" + b"\n")
             if size == LONGEST_LINE:
                 assert lines.read_lines() == [size * "x"]
-        with pytest.raises(TrialError, match="the relay said a line of more than 64 KiB"):
+        with pytest.raises(TrialError, match="the relay printed a line of more than 64 KiB"):
             lines.read_lines()
         os.close(writing)
 

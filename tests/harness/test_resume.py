@@ -310,7 +310,7 @@ def test_a_command_line_of_the_file_is_not_run_where_nobody_can_be_asked(
 ) -> None:
     has_own(cut, MINE)
     assert asked_of() == 2
-    again = shlex.split(capsys.readouterr().err.rpartition("name it: ")[2])
+    again = shlex.split(capsys.readouterr().err.rpartition("allow that, run: ")[2])
     words = ["resume", cut.parent.name, "--anyway", "--results", str(cut.parent.parent), "--server", MINE]
     assert again == ["./netdyno", *words]
     assert len(read.load(cut).trials) == 10

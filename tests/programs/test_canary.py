@@ -141,7 +141,7 @@ def test_a_trial_that_was_skipped_has_none(fake: Canary) -> None:
     ("mode", "why"),
     [
         ("fails", "the canary ended with exit code 1: netdyno-canary: cannot have real-time priority"),
-        ("unreadable", "the canary said '{', which is no reading: "),
+        ("unreadable", "the canary printed '{' instead of a reading: "),
     ],
 )
 def test_where_it_cannot_be_read_the_trial_says_why(

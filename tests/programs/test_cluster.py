@@ -35,7 +35,7 @@ GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
 """Load by other programs beside a test is no fault of it."""
 HELD_UP = re.compile(
-    "was lost: (it said nothing for a second|it closed the connection|Timed out)|not answer|the start time was already|"
+    "was lost: (it sent nothing for a second|it closed the connection|Timed out)|not answer|the start time was already|"
     "has left|did not finish"
 )
 """The reasons for no trial where a host, or its controller, had no core for too long to report each second."""

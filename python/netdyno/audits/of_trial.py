@@ -302,7 +302,7 @@ def foreign_load(
         detail=f"other programs used {_describe_loss(machine, machine.foreign_s, foreign_limit_s)}",
     )
     if paced and policy != "count":
-        foreign = _excuse(foreign, "it includes the kernel's work on a link that it paces")
+        foreign = _excuse(foreign, "it includes the kernel's work of pacing the link")
     audits = (stolen, foreign, *_audit_throttling(machine, throttled_limit_s))
     return tuple(_excuse(audit, "it is only counted") for audit in audits) if policy == "count" else audits
 

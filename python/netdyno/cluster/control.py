@@ -217,7 +217,7 @@ async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes
             async with asyncio.timeout(patience_s):
                 message = _convert_answer(await comm.read(), HostMessage)
         except TimeoutError as error:
-            raise OSError("it said nothing for a second") from error
+            raise OSError("it sent nothing for a second") from error
         patience_s = engine.CONNECT_S if pieces else engine.LOST_S
         if message.completed is not None:
             hear(message.completed, message.seconds)

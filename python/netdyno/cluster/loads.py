@@ -75,7 +75,7 @@ class _Host:
 
     def lost(self, error: OSError) -> LostError:
         return LostError(
-            f"the host {self.address}, which makes the load, was lost: {str(error) or 'it said nothing for a second'}"
+            f"the host {self.address}, which makes the load, was lost: {str(error) or 'it sent nothing for a second'}"
         )
 
 

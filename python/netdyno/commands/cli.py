@@ -642,7 +642,7 @@ def check(
 def run_tests(
     ctx: typer.Context,
     quick: Annotated[
-        bool, typer.Option("--quick", help="In two minutes: units, lint, and what is quick of each contestant.")
+        bool, typer.Option("--quick", help="In two minutes: units, lint, and quick tests of each contestant.")
     ] = False,
     attack: Annotated[
         bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
@@ -759,7 +759,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in TOO_LITTLE:
             raise
-        return _report_error(f"the machine has run out of something: {error}", 2)
+        return _report_error(f"the machine lacks a resource: {error}", 2)
     except typer.TyperException as error:
         return _report_error(error.format_message() + _find_help(error), 2)
     except KeyboardInterrupt:

@@ -102,7 +102,7 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
             "--contestant is a server of the repository that netdyno is in: leave out --repository, or give --server"
         )
     if request.contestant and (request.build or request.workload):
-        raise UserError("--contestant is built, and speaks, as its folder says: leave out --build and --workload")
+        raise UserError("--contestant: its folder says the build and the workload: leave out --build and --workload")
     repository = ROOT if request.contestant else request.repository or Path()
     with trees.check_out(repository, [request.base, "HEAD"]) as folders:
         if request.contestant:
@@ -192,7 +192,7 @@ def parse_margins(written: Sequence[str]) -> Mapping[str, float]:
         except ValueError:
             share = math.nan
         if not 0 < share < 1:
-            raise UserError(f"--margin {text!r}: write what it may be worse by, in per cent: {name}=5")
+            raise UserError(f"--margin {text!r}: write the allowed loss in per cent: {name}=5")
         margins[name] = share
     return margins or MARGINS
 

@@ -36,9 +36,9 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
             f"the run {run.run_id} would start or load what its file says, and there is no terminal to ask you. "
-            f"To allow it, name it: {shlex.join([*again, *format_options(stored)])}"
+            f"To allow that, run: {shlex.join([*again, *format_options(stored)])}"
         )
-    print(f"To go on with {harmless(run.run_id)}, what its file says is started or loaded:", file=sys.stderr)
+    print(f"Resuming {harmless(run.run_id)} would start or load what its file says:", file=sys.stderr)
     for server in stored:
         print(f"  {harmless(f'{server.name}: {shlex.join(format_options([server]))}')}", file=sys.stderr)
     print("Do you want that? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -77,7 +77,7 @@ def _check_given(stored: Sequence[About], given: Given) -> None:
         for address in given.addresses
     }
     for option, text in sorted(stored_options - given_options):
-        raise UserError(f"the run has this server, too, and it is not named: {shlex.join([option, text])}")
+        raise UserError(f"the run also has this server, which is not named: {shlex.join([option, text])}")
     for option, text in sorted(given_options - stored_options):
         raise UserError(
             f"{option} {text!r}: the run has no such server{did_you_mean(text, [url for _, url in stored_options])}"

@@ -214,7 +214,7 @@ def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None
         return _mark_unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
     if process.returncode == 0:
         return contestant
-    last_line = (process.stderr.strip() or process.stdout.strip() or "it said nothing").splitlines()[-1]
+    last_line = (process.stderr.strip() or process.stdout.strip() or "it printed nothing").splitlines()[-1]
     return _mark_unavailable(contestant, f"its build step failed (exit code {process.returncode}): {last_line}")
 
 

@@ -95,8 +95,8 @@ def _explain_why_not(own: Own, program: str) -> str:
 
 def _list_caveats(address: str) -> tuple[str, ...]:
     state_caveat = (
-        "It was neither started nor stopped by the run: each trial found it as the trial before had left it, on its "
-        "own cores, and its peak memory is that of its whole life."
+        "The run neither started nor stopped it: each trial found it as the last had left it, on its own cores, and "
+        "its peak memory is that of its whole life."
     )
     options_caveat = "It gets none of the experiment's options, and its own counters are not read."
     if ipaddress.ip_address(stand_in.place(address)[0]).is_loopback:

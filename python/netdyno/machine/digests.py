@@ -80,14 +80,14 @@ def _digest_contestant(contestant: Contestant, digest_file: OfFile) -> str:
     try:
         return _digest_files(loaded.files(contestant), digest_file, contestant.manifest.run)
     except (OSError, SubprocessError, zipfile.BadZipFile) as error:
-        raise UserError(f"what {contestant.name} loads cannot be read: {error}") from error
+        raise UserError(f"files of {contestant.name} cannot be read: {error}") from error
 
 
 def _find_runtime(contestant: Contestant) -> loaded.Runtime | None:
     try:
         return loaded.find_runtime(contestant)
     except (OSError, SubprocessError) as error:
-        raise UserError(f"what interprets {contestant.name} does not say what it is: {error}") from error
+        raise UserError(f"the runtime of {contestant.name} cannot be identified: {error}") from error
 
 
 def _digest_files(files: Iterable[Path], digest_file: OfFile, words: Sequence[str] = ()) -> str:

@@ -223,7 +223,7 @@ class LineReader:
             lines.append(self._buffer)
             self._buffer = b""
         if any(len(line) > LONGEST_LINE for line in (*lines, self._buffer)):
-            raise self._error(f"the {self._name} said a line of more than {LONGEST_LINE >> 10} KiB")
+            raise self._error(f"the {self._name} printed a line of more than {LONGEST_LINE >> 10} KiB")
         return [line.decode("utf-8", "replace") for line in lines]
 
     def wait_line(self, deadline: float) -> str | None:

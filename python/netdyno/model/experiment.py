@@ -145,13 +145,13 @@ class Conditions(Frozen, kw_only=True):
         WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
     ] = "gathered"
     write_due: Annotated[
-        WriteDue, Option(word(*get_args(WriteDue)), "joined: what is due on a connection leaves in one call.", "load")
+        WriteDue, Option(word(*get_args(WriteDue)), "joined: due messages of a connection leave in one call.", "load")
     ] = "each"
-    service_time_s: Annotated[Number, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
+    service_time_s: Annotated[Number, Option(DURATION, "rpc: the service time of each request.", "load")] = 0.0
     slow_requests: Annotated[
-        Number, Option(SHARE, "Of rpc: the share of requests that ask for the slow request time.", "load")
+        Number, Option(SHARE, "rpc: share of requests with the slow request time.", "load")
     ] = 0
-    slow_request_time_s: Annotated[Number, Option(DURATION, "Of rpc: what the slow requests ask for.", "load")] = 0.0
+    slow_request_time_s: Annotated[Number, Option(DURATION, "rpc: the service time of slow requests.", "load")] = 0.0
     generator_threads: Annotated[
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
     ] = "cores"
@@ -162,13 +162,13 @@ class Conditions(Frozen, kw_only=True):
     requests_per_connection: Annotated[
         Whole | None, Option(whole(1), "Close a connection after so many replies, and open a new one.", "load")
     ] = None
-    slow_readers: Annotated[Whole, Option(whole(0), "Of chat: how many of the clients read slowly.", "load")] = 0
+    slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
     connect_rate: Annotated[
         Number | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
     ] = "burst"
     connect_timeout_s: Annotated[Number, Option(WAIT, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
-        Start, Option(word(*get_args(Start)), "Of chat: speak when all are connected, or each at once.", "load")
+        Start, Option(word(*get_args(Start)), "chat: send when all are connected, or each at once.", "load")
     ] = "together"
     failed_connects: Annotated[
         FailedConnects, Option(word(*get_args(FailedConnects)), "Verdict on trials with failed connects.", "own")

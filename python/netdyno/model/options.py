@@ -32,11 +32,11 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
         _declare_server_option("read-buffer", whole(1), "Bytes per read."),
         _declare_server_option("write-mode", word("gathered", "split"), "How the server writes header and body."),
-        _declare_server_option("audience", word("others", "all"), "Of chat: who receives a message."),
+        _declare_server_option("audience", word("others", "all"), "chat: who receives a message."),
         _declare_server_option(
-            "deliveries", word("joined", "single"), "Of chat: a call for all that waits for a reader, or each."
+            "deliveries", word("joined", "single"), "chat: one call for all that waits for a reader, or each."
         ),
-        _declare_server_option("service-time", DURATION, "Of rpc and http: how long the server works for a request."),
+        _declare_server_option("service-time", DURATION, "rpc, http: how long the server works for a request."),
         _declare_server_option(
             "service-kind", word("wait", "cpu"), "Whether that time is a wait or burns CPU."
         ),

@@ -124,7 +124,7 @@ def _check_file(path: Path) -> int:
         raise UserError(f"{path}: not a netdyno run")
     log = path.with_name(f"{path.name}-wal")
     if (write_version, read_version) != (1, 1) or os.path.lexists(log):
-        raise UserError(f"{path}: is damaged: it has a write-ahead log ({log.name}), or says so, which no run has")
+        raise UserError(f"{path}: is damaged: it has a write-ahead log ({log.name}), or claims one, and no run has one")
     _check_journal(path.with_name(f"{path.name}-journal"), _LARGEST_PAGE if page_bytes == 1 else page_bytes, ends.size)
     return ends.size
 
@@ -180,7 +180,7 @@ def _check_tables(connection: sqlite3.Connection) -> None:
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
         is_known = isinstance(sql, str) and normalized(sql) in KNOWN_TABLES.get(name, ())
         if not (is_known if kind == "table" else kind == "index" and sql is None and name in AUTOINDEXES):
-            raise ValueError(f"its {kind} {name!r} is none that netdyno makes")
+            raise ValueError(f"its {kind} {name!r} is not one of netdyno's")
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:

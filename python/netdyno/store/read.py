@@ -73,7 +73,7 @@ def _load_trials(connection: sqlite3.Connection) -> list[Trial]:
     for *place, text in connection.execute(query):
         trial = msgspec.json.decode(msgspec.convert(text, str), type=Trial)
         if place != [trial.block, trial.position, trial.attempt]:
-            raise ValueError(f"a trial in the place of {place} says that it is another's")
+            raise ValueError(f"the trial stored as {place} names another place")
         trials.append(trial)
     return trials
 

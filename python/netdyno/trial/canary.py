@@ -92,7 +92,7 @@ class Canary:
         try:
             return msgspec.json.decode(line or "", type=CanaryReading)
         except msgspec.DecodeError as error:
-            raise TrialError(f"the canary said {(line or '')[:200]!r}, which is no reading: {error}") from error
+            raise TrialError(f"the canary printed {(line or '')[:200]!r} instead of a reading: {error}") from error
 
 
 def build_command(program: Path, pinning: Pinning) -> list[str]:

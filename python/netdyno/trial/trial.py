@@ -458,7 +458,7 @@ def wait_ready(
         and ready.pid != server.pid
         and ready.pid not in server_proc.find_family(server.pid)
     ):
-        raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
+        raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
     return msgspec.structs.replace(ready, endpoint=endpoint)
 
 

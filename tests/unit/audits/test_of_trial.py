@@ -247,7 +247,7 @@ def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
     steal, foreign = foreign_load(machine(foreign_s=0.6, steal_s=0.1), "strike-out", paced=True)
     assert (steal.passed, foreign.passed) == (False, True)
     assert foreign.detail.startswith(
-        "not judged, because it includes the kernel's work on a link that it paces: other programs"
+        "not judged, because it includes the kernel's work of pacing the link: other programs"
     )
 
 

@@ -126,7 +126,7 @@ def test_a_write_ahead_log_is_refused(path: Path, whole: bytes) -> None:
         beside(path, "wal").unlink(missing_ok=True)
         if wal is not None:
             beside(path, "wal").write_bytes(wal)
-        assert "it has a write-ahead log (run.sqlite-wal), or says so, which no run has" in why_refused(path)
+        assert "it has a write-ahead log (run.sqlite-wal), or claims one, and no run has one" in why_refused(path)
         assert path.read_bytes() == file
 
 
@@ -170,7 +170,7 @@ HOSTILE_SCHEMAS = {
 def test_a_file_with_other_tables_than_a_run_has_is_refused_before_they_are_read(path: Path, which: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(HOSTILE_SCHEMAS[which])
-    assert "is none that netdyno makes" in why_refused(path)
+    assert "is not one of netdyno's" in why_refused(path)
 
 
 def test_a_file_with_more_tables_than_can_be_looked_at_is_refused(path: Path) -> None:

@@ -141,7 +141,7 @@ def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
 def _read_line(server: Process, lines: LineReader, kind: type[_Line]) -> _Line:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
-        raise TrialError(f"the {server.name} said nothing{server.read_last_line()}")
+        raise TrialError(f"the {server.name} printed nothing{server.read_last_line()}")
     try:
         return msgspec.json.decode(line, type=kind)
     except msgspec.DecodeError as error:

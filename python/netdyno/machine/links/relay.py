@@ -39,7 +39,7 @@ class Relay:
             return msgspec.json.decode(line or "", type=RelayTotals)
         except msgspec.DecodeError as error:
             raise TrialError(
-                f"the link's relay said {(line or '')[:200]!r}, which is no line of totals: {error}"
+                f"the link's relay printed {(line or '')[:200]!r} instead of totals: {error}"
             ) from error
 
 

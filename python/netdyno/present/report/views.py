@@ -160,8 +160,8 @@ def _explain_separate_ranking(findings: ScenarioFindings) -> dict[str, str]:
     """Return the reason for each separate part of the ranking, by the part's first contestant."""
     firsts = {standing.peers: standing.contestant for standing in reversed(findings.standings)}
     lossy = (
-        f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, so their "
-        "latencies, which leave lost messages out, say too little"
+        f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, and latencies "
+        "leave lost messages out"
     )
     first = findings.standings[0].contestant if findings.standings else ""
     reasons = ("", lossy, "they had a fault in some trial, and their figures are those of their other trials")
