@@ -245,7 +245,7 @@ def advise(
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
 ) -> int:
-    """Say which server to take for a workload, what it costs, and how certain that is."""
+    """Recommend a server for a workload: what it costs, and how certain that is."""
     from netdyno.commands import advise as command
 
     if waits and computes:
@@ -451,7 +451,7 @@ def install_load(
 def link(
     asked: Asked,
 ) -> int:
-    """Join two private networks, and say how to run programs at either end, until Ctrl-C."""
+    """Join two private networks, and show how to run programs at either end, until Ctrl-C."""
     from netdyno.commands import link as link_command
 
     return link_command.run(asked)
@@ -528,7 +528,7 @@ def report(
         Export | None, typer.Option(help="Print its findings, cells and trials instead, as JSON, CSV or Markdown.")
     ] = None,
 ) -> int:
-    """Write the report of a stored run again, with others laid over it if asked, or print its findings."""
+    """Write the report of a stored run again, with further runs laid over it, or print its findings."""
     from netdyno.commands import run as run_command
 
     if as_json and export is not None:
@@ -568,7 +568,7 @@ def compare(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Say what differs between two runs: their environments, then the figures of the cells that both have."""
+    """Show what differs between two runs: environments, then the figures of the cells that both have."""
     from netdyno.commands import compare as compare_command
 
     return compare_command.run(first, second, results, as_json)
@@ -586,7 +586,7 @@ def flips(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Say at which level of a factor the better of two contestants changes; without contestants, of those that the run
+    """Show at which level of a factor the better of two contestants changes; without contestants, of those that the run
     was made for."""
     from netdyno.commands import flips as flips_command
 
@@ -607,7 +607,7 @@ def claims(
 
 @app.command()
 def doctor(as_json: Json = False) -> int:
-    """Say what this machine does to figures, and what would make them better."""
+    """Show what on this machine affects figures, and what would improve them."""
     import msgspec
 
     from netdyno.instruments.doctor import examine
