@@ -26,7 +26,7 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = figures.connections;
   const bool answered = figures.messages.received > 0;
   if (c.established > 0 && measurement.duration == 0 && (answered || figures.messages.due == 0))
-    return plan.turns ? "no slice of it counts" : "ended before the measured window began";
+    return plan.turns ? "no valid slice" : "ended before the measured window began";
   const auto& faults = figures.faults.kinds;
   if (c.established == 0 && !faults.empty())
     return fmt::format("asked for {} connections to {}, got none: {}", plan.connections, address_of(plan),

@@ -52,7 +52,7 @@ Audit verification(const LoadPlan& plan, const Figures& figures) {
     return {"verification",
             m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
             fmt::format(
-                "{}of {} messages due {} replies as expected, {} not, without an answer {}; {} that match no request; "
+                "{}{} messages due: {} replies as expected, {} not, without an answer {}; {} that match no request; "
                 "streams broken {}",
                 m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "",
                 m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
