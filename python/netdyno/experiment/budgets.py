@@ -82,7 +82,7 @@ def _choose_contestants(where: str, available: object, change: Table) -> object:
         return requested  # the reader of the table reports the error
     unknown = [str(name) for name in requested if name not in available]
     if unknown:
-        raise UserError(f"{where}: key 'contestants': {listed(unknown)} must stand in the scenario's own contestants")
+        raise UserError(f"{where}: key 'contestants': {listed(unknown)} must be among the scenario's contestants")
     return requested
 
 

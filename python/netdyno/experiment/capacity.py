@@ -61,7 +61,7 @@ def check_capacity(scenario: Scenario, where: str) -> None:
             raise UserError(f"{where}: key 'slo': is the objective of the metric 'capacity'; write it beside this key")
         return
     if scenario.then_by:
-        raise UserError(f"{where}: key 'then-by': the metric 'capacity' stands alone; each contestant has other rates")
+        raise UserError(f"{where}: key 'then-by': leave it out; with metric 'capacity' each contestant has other rates")
     if not scenario.slo:
         raise UserError(f"{where}: the key 'slo' is missing; metric = 'capacity' needs an objective, such as 'p99<5ms'")
     objective.parse(scenario.slo, f"{where}: key 'slo'")

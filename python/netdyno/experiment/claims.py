@@ -152,7 +152,7 @@ class Reader:
         cells, along = self._read_along(where, table, metric)
         directions = [key for key in ("rising", "falling") if key in table]
         if len(directions) != 1:
-            raise UserError(f"{where}: an order needs either 'rising' or 'falling', a list of what stands along it")
+            raise UserError(f"{where}: an order needs a list, either 'rising' or 'falling'")
         (direction,) = directions
         listed = table[direction]
         if not isinstance(listed, list) or len(listed) < 2:

@@ -228,7 +228,7 @@ def _explain_unreachable(client: Contestant, server: Contestant) -> str:
 def _explain_external_load(client: Contestant, settings: Settings) -> str:
     """Say why an external load program cannot have a cell; empty when it can."""
     is_closed = bool(client.manifest.instrument) and settings.arrivals == "closed"
-    return f"{client.name} is an open loop, and this one is closed" if is_closed else ""
+    return f"{client.name} is an open loop, and this load is closed" if is_closed else ""
 
 
 def estimate_trial_seconds(settings: Settings) -> float:

@@ -299,8 +299,8 @@ def _check_link(where: str, settings: Settings, scenario: Scenario) -> None:
         raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
     if settings.is_impaired and not any(requested.values()):
         raise UserError(
-            f"{where}: key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate' is none; write them beside "
-            'it, or link = "lan"'
+            f"{where}: key 'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'; write some beside it, or "
+            'link = "lan"'
         )
 
 

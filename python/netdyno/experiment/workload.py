@@ -85,7 +85,7 @@ OPTIONS: Mapping[str, Option] = {
         ),
         replace(SCENARIO["size"], default=None, help="Bytes of a message (default 64)."),
         replace(SERVER["service-time"], help="How long the server works for a request, such as 500us."),
-        replace(SERVER["service-kind"], help="How it is spent: wait (for a database) or cpu."),
+        replace(SERVER["service-kind"], help="How that is spent: wait (for a database) or cpu."),
         _make_option(
             "fan-out", word("none", "room"), "Who receives a message: its sender (none), or all clients (room)."
         ),

@@ -120,7 +120,7 @@ def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
         (
             '"50ms"\ncontestants = ["b"]',
             '"50ms"\ncontestants = ["c"]',
-            "'contestants': c must stand in the scenario's own",
+            "'contestants': c must be among the scenario's",
         ),
         ("blocks = 1\n", "blocks = 0\n", "key 'blocks': 0 is not a whole number of at least 1"),
     ],
