@@ -257,7 +257,7 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
     plan.slow_requests = *fraction;
   };
   line.add_read("--slow-requests", read_slow,
-                "rpc: the share of requests that ask for --slow-request-time instead, the same ones for each server")
+                "rpc: the share of requests that ask for --slow-request-time instead, the same for each server")
       .type_name("SHARE");
   add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc: service time of --slow-requests");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");

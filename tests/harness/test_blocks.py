@@ -262,7 +262,7 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     gone_on = load(again)
     assert as_measured(gone_on) == as_measured(whole)
     assert gone_on.finished_at is not None
-    assert f"Going on after {len(cut.trials)} trials of {len(cut.trials) + 1} planned" in display.begun[0]
+    assert f"Resuming after {len(cut.trials)} trials of {len(cut.trials) + 1} planned" in display.begun[0]
     assert len(display.left) == len(whole.trials) - len(cut.trials)
     lines = gone_on.environment[resume.RESUMED]
     assert isinstance(lines, list)

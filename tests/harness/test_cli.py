@@ -266,7 +266,7 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
     assert f"(to go on: ./netdyno resume {run_id})" in err
     done = command("resume", run_id, "--results", str(results), "--json")
     assert done.returncode == 0, done.stderr
-    assert "Going on after 2 trials of 4" in done.stderr
+    assert "Resuming after 2 trials of 4" in done.stderr
     assert "block 2/2 trial 4/4 (0:00 left)" in done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
     assert (answer["run_id"], sum(answer["trials"].values())) == (run_id, 4)  # valid or not, for a machine may be busy

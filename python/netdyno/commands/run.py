@@ -113,7 +113,7 @@ def carry_out(
     ready = needed.make(adapted, chosen, clients, build)
     console, display = _open_screen(request.as_json)
     if request.cluster and request.profile:
-        raise UserError("--profile looks at servers of this machine, and with --cluster they run on another")
+        raise UserError("--profile needs the servers on this machine; leave --cluster out")
     if request.cluster and any(server.own is not None or server in request.others for server in ready.servers):
         raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
     with _open_stage(request.cluster) as stage:
@@ -160,7 +160,7 @@ def _find_own_servers(description: OwnServers, taken: Sequence[str]) -> tuple[Co
         for address in description.addresses
     ]
     if description.workload is not None and not own_servers:
-        raise UserError("--workload says what your own servers speak, and there is no --server and no --address")
+        raise UserError("--workload is for your own servers; add --server or --address")
     return own.make_contestants(own_servers, description.names, taken)
 
 

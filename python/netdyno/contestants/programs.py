@@ -70,7 +70,7 @@ def explain_missing(needs: Iterable[str]) -> str:
 
 def _explain_need(need: str) -> str:
     if need in PACKAGES and importlib.util.find_spec(need) is None:
-        return f"{need} not found: ./netdyno installs it, as all that requirements.lock names"
+        return f"{need} not found: ./netdyno installs it from requirements.lock"
     return _explain_why_not(PROGRAMS[need], find_path(PROGRAMS[need])) if need in PROGRAMS else ""
 
 
@@ -81,7 +81,7 @@ def _explain_why_not(program: Program, path: str | None) -> str:
         location = f"{program.variable} names {named}, which is no program" if named else f"{program.name} not found"
         return f"{location}: {get}"
     version = _read_version(path)
-    return "" if version.startswith(program.version) else f"{path} is no {program.name}, it says {version!r}: {get}"
+    return "" if version.startswith(program.version) else f"{path} is no {program.name}, it prints {version!r}: {get}"
 
 
 @functools.cache

@@ -72,7 +72,7 @@ def attach_tracer(tool: str, pid: int, cores: Sequence[int], trace: Path, log: T
 def let_go(tracer: Process) -> None:
     """Wait until a tracer that got SIGTERM has detached itself and written all that it saw."""
     if not tracer.wait(time.monotonic() + ATTACH_S):
-        raise TrialError(f"{NAME} did not let go of the server within {ATTACH_S:g} s")
+        raise TrialError(f"{NAME} did not detach from the server within {ATTACH_S:g} s")
 
 
 def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline: float) -> bool:
@@ -84,7 +84,7 @@ def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline:
         if tracer.has_ended():
             raise TrialError(f"{NAME} may not trace here{tracer.read_last_line()}")
         if time.monotonic() > deadline:
-            raise TrialError(f"{NAME} did not reach all threads of the server within {ATTACH_S:g} s")
+            raise TrialError(f"{NAME} did not attach to all threads of the server within {ATTACH_S:g} s")
         time.sleep(0.002)
     return True
 

@@ -86,7 +86,7 @@ def resume(
         stored.record(run.environment)
         preparation.write_environment(path.parent, run.environment)
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
-        display.begin(f"{run.run_id}: {planned.question} Going on after {done}")
+        display.begin(f"{run.run_id}: {planned.question} Resuming after {done}")
         servers_by_name = {server.name: server for server in servers}
         canary = Canary(canary_path(build), context.pinning, path.parent)
         to_trace = traced.select_missing(

@@ -49,7 +49,7 @@ def test_a_package_of_python_is_found_by_its_name(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(programs, "PACKAGES", frozenset({"json", "no_such_package"}))
     assert programs.explain_missing(("json",)) == ""
     why = programs.explain_missing(("json", "no_such_package", "node-0.10"))
-    assert why.startswith("no_such_package not found: ./netdyno installs it, as all that requirements.lock names ")
+    assert why.startswith("no_such_package not found: ./netdyno installs it from requirements.lock ")
     assert "node-0.10 not found" in why
 
 

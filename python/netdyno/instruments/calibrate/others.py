@@ -76,12 +76,12 @@ def _read_recorded(text: str, where: str, counted: int) -> int:
     """Read the number of requests behind the percentiles: all that are counted, or those that wrk2 did not forget."""
     total = _RECORDED.search(text)
     if total is None and _LEFT_OUT in text:
-        raise UserError(f"{where}: it forgot its first seconds, and no 'Total count' says how many requests it kept")
+        raise UserError(f"{where}: wrk2 dropped its first seconds, and no 'Total count' says how many requests it kept")
     recorded = counted if total is None else int(total["count"])
     if not recorded:
         raise UserError(
-            f"{where}: the percentiles are of no request (wrk2 forgets its first 10 s when they are over: "
-            "want a run that ends before, or some seconds after)"
+            f"{where}: the percentiles are of no request (wrk2 drops its first 10 s: take a run that ends before, or "
+            "some seconds after)"
         )
     return recorded
 

@@ -194,7 +194,7 @@ def _draw_crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], top: 
 
 def _describe_panel(machine: MachineOverTime, rate: Range) -> str:
     blocks = quantities.plural(len(_find_beginnings(machine)), "block")
-    note = f" {quantities.plural(machine.struck, 'trial')} invalid for that." if machine.struck else ""
+    note = f" {quantities.plural(machine.struck, 'trial')} invalid, too far off." if machine.struck else ""
     return (
         f"The canary's {rate.name} over the run, {quantities.plural(len(machine.trials), 'trial')} in {blocks}: "
         f"{quantities.rate(rate.least)} to {quantities.rate(rate.most)}, median {quantities.rate(rate.median)}.{note} "
