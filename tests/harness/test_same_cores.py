@@ -112,7 +112,7 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(n
     else:
         assert None not in ranks.values()
         assert mixed
-        assert "Not ranked with these" not in sentences
+        assert "Not ranked here" not in sentences
         assert len(compute["ground"]["together"]) == 1
     # What a core more gives is no difference between models: they are within a tenth of each other, core by core.
     assert not re.search(r"\d times that of", sentences)

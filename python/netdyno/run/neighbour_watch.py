@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from netdyno.audits import neighbour
+from netdyno.base.quantities import plural
 from netdyno.machine.cpu_users import Look, look
 from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.trial import Trial
@@ -72,9 +73,9 @@ def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -
     shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
     advice = "end them, or stop here (Ctrl-C) and run again later" if named else "run again later"
     return (
-        f"Other programs use this machine: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}{shares}, of "
-        f"{busy.cores}. For undisturbed figures, {advice}. The run goes on: comparisons hold, as all contestants are "
-        "disturbed equally; absolute figures are marked."
+        f"Other programs use this machine: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}{shares} on "
+        f"{plural(busy.cores, 'core')}. For undisturbed figures, {advice}. The run goes on: comparisons hold, as all "
+        "contestants are disturbed equally; absolute figures are marked."
     )
 
 

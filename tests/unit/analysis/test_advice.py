@@ -61,7 +61,7 @@ def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named()
     recommendation = advice(run)
     assert recommendation.take == ("a",)
     assert recommendation.settled
-    assert "Not ranked with these: loop, which could use one core." in describe_advice(recommendation)[0]
+    assert "Not ranked here: loop, which could use one core." in describe_advice(recommendation)[0]
     assert "loop" not in goes_on(replace(run, trials=tuple(trial for trial in run.trials if trial.block <= FIRST)))
 
 

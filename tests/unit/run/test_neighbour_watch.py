@@ -19,7 +19,7 @@ def test_it_says_who_it_is_at_the_dozenth_try_and_only_then() -> None:
     watched = watch()
     messages = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
     assert messages[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, beside 1.8 cores of clang++, of " in messages[-1]
+    assert "12 tries in a row were lost, beside 1.8 cores of clang++ on " in messages[-1]
     assert "end them, or stop here (Ctrl-C)" in messages[-1]
     assert watched.present is not None
     assert [watched.add(tried(foreign_s=1.8, beside=watched.present)) for _ in range(3 * DOZEN)] == [""] * 3 * DOZEN

@@ -69,6 +69,6 @@ def _describe_alarm(control: Control) -> str:
     if not control.fails:
         return ""
     return (
-        f" THAT IS TOO OFTEN: chance alone gives so many in {quantities.share(control.by_chance)} of such runs. "
-        "The comparisons of this run are INVALID."
+        f" THAT IS TOO OFTEN: chance gives so many in {quantities.share(control.by_chance)} of such runs. "
+        "Comparisons of this run are INVALID: ./netdyno doctor may show why."
     )

@@ -75,7 +75,7 @@ def name_unranked(ground: Ground, answered: Collection[int] = (0,)) -> str:
         f"{quantities.listed(group.contestants)}, which could use {describe_usable_cores(group.cores)}"
         for group in rest
     ]
-    return f" Not ranked with these: {'; '.join(names)}." if names else ""
+    return f" Not ranked here: {'; '.join(names)}." if names else ""
 
 
 def _explain_separate_rankings(ground: Ground) -> tuple[str, ...]:
