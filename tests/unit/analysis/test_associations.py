@@ -182,7 +182,7 @@ def test_a_counter_that_is_0_somewhere_is_compared_by_its_difference() -> None:
     assert not difference.relative
     assert difference.better == 0.0
     assert difference.comparison.ratio == 1.0
-    assert "1.00 times per message against 0 (+1.00 [+1.00 to +1.00])" in short_of(why(none))
+    assert "1.00 voluntary switches per message against 0 (+1.00 [+1.00 to +1.00])" in short_of(why(none))
 
 
 def test_a_counter_that_counted_nothing_is_no_hypothesis() -> None:

@@ -167,9 +167,9 @@ def test_it_is_frozen() -> None:
         (
             "blocks = 3",
             'blocks = 3\nlink = "wan"',
-            "key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate'",
+            "key 'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'",
         ),
-        ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = "0s"', "key 'link': a wan without 'link-delay'"),
+        ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = "0s"', "key 'link': a wan needs 'link-delay'"),
         ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = 20', "key 'link-delay': 20 is not a duration"),
         ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = "11s"', "key 'link-delay': 11s is above 10 s"),
         (

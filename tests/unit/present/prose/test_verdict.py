@@ -174,12 +174,12 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis
     run = made_run()
     trials = tuple(with_threads(trial) if trial.contestant == LOCK else trial for trial in run.trials)
     echo = scenario(analyse(replace(run, trials=trials)), "echo")
-    note = [text for text in list_caveats(echo) if "at most as many clients at a time as it has threads" in text]
+    note = [text for text in list_caveats(echo) if "serves one client per thread" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
     assert "for each connection: 11, 101 and 1001 threads in all" in note[0]
     assert not any(
-        "at most as many clients" in text for findings in analysis.scenarios for text in list_caveats(findings)
+        "serves one client per thread" in text for findings in analysis.scenarios for text in list_caveats(findings)
     )
 
 
