@@ -215,8 +215,8 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
       line, "--spin", plan.spin, spins,
       "open loop, rounds: wake early and spin until a message is due, by the lateness of timers under the load "
       "(auto) or before it (on), or not at all (off), which costs less and sends later; closed loop with servers that "
-      "are not netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always or never "
-      "(default auto)");
+      "are not netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always (on) or "
+      "never (off) (default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,

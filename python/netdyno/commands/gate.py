@@ -102,7 +102,7 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
             "--contestant is a server of the repository that netdyno is in: leave out --repository, or give --server"
         )
     if request.contestant and (request.build or request.workload):
-        raise UserError("--contestant: its folder says the build and the workload: leave out --build and --workload")
+        raise UserError("--contestant: leave out --build and --workload; its folder has both")
     repository = ROOT if request.contestant else request.repository or Path()
     with trees.check_out(repository, [request.base, "HEAD"]) as folders:
         if request.contestant:

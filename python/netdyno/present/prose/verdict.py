@@ -53,8 +53,8 @@ MOST_COSTS = 3
 WHAT_HOLDS = (
     "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
     "hold together with 95% confidence, and so do those of the other axes. In simulations of equal servers, at most "
-    "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in every "
-    "tenth trial: 5.7% and 6.5%."
+    "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in one "
+    "trial of ten: 5.7% and 6.5%."
 )
 """The sentences at the foot of table and report (docs/adr/statistics.md)."""
 
