@@ -178,6 +178,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
     totals = made_again.summarise_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
+    assert totals.turns_dropped == 0
     assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
     assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in made_again_words.describe_retries(
         totals
@@ -258,6 +259,9 @@ def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if part.kept] == [*range(WANTED - 1), WANTED]
+    totals = made_again.summarise_retries(trials, 1)
+    assert totals.turns_dropped == 1
+    assert "; 1 turn had to be dropped for all contestants." in made_again_words.describe_retries(totals)
         assert all(part.foreign_s < lost_s for part in trial.slices if part.kept)
 
 

@@ -187,7 +187,7 @@ def assert_bound_holds_what_is_proven(findings: ScenarioFindings) -> int:
     """No rival is proven better than the first by more than the bound that the answer states; returns 1 where it
     states any."""
     text = verdict.answer(findings).sentence
-    bound = re.search(r"no other is better (?:by more than ([\d.]+)% )?in", text)
+    bound = re.search(r"no rival is better (?:by more than ([\d.]+)% )?in", text)
     if bound is None:
         return 0
     first = (findings.decision.taken or findings.decision.front)[0]
@@ -356,6 +356,12 @@ def test_among_equals_the_others_count_in_the_order_that_the_question_states() -
     assert re.match(
         r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", sentence
     )
+    assert "not proven to differ" not in sentence
+
+
+def test_axes_that_leave_the_choice_to_a_later_one_are_named() -> None:
+    sentence = verdict.answer(answered({"ant": {"memory": 0.8}, "bee": {}})).sentence
+    assert " and not proven to differ by 5% in p50, p99 and CPU." in sentence
 
 
 def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:

@@ -111,7 +111,8 @@ class MadeAgain:
     """Trials that the machine disturbed, retried in their block; `causes` by audit. `p`: how often chance alone spreads
     retries so unevenly over the contestants of a block, None without retries. `given_up`: cells that no try filled.
     `slices_again`: retried slices of trials in turns by the program that took a core (`foreign_program` of
-    model/trial.py), the most frequent first; `slices_p` is their `p`."""
+    model/trial.py), the most frequent first; `slices_p` is their `p`. `turns_dropped`: turns that were dropped for all
+    contestants of their group."""
 
     tries: int
     cells: int
@@ -122,6 +123,7 @@ class MadeAgain:
     slices_again: Mapping[Name, int]
     slices_by_contestant: Mapping[Name, RetriedSlices]
     slices_p: float | None
+    turns_dropped: int
 
     @property
     def is_empty(self) -> bool:

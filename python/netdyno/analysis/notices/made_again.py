@@ -31,6 +31,7 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
     slices_of_groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
     slices: dict[str, RetriedSlices] = {}
     programs: Counter[str] = Counter()
+    turns_dropped: set[tuple[tuple[int, str, str], int, int]] = set()
     for tries in places.values():
         first, again = tries[0], max(trial.attempt for trial in tries) - 1
         if first.status != "skipped":
@@ -39,6 +40,7 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
             groups.setdefault(group, []).append((first.contestant, again))
             disturbed_slices = [part for trial in tries for part in _list_retried_slices(trial)]
             slices_of_groups.setdefault(group, []).append((first.contestant, len(disturbed_slices)))
+            turns_dropped |= {(group, trial.attempt, turn) for trial in tries for turn in _list_dropped_turns(trial)}
             programs.update(part.foreign_program for part in disturbed_slices)
             before = slices.get(first.contestant, RetriedSlices(0, 0))
             slices[first.contestant] = RetriedSlices(
@@ -56,12 +58,18 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
         slices_by_contestant=dict(sorted(slices.items())),
         slices_again=dict(programs.most_common()),
         slices_p=_test_chance(list(slices_of_groups.values()), cells, seed),
+        turns_dropped=len(turns_dropped),
     )
 
 
 def _list_retried_slices(trial: Trial) -> list[Slice]:
     """Return the slices of a trial that were followed by another in the same turn."""
     return [part for part, following in itertools.pairwise(trial.slices) if part.turn == following.turn]
+
+
+def _list_dropped_turns(trial: Trial) -> set[int]:
+    """Return the turns of which no slice was kept."""
+    return {part.turn for part in trial.slices} - {part.turn for part in trial.slices if part.kept}
 
 
 def _test_chance(groups: Collection[Sequence[tuple[str, int]]], cells: Mapping[str, int], seed: int) -> float | None:

@@ -35,10 +35,12 @@ def _describe_slices(retries: MadeAgain) -> str:
     again, slices = map(sum, zip(*retries.slices_by_contestant.values(), strict=True))
     named = [f"{program}: {count}" for program, count in list(retries.slices_again.items())[:MOST_NAMED]]
     spread = _describe_spread(retries.slices_p, retries.slices_by_contestant)
+    turns = quantities.plural(retries.turns_dropped, "turn")
+    dropped = f"; {turns} had to be dropped for all contestants" if retries.turns_dropped else ""
     named += ["others"] if len(retries.slices_again) > MOST_NAMED else []
     return (
         f"Other programs or pauses of the machine disturbed {again} of {quantities.plural(slices, 'slice')}, which "
-        f"were measured again ({quantities.listed(named)}). {spread}"
+        f"were measured again ({quantities.listed(named)}){dropped}. {spread}"
     ).strip()
 
 
@@ -46,7 +48,7 @@ def _describe_spread(p_even: float | None, by_contestant: Mapping[str, tuple[int
     if p_even is None:
         return ""
     if p_even >= UNEVEN:
-        return f"All contestants were disturbed equally ({quantities.p_value(p_even)})."
+        return f"No contestant is proven to be disturbed more than others ({quantities.p_value(p_even)})."
     most = max(by_contestant, key=lambda name: by_contestant[name][0] / max(1, by_contestant[name][1]))
     return (
         f"Contestants were NOT disturbed equally ({quantities.p_value(p_even)}), {most} most: its own work may be "

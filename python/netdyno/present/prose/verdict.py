@@ -52,7 +52,8 @@ MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
     "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
-    "hold together with 95% confidence, and so do those of the other axes. In simulations of equal servers, at most "
+    "hold together with 95% confidence, and so do those of the other axes, and the one-sided bounds against the best "
+    "(\"equal within\", \"no rival is better by more than\"). In simulations of equal servers, at most "
     "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in one "
     "trial of ten: 5.7% and 6.5%."
 )
@@ -219,7 +220,8 @@ class Speech:
         self.decision = decision or findings.decision
         self.at_least = "at least " if findings.censored else ""
         bound = findings.axes[0].bound if findings.axes else ""
-        self.generator_in_it = ", generator included" if bound else ""
+        self.generator_in_it = ", generator included (true differences may be larger)" if bound else ""
+        self.axes = [axis.metric for axis in findings.axes]
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
@@ -348,7 +350,16 @@ def _describe_close(speech: Speech) -> str:
         return f"{speech.list_names(decision.near)} are {alike}; take any of them"
     metrics = ", then ".join(METRICS[metric].short for metric in decision.by)
     decide = "decides" if len(decision.by) == 1 else "decide"
-    return f"Take {take}: {metrics} {decide} among {speech.list_names(decision.near)}, which are {alike}"
+    near = speech.list_names(decision.near)
+    return f"Take {take}: {metrics} {decide} among {near}, which are {alike}{_name_silent_axes(speech)}"
+
+
+def _name_silent_axes(speech: Speech) -> str:
+    """Name the axes that come before the last deciding one and separate none of those near."""
+    asked = speech.axes[1 : speech.axes.index(speech.decision.by[-1])]
+    silent = [METRICS[metric].short for metric in asked if metric not in speech.decision.by]
+    margin = quantities.share(speech.scenario.margin)
+    return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
 
 
 def _describe_undecided(speech: Speech) -> str:
@@ -372,8 +383,9 @@ def _describe_more_time(decision: Decision) -> str:
     blocks = f"{decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
     if decision.seconds_to_settle is None:
         return f" About {blocks} would decide."
-    minutes = math.ceil(decision.seconds_to_settle / 60)
-    return f" About {blocks} of this scenario ({minutes:,} minute{'s' if minutes > 1 else ''}) would decide."
+    seconds = math.ceil(decision.seconds_to_settle)
+    time = quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
+    return f" About {blocks} of this scenario ({time}) would decide."
 
 
 def _describe_few_blocks(speech: Speech) -> str:

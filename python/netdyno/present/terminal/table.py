@@ -269,7 +269,7 @@ def score(axis: Axis, contestant: str, gap: str = " ", mark: str = "") -> str:
 
 def _explain_scores(findings: ScenarioFindings) -> str:
     """Explain what holds for this scenario alone; the columns are explained once, below all scenarios."""
-    ranks = "" if findings.flips else ", ranks over all loads"
+    ranks = "" if findings.flips else ", ranks and comparisons over all loads"
     notes = [f"figures at {findings.heaviest.label}{ranks}"] if len(findings.levels) > 1 else []
     if findings.may_lose:
         notes.append(_explain_loss(findings))
