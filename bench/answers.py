@@ -174,19 +174,23 @@ def make_servers(program: Path, question: str) -> tuple[Contestant, ...]:
 
 @contextmanager
 def disturbing(seed: int, *, is_on: bool) -> Iterator[None]:
-    """Run bench/disturb.py within the context, if `is_on`."""
+    """Run bench/disturb.py within the context, if `is_on`. Its parent ends at once: a child of this process would be a
+    program of the run, which no audit takes for a neighbour."""
     if not is_on:
         yield
         return
     command = [sys.executable, str(DISTURB), "--seconds", str(MOST_DISTURBED_S), "--seed", str(seed)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as neighbour:
-        assert neighbour.stderr is not None
+    shell = ["sh", "-c", '"$@" >/dev/null & echo $!', "sh", *command]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        neighbour = int(parent.stdout.readline())
         try:
-            if "bursts on cores" not in neighbour.stderr.readline():
+            if "bursts on cores" not in parent.stderr.readline():
                 raise SystemExit("bench/disturb.py did not begin")
             yield
         finally:
-            neighbour.send_signal(signal.SIGTERM)
+            os.kill(neighbour, signal.SIGTERM)
 
 
 def print_summary(

@@ -51,6 +51,7 @@ KINDS: Mapping[str, Kind] = {
     "common_start": "machine",
     "client_slower": "machine",
     "client_stalled": "machine",
+    "paused": "note",
     "stationary": "note",
     "left_behind": "note",
 }
@@ -241,6 +242,7 @@ def judged(run: Run) -> Run:
     machine was disturbed and a later try of the same place replaced it, `censored` in a cell that saturates the
     generator for any contestant. In every other cell, trials that only the generator's own audit doubts count, because
     to exclude single trials for it would exclude fast ones."""
+    run = _excuse_pauses(run)
     compared = _list_generator_scenarios(run)
     tried_again = {
         (trial.block, trial.position, attempt) for trial in run.all_trials for attempt in range(1, trial.attempt)
@@ -264,6 +266,60 @@ def judged(run: Run) -> Run:
         return tuple(msgspec.structs.replace(trial, status=decide(trial)) for trial in trials)
 
     return msgspec.structs.replace(run, trials=decide_all(run.trials), twins=decide_all(run.twins))
+
+
+OWN_STALLS = 0.01
+"""The chance below which others of a scenario stall so much less often than a contestant."""
+
+
+def _excuse_pauses(run: Run) -> Run:
+    """Return the run with `paused` in place of `stalled` where a pause of the machine may be the cause: a hypervisor
+    takes a core for half a second, and in a closed loop no counter or witness says so (docs/adr/turns.md). Such a trial
+    counts, with its silence."""
+    own = _find_own_stalls(run.all_trials)
+
+    def excuse(trial: Trial) -> Trial:
+        if (trial.scenario, trial.contestant) in own or not _has_stalled(trial):
+            return trial
+        audits = tuple(
+            Audit(name="paused", passed=audit.passed, detail=audit.detail) if audit.name == "stalled" else audit
+            for audit in trial.audits
+        )
+        return msgspec.structs.replace(trial, audits=audits)
+
+    return msgspec.structs.replace(
+        run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins))
+    )
+
+
+def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
+    """Return scenario and name of the contestants that stalled in more than half of their trials, or by Fisher's exact
+    test more often than the others there: a pause of the machine meets all alike."""
+    by_scenario: dict[str, dict[str, list[bool]]] = {}
+    for trial in trials:
+        if trial.load is not None and not disturbances(trial):
+            contestants = by_scenario.setdefault(trial.scenario, {})
+            contestants.setdefault(trial.contestant, []).append(_has_stalled(trial))
+    return frozenset(
+        (scenario, name)
+        for scenario, contestants in by_scenario.items()
+        for name, stalls in contestants.items()
+        if 2 * sum(stalls) > len(stalls) or _compute_chance(stalls, list(contestants.values())) < OWN_STALLS
+    )
+
+
+def _has_stalled(trial: Trial) -> bool:
+    return any(audit.name == "stalled" and not audit.passed for audit in trial.audits)
+
+
+def _compute_chance(own: Sequence[bool], of_all: Sequence[Sequence[bool]]) -> float:
+    """Return the chance of at least as many stalls of one contestant where those of all are dealt out at random."""
+    trials, stalls = sum(map(len, of_all)), sum(map(sum, of_all))
+    dealt = (
+        math.comb(len(own), count) * math.comb(trials - len(own), stalls - count)
+        for count in range(sum(own), min(len(own), stalls) + 1)
+    )
+    return sum(dealt) / math.comb(trials, stalls)
 
 
 def counts(run: Run) -> dict[str, int]:

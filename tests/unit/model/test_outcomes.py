@@ -79,6 +79,36 @@ def test_what_the_server_did_is_a_fault_and_named() -> None:
     assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in answer(scenario).sentence
 
 
+@pytest.mark.parametrize(
+    ("of_lock", "of_epoll", "is_own"), [(1, 0, False), (3, 0, False), (4, 4, True), (3, 3, False), (5, 0, True)]
+)
+def test_a_stall_is_the_servers_if_others_have_proven_fewer_or_it_stalls_mostly(
+    of_lock: int, of_epoll: int, is_own: bool
+) -> None:
+    stalls = {LOCK: of_lock, EPOLL: of_epoll}
+    trials = [
+        trial(*(["stalled"] if block <= stalls[name] else []), name=name, block=block)
+        for block in range(1, 7)
+        for name in (EPOLL, LOCK)
+    ]
+    run = run_of(trials)
+    of_lock_alone = [status for entry, status in zip(run.trials, statuses(run), strict=True) if entry.contestant == LOCK]
+    assert of_lock_alone.count("faulty") == (of_lock if is_own else 0)
+    assert of_lock_alone.count("valid") == 6 - of_lock_alone.count("faulty")
+    paused = [outcomes.failed(entry, "note") for entry in outcomes.judged(run).trials if entry.contestant == LOCK]
+    assert [bool(notes) for notes in paused].count(True) == (0 if is_own else of_lock)
+
+
+def test_three_stalls_among_many_still_contestants_are_the_servers() -> None:
+    stalled = {LOCK: 3}
+    trials = [
+        trial(*(["stalled"] if block <= stalled.get(name, 0) else []), name=name, block=block)
+        for block in range(1, 7)
+        for name in (EPOLL, LOCK, "asio-callbacks", "libuv", "libevent")
+    ]
+    assert statuses(run_of(trials)).count("faulty") == 3
+
+
 def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
     dead = [replace(trial("died", name=LOCK, block=block, status="failed"), load=None) for block in range(1, 7)]
     scenario = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
