@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -77,3 +78,36 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     assert str(program.parent) not in page
     left = {path.name for path in Path(report["report"]).parent.rglob("*") if path.suffix in {".data", ".script"}}
     assert left == set()
+
+
+def in_openssl(stacks: dict[Stack, int]) -> float:
+    """The share of the time with OpenSSL on the stack."""
+    inside = sum(amount for stack, amount in stacks.items() if any(re.match(OPENSSL, frame) for frame in stack))
+    return inside / sum(stacks.values())
+
+
+OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
+
+
+@pytest.mark.parametrize(("tls", "least", "most"), [("off", 0.0, 0.0), ("on", 0.02, 0.9)])
+def test_the_share_of_tls_is_seen(
+    tls: str, least: float, most: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"workload": "echo", "connections": 4, "warmup": 0.1, "duration": 0.4, "tls": tls}
+    request = profile.ProfileRequest(
+        servers=("epoll-reactor",), commands=(), names=(), asked=asked, results=tmp_path, as_json=True
+    )
+    assert profile.run(request) == 0
+    report = json.loads(capsys.readouterr().out)
+    (computes,) = (read(shown["folded"]) for shown in report["profiles"] if shown["sort"] == "on-cpu")
+    assert least <= in_openssl(computes) <= most
+
+
+def test_a_server_that_cannot_have_the_load_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"workload": "chat", "connections": 4, "duration": 0.2, "tls": "on"}
+    request = profile.ProfileRequest(
+        servers=("epoll-reactor",), commands=(), names=(), asked=asked, results=tmp_path, as_json=True
+    )
+    assert profile.run(request) == 1
+    notes = [shown["notes"] for shown in json.loads(capsys.readouterr().out)["profiles"]]
+    assert all("tls" in note[0] for note in notes)
