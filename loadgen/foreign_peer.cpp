@@ -136,7 +136,7 @@ class ForeignPeer final : public Peer {
   }
 
   /// Other threads may have taken the last of the count.
-  bool all_taken() const { return thread_.plan.count > 0 && thread_.control.left.load(std::memory_order_relaxed) <= 0; }
+  bool all_taken() const { return thread_.plan.count > 0 && thread_.control.is_count_exhausted(); }
 
   /// A closed loop whose server has left: no connection stands, so the rest of its count would wait until the server is
   /// back, if ever.

@@ -124,12 +124,7 @@ namespace {
 class Run {
  public:
   Run(const LoadPlan& plan, Observer& observer)
-      : plan_(plan),
-        observer_(observer),
-        control_(plan.threads),
-        timeline_(plan.duration, plan.threads, plan.share.count > 1) {
-    control_.left = static_cast<std::int64_t>(plan.count);
-    control_.owes_others = plan.is_part_of_a_room();
+      : plan_(plan), observer_(observer), control_(plan), timeline_(plan.duration, plan.threads, plan.share.count > 1) {
     for (std::uint32_t i = 0; i < plan.threads; ++i)
       workers_.push_back(std::make_unique<Worker>(plan, slice_of(plan, i), control_, timeline_));
   }
@@ -140,9 +135,9 @@ class Run {
 
     control_.wait_for(Milestone::connected, never);
     const bool is_part = plan_.is_part_of_a_room();  // "connected" invites "go", so it comes after join()
-    if (!is_part) observer_.connected(control_.established);
+    if (!is_part) observer_.connected(control_.read_established());
     const bool all_joined = join();
-    if (is_part) observer_.connected(control_.established);
+    if (is_part) observer_.connected(control_.read_established());
     if (plan_.turns) {
       take_turns();
     } else if (begin()) {
@@ -191,9 +186,9 @@ class Run {
   }
 
   bool join() {
-    if (plan_.workload != Workload::chat || control_.established == 0) return true;
-    if (plan_.audience == Audience::others && control_.established < 2) return true;
-    control_.joining = true;
+    if (plan_.workload != Workload::chat || control_.read_established() == 0) return true;
+    if (plan_.audience == Audience::others && control_.read_established() < 2) return true;
+    control_.begin_joining();
     wake_all();
     return control_.wait_for(Milestone::joined, now_ns() + plan_.connect_timeout);
   }
@@ -216,16 +211,15 @@ class Run {
       }
     }
     settle(true);
-    control_.start = never;
-    control_.start.notify_all();
+    control_.set_start(never);
     wake_all();
     control_.wait_for(Milestone::finished, never);
   }
 
-  bool cannot_go_on() const { return control_.established == 0 || control_.is_stuck || interrupts_ > 0; }
+  bool cannot_go_on() const { return control_.read_established() == 0 || control_.is_stuck() || interrupts_ > 0; }
 
   void take_slice(Nanos start) {
-    ++control_.turn;
+    control_.count_slice();
     if (start <= now_ns()) return observer_.missed_slice();
     start_ = start;
     std::vector<WatchedCore> watched;
@@ -233,22 +227,22 @@ class Run {
     Witness witness{watched, witness_every};
     timeline_.clear();
     control_.begin_slice();
-    control_.window_end = start + plan_.warmup + plan_.duration;
-    control_.start = start;
+    control_.plan_window_end(start + plan_.warmup + plan_.duration);
+    control_.set_start(start);
     wake_all();
     control_.wait_for(Milestone::sliced, never);
-    control_.window_end = never;  // an interrupt now ends the window that might begin
+    control_.plan_window_end(never);
     is_unsettled_ = true;
     Nanos paused = 0;
     for (const auto& pause : witness.stop()) paused += std::chrono::nanoseconds{pause.to - pause.from}.count();
-    observer_.slice(control_.sent_in_slice, paused);
+    observer_.slice(control_.read_sent_in_slice(), paused);
   }
 
   /// Decides whether the last slice counts, unless that is decided.
   void settle(bool counts) {
     if (!is_unsettled_) return;
     is_unsettled_ = false;
-    control_.slice_counts = counts;
+    control_.settle_slice(counts);
     if (!counts) return;
     const Nanos duration = duration_of_slice();
     counted_ += duration;
@@ -264,16 +258,16 @@ class Run {
   }
 
   Nanos duration_of_slice() const {
-    return std::clamp<Nanos>(control_.end_early - (start_ + plan_.warmup), 0, plan_.duration);
+    return std::clamp<Nanos>(control_.read_early_end() - (start_ + plan_.warmup), 0, plan_.duration);
   }
 
   bool begin() {
-    start_ = control_.established == 0 ? never : plan_.await_go ? wait_for_go() : now_ns() + start_ahead;
+    start_ = control_.read_established() == 0 ? never : plan_.await_go ? wait_for_go() : now_ns() + start_ahead;
     if (start_ != never) {
-      control_.window_end = start_ + plan_.warmup + plan_.duration;
+      control_.plan_window_end(start_ + plan_.warmup + plan_.duration);
       heed_interrupts();
     }
-    control_.start = start_;
+    control_.set_start(start_);
     wake_all();
     return start_ != never;
   }
@@ -297,16 +291,16 @@ class Run {
   /// A part of a room: each of its listeners hears what all parts have sent, but for what it said to others itself.
   void hear_the_others() {
     control_.wait_for(Milestone::sent, never);
-    observer_.sent(control_.intended);
+    observer_.sent(control_.read_intended());
     const auto of_all = read_number_after("sent ", "the count of the other parts did not come on stdin");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
       apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();
-    const std::uint64_t listeners = control_.established - std::min<std::uint64_t>(apart, control_.established);
-    const std::uint64_t own = plan_.audience == Audience::others ? control_.intended.load() : 0;
+    const std::uint64_t established = control_.read_established();
+    const std::uint64_t listeners = established - std::min(apart, established);
+    const std::uint64_t own = plan_.audience == Audience::others ? control_.read_intended() : 0;
     to_hear_ = listeners * of_all - std::min(own, listeners * of_all);
-    control_.owed += static_cast<std::int64_t>(to_hear_);
-    control_.owes_others = false;
+    control_.add_owed_by_others(static_cast<std::int64_t>(to_hear_));
   }
 
   Observer::Progress progress(Nanos elapsed) const {
@@ -331,7 +325,7 @@ class Run {
     result.interval = timeline_.interval();
     result.duration = counted_;
     result.slice = std::min(counted_, plan_.duration);
-    if (const Nanos ended = control_.load_ended; ended != never && !plan_.turns)
+    if (const Nanos ended = control_.read_load_end(); ended != never && !plan_.turns)
       result.load_ended = std::clamp<Nanos>(ended - (start_ + plan_.warmup), 0, result.duration);
     result.max_rss_bytes = peak_rss_bytes();
     result.cores = usable_cores();

@@ -52,12 +52,12 @@ void Worker::run() {
   reply_lookout_ = reply_lookout();
   connecting_.connect_all(*this);
   connecting_.await_start(*this);
-  for (Nanos start = control_.start; start != never; start = await_next_slice(start)) measure(start);
+  for (Nanos start = control_.read_start(); start != never; start = await_next_slice(start)) measure(start);
   for (const Connection& connection : clients_.connections)
     recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
   recorder_.figures.socket_drops = transport_->socket_drops();
   if (const Handshakes* handshakes = transport_->handshakes()) recorder_.figures.handshakes = *handshakes;
-  settle(!plan_.turns || control_.slice_counts);
+  settle(!plan_.turns || control_.does_last_slice_count());
   control_.reach(Control::Milestone::finished);
   if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
   for (std::uint32_t number = 0; number < clients_.size(); ++number) transport_->close(number);
@@ -66,20 +66,18 @@ void Worker::run() {
 /// Sleeps until a line says when the next slice begins, or that none does. What the server sends meanwhile is heard.
 Nanos Worker::await_next_slice(Nanos last) {
   if (!plan_.turns) return never;
-  control_.sent_in_slice += recorder_.figures.messages.sent;
-  const bool stuck = clients_.waiting > 0 || clients_.open == 0 || (is_chat() && control_.owed > 0);
-  if (stuck) control_.is_stuck = true;
+  const bool stuck = clients_.waiting > 0 || clients_.open == 0 || (is_chat() && control_.has_owed_deliveries());
   spent_ = true;  // what comes between slices calls for no message
-  control_.reach(Control::Milestone::sliced);
-  while (control_.start == last) {
+  control_.end_slice(recorder_.figures.messages.sent, stuck);
+  while (control_.read_start() == last) {
     if (stuck) {
-      control_.start.wait(last);  // an answer would send what was given up
+      control_.wait_for_next_start(last);  // an answer would send what was given up
     } else {
       transport_->wait(never, *this);
     }
   }
-  if (control_.start != never) settle(control_.slice_counts);
-  return control_.start;
+  if (control_.read_start() != never) settle(control_.does_last_slice_count());
+  return control_.read_start();
 }
 
 void Worker::settle(bool counts) {
@@ -89,9 +87,9 @@ void Worker::settle(bool counts) {
 
 void Worker::measure(Nanos start) {
   LoadPlan of_slice = plan_;
-  of_slice.seed += control_.turn << 32;  // far from the seeds that a user counts up
+  of_slice.seed += control_.read_slice_number() << 32;  // far from the seeds that a user counts up
   // The windows of all slices share one even schedule: restarted, each would lack the same part of a message.
-  const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.turn) * plan_.duration : 0;
+  const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.read_slice_number()) * plan_.duration : 0;
   schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_), elapsed);
   intended_ = 0;
   spent_ = false;
@@ -148,9 +146,9 @@ void Worker::measure(Nanos start) {
 }
 
 void Worker::heed_early_end() {
-  const Nanos end = control_.end_early.load(std::memory_order_relaxed);
+  const Nanos end = control_.read_early_end();
   if (end < window_.end) end_window(end);
-  give_up_ = std::min(give_up_, control_.give_up.load(std::memory_order_relaxed));
+  give_up_ = std::min(give_up_, control_.read_give_up());
 }
 
 void Worker::end_window(Nanos end) {
@@ -281,7 +279,7 @@ bool Worker::is_due() const {
 /// Whether the next message may be sent: --count is of those that are meant for the window.
 bool Worker::claim_from_count(Nanos intended) {
   if (plan_.count == 0 || intended < window_.start) return true;
-  spent_ = control_.left.fetch_sub(1, std::memory_order_relaxed) <= 0;
+  spent_ = !control_.claim_message();
   return !spent_;
 }
 
@@ -295,12 +293,12 @@ bool Worker::ends_with_the_count() {
 /// The last thread to report ends the window for all, after the last answer of each.
 void Worker::report_answered() {
   reported_ = true;
-  if (++control_.answered == control_.threads()) end_for_all(now_ns() + 1);
+  if (control_.report_answered()) end_for_all(now_ns() + 1);
 }
 
 void Worker::end_for_all(Nanos moment) {
   const Nanos end = std::max(moment, window_.start);
-  if (end < std::min(window_.end, control_.end_early.load())) control_.end_early = end;
+  if (end < window_.end) control_.end_window(end);
 }
 
 void Worker::send_due(int most) {
@@ -380,14 +378,13 @@ bool Worker::has_all_answers() const { return clients_.waiting == (reader_ ? cli
 bool Worker::drained() {
   if (!is_chat()) return has_all_answers();
   if (!matching_.draining()) matching_.begin_drain(intended_);
-  return control_.all_delivered();
+  return control_.is_all_delivered();
 }
 
 void Worker::finish() {
   if (plan_.count > 0 && !reported_) report_answered();  // without a connection it sends no more
   now_ = clock_.turn();
-  if (clients_.open == 0 && now_ < window_.end && ++control_.without_connections == control_.threads())
-    control_.load_ended = now_;
+  if (clients_.open == 0 && now_ < window_.end) control_.report_disconnected(now_);
   heed_early_end();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();

@@ -141,20 +141,20 @@ void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error)
 }
 
 void Connecting::await_start(TransportEvents& events) {
-  control_.established += clients_.open - static_cast<std::uint32_t>(away_.size());
+  control_.add_established(clients_.open - static_cast<std::uint32_t>(away_.size()));
   control_.reach(Control::Milestone::connected);
   const bool first_thread = clients_.slice.thread == plan_.share.index * plan_.threads;
   bool reached = false;
-  while (control_.start == 0) {
+  while (!control_.has_start()) {
     const Nanos now = now_ns();
-    if (control_.joining) {
+    if (control_.is_joining()) {
       if (first_thread && now >= probe_at_) send_probes(now);
       if (!reached && clients_.joined == clients_.open) {
         reached = true;
         control_.reach(Control::Milestone::joined);
       }
     }
-    transport_.wait(control_.joining && first_thread ? probe_at_ : never, events);
+    transport_.wait(control_.is_joining() && first_thread ? probe_at_ : never, events);
     answer_early_speech();
   }
 }

@@ -54,7 +54,7 @@ class Connecting {
   Nanos due(std::uint32_t number) const;
   void expire(std::uint32_t begun);
   void send_probes(Nanos now);
-  bool speaks_early() const { return plan_.speaks_at_once && !control_.joining && control_.start == 0; }
+  bool speaks_early() const { return plan_.speaks_at_once && !control_.is_joining() && !control_.has_start(); }
   void speak_early(std::uint32_t number);
   void answer_early_speech();
 

@@ -87,7 +87,7 @@ void Matching::reply(const Stamp& stamp, std::size_t size) {
     recorder_.error(now_);
   }
   if (!sizes_known_) figures.bytes.expected += size;
-  if (draining_) --control_.owed;
+  if (draining_) control_.note_delivery();
   if (completes(stamp)) complete(is_chat() ? clients_.slice.local(stamp.client) : receiver_, stamp.sequence);
 }
 
@@ -245,17 +245,15 @@ void Matching::let_go(std::uint32_t number, Nanos now) {
 void Matching::begin_drain(std::uint64_t intended) {
   const auto& messages = recorder_.figures.messages;
   const std::uint64_t distinct = messages.received - messages.duplicated;
-  control_.owed += static_cast<std::int64_t>(recipients() * intended) - static_cast<std::int64_t>(distinct);
-  control_.intended += intended;
-  ++control_.draining;
-  control_.reach(Control::Milestone::sent);
+  const auto owed = static_cast<std::int64_t>(recipients() * intended) - static_cast<std::int64_t>(distinct);
+  control_.begin_drain(owed, intended);
   draining_ = true;
 }
 
 std::uint64_t Matching::recipients() const {
   if (plan_.is_part_of_a_room()) return 0;  // Run counts them: those of other programs are not known here
   const std::uint64_t apart = plan_.slow_readers + (plan_.audience == Audience::others ? 1U : 0U);
-  const std::uint64_t established = control_.established;
+  const std::uint64_t established = control_.read_established();
   return established - std::min(apart, established);
 }
 

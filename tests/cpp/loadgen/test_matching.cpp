@@ -33,7 +33,7 @@ class MatchingTest : public testing::Test {
 
   const LoadPlan plan_ = two_clients();
   Clients clients_{Slice{0, 1, 2}};
-  Control control_{1};
+  Control control_{plan_};
   const std::unique_ptr<Codec> codec_ = make_codec(plan_);
   Timeline timeline_{one_second, 1};
   Recorder recorder_{timeline_};
