@@ -2,7 +2,6 @@
 // is a chain of callbacks.
 #include <poll.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -16,19 +15,13 @@
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
 #include "lib/server/threads.hpp"
-#include "servers/_shared/epoll/inbox.hpp"
+#include "servers/_shared/inbox/inbox.hpp"
 #include "servers/_shared/uring/acceptor.hpp"
 #include "servers/_shared/uring/connection.hpp"
 #include "servers/_shared/uring/ring.hpp"
 
 namespace netdyno {
 namespace {
-
-/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
-/// look slow for that.
-std::size_t inbox_limit(const ServerOptions& options) {
-  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
-}
 
 /// State shared by all threads. Any thread.
 struct Shared {

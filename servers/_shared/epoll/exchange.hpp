@@ -1,23 +1,14 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <deque>
 #include <utility>
 #include <vector>
 
-#include "lib/server/options.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/inbox.hpp"
 #include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/inbox/inbox.hpp"
 
 namespace netdyno {
-
-/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
-/// look slow for that.
-inline std::size_t inbox_limit(const ServerOptions& options) {
-  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
-}
 
 /// What one thread of several says to the others and hears from them, by their inboxes. Its thread only.
 class Exchange {

@@ -1,5 +1,5 @@
 // How the threads of a server with a loop on each send to each other.
-#include "servers/_shared/epoll/inbox.hpp"
+#include "servers/_shared/inbox/inbox.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

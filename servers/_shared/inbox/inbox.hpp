@@ -11,9 +11,16 @@
 #include <vector>
 
 #include "lib/server/lifecycle.hpp"
+#include "lib/server/options.hpp"
 #include "lib/session/effects.hpp"
 
 namespace netdyno {
+
+/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
+/// look slow for that.
+inline std::size_t inbox_limit(const ServerOptions& options) {
+  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
+}
 
 /// Items from other threads for a thread.
 struct Mail {
