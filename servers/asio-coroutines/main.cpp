@@ -104,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           }
           case Effect::Kind::broadcast:
             if (broadcast(effect.frame))
-              while (others_wait() && socket_.is_open()) co_await wait(Arrears::a_while);
+              while (others_wait() && !closed_) co_await wait(Arrears::a_while);
             break;
           case Effect::Kind::wait:
             co_await wait_unless_reset(effect.duration);
@@ -120,6 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       }
     }
     co_await asio::post(executor(), asio::use_awaitable);  // behind the frames already on their way to this strand
+    if (closed_) co_return;
     closing_ = true;
     if (outbox_.empty()) co_await linger();
   }
@@ -129,7 +130,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool behind() const { return arrears_.any(); }
 
   /// Checks whether that is still so.
-  void look() { arrears_.look(outbox_, closing_ ? -1 : socket_.native_handle()); }
+  void look() { arrears_.look(outbox_, closed_ ? -1 : socket_.native_handle()); }
 
   /// Any thread. Has its strand take a frame into the outbox.
   void post(const SharedFrame& frame) {
@@ -239,8 +240,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void close() {
     closing_ = true;
+    if (std::exchange(closed_, true)) return;
     arrears_.clear();
-    if (!socket_.is_open()) return;
     error_code gone_already;
     socket_.close(gone_already);
     shared_.registry.leave(shared_from_this());
@@ -257,6 +258,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<asio::steady_timer> timer_;  // of service times
   bool reset_ = false;                       // by the peer
   bool closing_ = false;
+  bool closed_ = false;
 };
 
 class Server {
