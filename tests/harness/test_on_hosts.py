@@ -366,12 +366,14 @@ def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:
     assert len({before, changed, digests.digest_harness(tmp_path)}) == 3
 
 
-def test_a_server_of_ones_own_is_refused_with_the_reason(
+def test_what_is_of_this_machine_alone_is_refused_before_anything_is_built(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(needed, "make", lambda _, servers, *__, **___: needed.Ready(tuple(servers), ()))
+    monkeypatch.setattr(needed, "make", lambda *_: pytest.fail("it was built"))
     words = ("--cluster", str(tmp_path), "--results", str(tmp_path / "results"))
     for own in (("--server", "cat {port}"), ("--address", "tcp://127.0.0.1:9")):
         assert main(["run", "smoke", *own, *words]) == 2
         assert "only contestants of this repository run on hosts of a cluster" in capsys.readouterr().err
+    assert main(["run", "smoke", "--profile", *words]) == 2
+    assert "--profile needs the servers on this machine" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()

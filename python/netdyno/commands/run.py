@@ -110,12 +110,9 @@ def carry_out(
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
+    _refuse_on_cluster(request, chosen)
     ready = needed.make(adapted, chosen, clients, build)
     console, display = _open_screen(request.as_json)
-    if request.cluster and request.profile:
-        raise UserError("--profile needs the servers on this machine; leave --cluster out")
-    if request.cluster and any(server.own is not None or server in request.others for server in ready.servers):
-        raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
     with _open_stage(request.cluster) as stage:
         outcome = runner.execute(
             adapted,
@@ -135,6 +132,17 @@ def carry_out(
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done
+
+
+def _refuse_on_cluster(request: RunRequest, servers: Sequence[Contestant]) -> None:
+    """Raise UserError where a run on a cluster has options or servers that are of this machine alone. Before anything
+    is built."""
+    if request.cluster is None:
+        return
+    if request.profile:
+        raise UserError("--profile needs the servers on this machine; leave --cluster out")
+    if any(server.own is not None or server in request.others for server in servers):
+        raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
 
 
 @contextmanager
