@@ -171,8 +171,6 @@ def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
         return ""
     if settings.workload == "chat":
         return f"{contestant.name} does not encrypt chat: a message would be another one for each recipient"
-    if contestant.own is not None:
-        return f"{contestant.name} is your own server, which does not get the option tls"
     if settings.client != GENERATOR:
         return f"client {settings.client}: it does not speak TLS"
     return ""
@@ -180,13 +178,13 @@ def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
 
 def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
     """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
-    same cell several times, and requested work would not be done. One that runs already cannot be put behind a
-    link."""
+    same cell several times, and requested work would not be done, nor encrypted. One that runs already cannot be put
+    behind a link."""
     if contestant.own is None:
         return ""
-    ignored = {option for factor in levels if (option := whose(factor)[1])} | (
-        {"service-time"} & settings.server.keys()
-    )
+    ignored = {option for factor in levels if (option := whose(factor)[1])}
+    ignored |= {"service-time"} & settings.server.keys()
+    ignored |= {"tls"} if settings.is_encrypted else set()
     if ignored:
         return (
             f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(ignored))}"

@@ -139,6 +139,10 @@ def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
 def test_work_that_it_is_not_told_of_is_skipped() -> None:
     work = Scenario(name="web", workload="http", server={"service-time": "10us"})
     assert explain_skip(mine(), work, {}).endswith("does not get the options service-time")
+    encrypted = Scenario(name="web", workload="http", server={"service-time": "10us", "tls": "on"})
+    assert explain_skip(mine(), encrypted, {}).endswith("does not get the options service-time and tls")
+    plain = Scenario(name="web", workload="http", server={"tls": "off"})
+    assert explain_skip(mine(), plain, {}) == ""
 
 
 IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
