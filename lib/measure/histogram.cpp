@@ -8,6 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "lib/measure/bytes.hpp"
+
 namespace netdyno {
 namespace {
 
@@ -15,12 +17,6 @@ namespace {
 // size" (ZigZag LEB128).
 constexpr std::uint32_t v2_cookie = 0x1c849303 | 0x10;
 constexpr std::uint32_t v2_compressed_cookie = 0x1c849304 | 0x10;
-
-template <typename Unsigned>
-void append_big_endian(std::string& out, Unsigned value) {
-  for (int shift = static_cast<int>(sizeof value) * 8 - 8; shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>(value >> shift));
-}
 
 /// The format's LEB128 has at most 9 bytes: the ninth carries eight bits.
 void append_zigzag(std::string& out, std::int64_t number) {
@@ -52,19 +48,6 @@ std::string deflated(const std::string& bytes) {
       compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   if (status != Z_OK) throw std::runtime_error("zlib cannot compress a histogram: error " + std::to_string(status));
   out.resize(size);
-  return out;
-}
-
-std::string base64(const std::string& bytes) {
-  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out.push_back(k <= n ? digits[group >> (18 - 6 * k) & 63] : '=');
-  }
   return out;
 }
 
@@ -142,7 +125,7 @@ std::string Histogram::encode() const {
   std::string out;
   append_big_endian(out, v2_compressed_cookie);
   append_big_endian(out, static_cast<std::uint32_t>(body.size()));
-  return base64(out + body);
+  return encode_base64(out + body);
 }
 
 }  // namespace netdyno

@@ -7,7 +7,6 @@
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/websocket/detail/hybi13.hpp>
 #include <cerrno>
 #include <random>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "loadgen/codec/websocket_frame.hpp"
+#include "loadgen/codec/websocket_handshake.hpp"
 #include "loadgen/transport/layer.hpp"
 
 namespace netdyno::load {
@@ -22,7 +22,6 @@ namespace {
 
 namespace beast = boost::beast;
 namespace http = beast::http;
-namespace handshake = beast::websocket::detail;
 
 constexpr std::size_t longest_handshake = 64 << 10;
 
@@ -49,10 +48,8 @@ std::string fault_of(const std::string& received, const std::string& key) {
     return fmt::format("the server refuses the WebSocket handshake: {} {}", reply.result_int(),
                        excerpt({reason.data(), reason.size()}));
   }
-  handshake::sec_ws_accept_type accept;
-  handshake::make_sec_ws_accept(accept, key);
   const bool agreed = beast::iequals(reply[http::field::upgrade], "websocket") &&
-                      reply[http::field::sec_websocket_accept] == beast::string_view{accept.data(), accept.size()} &&
+                      reply[http::field::sec_websocket_accept] == compute_websocket_accept(key) &&
                       reply[http::field::sec_websocket_extensions].empty();
   return agreed ? "" : "the server answers the WebSocket handshake wrongly";
 }
@@ -104,10 +101,8 @@ class WebSocketTransport final : public Layer {
   };
 
   void on_connected(std::uint32_t connection) override {
-    handshake::sec_ws_key_type key;
-    handshake::make_sec_ws_key(key);
     Stream& stream = streams_[connection];
-    stream.key.assign(key.data(), key.size());
+    stream.key = draw_websocket_key(random_);
     stream.next = before_key_ + stream.key + "\r\n\r\n";
     say(connection);
   }
