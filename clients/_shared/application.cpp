@@ -62,7 +62,7 @@ std::string failures_text(const Journal& journal) {
 std::string client_summary(const Journal& journal, const Histogram& tick_lag) {
   const std::string failures = fmt::format("failures      {}\n", failures_text(journal));
   if (tick_lag.count() == 0) return failures + "tick lag      none\n";
-  const auto ms = [&](double percentile) { return static_cast<double>(tick_lag.at(percentile)) / 1e6; };
+  const auto ms = [&](double percentile) { return static_cast<double>(tick_lag.find_percentile(percentile)) / 1e6; };
   return failures + fmt::format("tick lag      p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms\n", ms(50), ms(99), ms(100));
 }
 

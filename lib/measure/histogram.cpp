@@ -81,14 +81,14 @@ void Histogram::clear() {
 
 double Histogram::mean() const { return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_); }
 
-std::int64_t Histogram::max() const { return at(100); }
+std::int64_t Histogram::max() const { return find_percentile(100); }
 
 std::uint64_t Histogram::count_up_to(std::int64_t value) const {
   const std::size_t end = std::min(index_of(value) + 1, counts_.size());
   return std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(end), std::uint64_t{0});
 }
 
-std::int64_t Histogram::at(double percentile) const {
+std::int64_t Histogram::find_percentile(double percentile) const {
   if (count_ == 0) return 0;
   const auto wanted = static_cast<std::uint64_t>(std::min(percentile, 100.0) * static_cast<double>(count_) / 100 + 0.5);
   const auto rank = std::max<std::uint64_t>(wanted, 1);

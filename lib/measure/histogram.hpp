@@ -42,7 +42,7 @@ class Histogram {
   std::int64_t max() const;
   /// The value that `percentile` (0 to 100) of all values do not exceed; 0 when empty. Rounds as the PyPI package
   /// `hdrhistogram` does, so that both read the same from one encoding.
-  std::int64_t at(double percentile) const;
+  std::int64_t find_percentile(double percentile) const;
 
   /// The HdrHistogram V2 format: compressed with zlib, in base64.
   std::string encode() const;

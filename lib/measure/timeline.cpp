@@ -9,7 +9,7 @@ void Timeline::deliver(std::size_t slot, const Histogram& responses, std::uint64
   share.errors += errors;
   if (++share.delivered < threads_) return;
   const auto percentile = [&share](double percent) {
-    return share.responses.count() > 0 ? std::optional{share.responses.at(percent)} : std::nullopt;
+    return share.responses.count() > 0 ? std::optional{share.responses.find_percentile(percent)} : std::nullopt;
   };
   slots_[slot] = {share.responses.count(), percentile(50), percentile(99), share.errors,
                   keeps_ ? share.responses.encode() : std::string{}};

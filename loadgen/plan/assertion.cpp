@@ -66,7 +66,7 @@ double value_of(const Assertion& assertion, const Figures& figures, double windo
   if (assertion.metric == "errors") return static_cast<double>(errors_of(figures));
   if (figures.response.count() == 0) return std::numeric_limits<double>::quiet_NaN();
   if (assertion.metric == "mean") return figures.response.mean();
-  return static_cast<double>(figures.response.at(percentiles.at(assertion.metric)));
+  return static_cast<double>(figures.response.find_percentile(percentiles.at(assertion.metric)));
 }
 
 bool holds(const Assertion& assertion, double value) {

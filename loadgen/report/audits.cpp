@@ -25,7 +25,9 @@ constexpr std::uint64_t enough_messages = 100;
 
 double as_double(std::uint64_t n) { return static_cast<double>(n); }
 
-double us(const Histogram& histogram, double percentile) { return static_cast<double>(histogram.at(percentile)) / 1e3; }
+double us(const Histogram& histogram, double percentile) {
+  return static_cast<double>(histogram.find_percentile(percentile)) / 1e3;
+}
 
 double us_of(Nanos time) { return static_cast<double>(time) / 1e3; }
 
@@ -118,15 +120,15 @@ bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
 
 /// `look_every` is subtracted: a lag of that length was requested, and the report states it.
 bool receive_lag_is_small(const LoadPlan& plan, const Figures& figures) {
-  return static_cast<double>(figures.receive_lag.at(50) - plan.look_every) <=
-         receive_small_beside * static_cast<double>(figures.response.at(50));
+  return static_cast<double>(figures.receive_lag.find_percentile(50) - plan.look_every) <=
+         receive_small_beside * static_cast<double>(figures.response.find_percentile(50));
 }
 
 bool send_lag_is_small(const LoadPlan& plan, const Figures& figures) {
   const double most = plan.round > 0 ? small_beside_in_rounds : small_beside;
   const auto small_at = [&](double percentile) {
-    return static_cast<double>(figures.own_lag.at(percentile) - plan.look_every) <=
-           most * static_cast<double>(figures.response.at(percentile));
+    return static_cast<double>(figures.own_lag.find_percentile(percentile) - plan.look_every) <=
+           most * static_cast<double>(figures.response.find_percentile(percentile));
   };
   return small_at(50) && small_at(99);
 }
@@ -160,7 +162,8 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
                                                   lost, percent(lost, as_double(figures.sent_in_window)))
                                     : "";
   if (within(completed + wrong + lost, scheduled, slack)) return {"achieved_rate", true, loss + rates};
-  if (completed + wrong < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
+  if (completed + wrong < scheduled && has_cpu_to_spare(plan, measurement) &&
+      figures.own_lag.find_percentile(99) < one_second / 100)
     return {"achieved_rate", true, "overload: the server answers slower than the requested rate; " + loss + rates};
   return {"achieved_rate", false, loss + rates};
 }

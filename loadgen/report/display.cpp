@@ -26,7 +26,7 @@ std::string row(const char* name, const Histogram& histogram) {
   std::string line = fmt::format("{:<14}", name);
   if (histogram.count() == 0) return line + fmt::format("{:>11}\n", "none");
   for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
-    line += fmt::format("{:>11}", time_text(static_cast<double>(histogram.at(percentile))));
+    line += fmt::format("{:>11}", time_text(static_cast<double>(histogram.find_percentile(percentile))));
   return line + fmt::format("{:>11}\n", time_text(histogram.mean()));
 }
 
@@ -64,7 +64,8 @@ std::string steps_text(const LoadPlan& plan, const Figures& figures) {
   for (std::size_t i = 0; i < figures.steps.size(); ++i) {
     const StepFigures& step = figures.steps[i];
     const auto percentile_text = [&step](double percentile) {
-      return time_text(step.response.count() > 0 ? static_cast<double>(step.response.at(percentile)) : unknown);
+      return time_text(step.response.count() > 0 ? static_cast<double>(step.response.find_percentile(percentile))
+                                                 : unknown);
     };
     text += fmt::format("{:<28}{:>8} sent{:>8} answered   p50 {:>8}   p99 {:>8}   errors {}\n",
                         fmt::format("step {} {:g} s", text_of(plan.steps[i]), seconds(plan.steps[i].length)), step.sent,

@@ -17,8 +17,9 @@ constexpr double no_value = std::numeric_limits<double>::quiet_NaN();  // Promet
 
 std::string times(const Histogram& histogram) {
   if (histogram.count() == 0) return ",,,,,";
-  return fmt::format("{:.1f},{},{},{},{},{}", histogram.mean(), histogram.at(50), histogram.at(90), histogram.at(99),
-                     histogram.at(99.9), histogram.max());
+  return fmt::format("{:.1f},{},{},{},{},{}", histogram.mean(), histogram.find_percentile(50),
+                     histogram.find_percentile(90), histogram.find_percentile(99), histogram.find_percentile(99.9),
+                     histogram.max());
 }
 
 /// Empty where no time has passed.
@@ -56,7 +57,7 @@ class Metrics {
     begin(name, "summary", help);
     for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
       sample(fmt::format("quantile=\"{:g}\"", percentile / 100),
-             histogram.count() > 0 ? static_cast<double>(histogram.at(percentile)) / 1e9 : no_value);
+             histogram.count() > 0 ? static_cast<double>(histogram.find_percentile(percentile)) / 1e9 : no_value);
     const auto count = static_cast<double>(histogram.count());
     sample("", histogram.mean() * count / 1e9, "_sum");
     sample("", count, "_count");
@@ -167,7 +168,7 @@ std::string to_percentiles(const Measurement& measurement) {
   for (double left = 1; response.count() > 0 && left * count >= 1; left /= 2) {
     for (int tick = 0; tick < ticks; ++tick) {
       const double share = 1 - left + left / 2 * tick / ticks;
-      const std::int64_t value = response.at(100 * share);
+      const std::int64_t value = response.find_percentile(100 * share);
       text += fmt::format("{:>12.3f} {:>14.12f} {:>10} {:>14.2f}\n", static_cast<double>(value) / 1e3, share,
                           response.count_up_to(value), 1 / (1 - share));
     }

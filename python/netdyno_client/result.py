@@ -200,7 +200,7 @@ def _audit_little(plan: ClientPlan, journal: Journal) -> Audit:
     in_flight = recorder.in_flight_ns / 1e9 / window_s
     kept_in_flight = float(plan.depth * journal.first_attempts[None])
     # Requests under way at either end of the window stand in one figure and not in the other; the slowest weigh most.
-    tolerance = LITTLE_TOLERANCE + min(0.5, recorder.service.at(99.9) / 1e9 / window_s)
+    tolerance = LITTLE_TOLERANCE + min(0.5, recorder.service.find_percentile(99.9) / 1e9 / window_s)
 
     def agree(count: float, product: float) -> bool:
         return abs(count - product) <= tolerance * max(count, product)

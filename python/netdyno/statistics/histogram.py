@@ -51,7 +51,7 @@ class Histogram:
         """The exact mean; 0 when empty."""
         return self._sum / self.count if self.count else 0.0
 
-    def at(self, percentile: float) -> int:
+    def find_percentile(self, percentile: float) -> int:
         """Return the value that `percentile` (0 to 100) of all do not exceed, rounded as the package does; 0 when
         empty."""
         return self.percentiles(percentile)[0]

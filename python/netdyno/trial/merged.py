@@ -165,8 +165,8 @@ def _pool_intervals(series: Sequence[TimeSeries]) -> TimeSeries:
     return TimeSeries(
         interval_ns=series[0].interval_ns,
         completed=tuple(map(sum, zip(*(part.completed for part in series), strict=True))),
-        p50_ns=tuple(histogram.at(50) if histogram.count else None for histogram in histograms),
-        p99_ns=tuple(histogram.at(99) if histogram.count else None for histogram in histograms),
+        p50_ns=tuple(histogram.find_percentile(50) if histogram.count else None for histogram in histograms),
+        p99_ns=tuple(histogram.find_percentile(99) if histogram.count else None for histogram in histograms),
         errors=tuple(map(sum, zip(*(part.errors for part in series), strict=True))),
     )
 

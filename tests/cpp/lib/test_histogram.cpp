@@ -28,13 +28,13 @@ TEST(Histogram, EmptyReadsZeroEverywhere) {
   EXPECT_EQ(histogram.count(), 0U);
   EXPECT_EQ(histogram.mean(), 0);
   EXPECT_EQ(histogram.max(), 0);
-  EXPECT_EQ(histogram.at(50), 0);
+  EXPECT_EQ(histogram.find_percentile(50), 0);
 }
 
 TEST(Histogram, SmallValuesAreExact) {
   const Histogram histogram = recorded({0, 1, 2, 1000, 2047});
-  EXPECT_EQ(histogram.at(0), 0);
-  EXPECT_EQ(histogram.at(60), 2);
+  EXPECT_EQ(histogram.find_percentile(0), 0);
+  EXPECT_EQ(histogram.find_percentile(60), 2);
   EXPECT_EQ(histogram.max(), 2047);
   EXPECT_EQ(histogram.mean(), 610);
 }
@@ -55,7 +55,7 @@ PROPERTY(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues) {
   for (const double percentile : {1.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
     const double rank = std::floor(percentile * static_cast<double>(sorted.size()) / 100 + 0.5);
     const auto exact = static_cast<double>(sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1]);
-    const auto read = static_cast<double>(histogram.at(percentile));
+    const auto read = static_cast<double>(histogram.find_percentile(percentile));
     RC_ASSERT(read >= exact);
     RC_ASSERT(read <= exact * 1.001);
   }

@@ -270,7 +270,7 @@ TEST(Load, KeepsNoMoreInFlightThanAskedInAnOpenLoop) {
     EXPECT_GT(f.in_flight_ns, static_cast<std::uint64_t>((places - 1) * plan.duration));
     EXPECT_LE(f.in_flight_ns, static_cast<std::uint64_t>(places * plan.duration));
     EXPECT_GT(f.response.max(), 40 * 4 * ms);
-    EXPECT_LT(f.service.at(50), f.response.at(50) / 2);
+    EXPECT_LT(f.service.find_percentile(50), f.response.find_percentile(50) / 2);
     EXPECT_GT(f.blocked_lag.count(), 30U) << "they waited for the server, which is no lag of the generator";
   }
 }
@@ -402,7 +402,7 @@ TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {
   });
   EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_GE(f.response.max(), 49 * ms);
-  EXPECT_GE(f.response.at(75), 24 * ms);
+  EXPECT_GE(f.response.find_percentile(75), 24 * ms);
 }
 
 /// The server reads nothing until the window is over; the messages are larger than the sockets' buffers. They wait in
@@ -426,8 +426,8 @@ TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
   EXPECT_EQ(f.bytes.sent, 20U << 20);
   EXPECT_EQ(f.bytes.received, 20U << 20);
   EXPECT_GT(f.blocked_lag.count(), 0U);
-  EXPECT_GE(f.response.at(50), 190 * ms);
-  EXPECT_GE(f.blocked_lag.at(50), 1 * ms);
+  EXPECT_GE(f.response.find_percentile(50), 190 * ms);
+  EXPECT_GE(f.blocked_lag.find_percentile(50), 1 * ms);
   EXPECT_EQ(f.completed_in_window, 0U);
   EXPECT_EQ(f.sent_in_window, 20U);
 }
@@ -583,7 +583,7 @@ TEST(Load, TellsConnectionsApart) {
   EXPECT_EQ(f.connection.count(), 3U);
   EXPECT_NEAR(static_cast<double>(f.connection.max()), static_cast<double>(plan.duration), 1e-3 * 2e9)
       << "one was answered nothing, and waited all the time";
-  EXPECT_LT(f.connection.at(50), plan.duration / 4);
+  EXPECT_LT(f.connection.find_percentile(50), plan.duration / 4);
 }
 
 /// How many messages each connection has brought to a server that echoes; messages of `slow` take that long.

@@ -14,7 +14,7 @@ int main() {
     for (std::int64_t value = 0; numbers >> value;) histogram.record(value);
     nlohmann::json percentiles = nlohmann::json::object();
     for (const double percentile : {0.0, 1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 100.0})
-      percentiles[nlohmann::json(percentile).dump()] = histogram.at(percentile);
+      percentiles[nlohmann::json(percentile).dump()] = histogram.find_percentile(percentile);
     std::cout << nlohmann::json{{"encoded", histogram.encode()},
                                 {"count", histogram.count()},
                                 {"mean", histogram.mean()},

@@ -41,7 +41,7 @@ def test_the_package_reads_what_was_recorded(values: list[int]) -> None:
     theirs = package().decode(ours.encode())
     assert theirs.get_total_count() == ours.count == len(values)
     assert [theirs.get_value_at_percentile(percent) for percent in PERCENTS] == ours.percentiles(*PERCENTS)
-    assert theirs.get_max_value() == ours.at(100)
+    assert theirs.get_max_value() == ours.find_percentile(100)
     assert ours.mean() == pytest.approx(statistics.fmean(values) if values else 0)
 
 
@@ -82,7 +82,7 @@ def test_a_distribution_has_the_figures_read_most() -> None:
 
 
 def test_more_than_an_hour_counts_as_an_hour() -> None:
-    assert recorded([HIGHEST * 5]).at(100) == recorded([HIGHEST]).at(100)
+    assert recorded([HIGHEST * 5]).find_percentile(100) == recorded([HIGHEST]).find_percentile(100)
 
 
 def test_a_negative_duration_never_becomes_part_of_a_result() -> None:
