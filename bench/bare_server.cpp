@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
         if (!echo(fd)) close(fd);
         continue;
       }
-      for (Accepted next = accept_one(fd, false); next.status == AcceptStatus::accepted; next = accept_one(fd, false)) {
+      for (Accepted next = accept_next(fd, false); next.status == AcceptStatus::accepted;
+           next = accept_next(fd, false)) {
         set_nodelay(next.fd.get(), true);
         watch(epoll.get(), next.fd.release());
       }

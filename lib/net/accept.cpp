@@ -23,7 +23,7 @@ AcceptStatus accept_status(int error) {
   }
 }
 
-Accepted accept_one(int listener, bool nonblocking) {
+Accepted accept_next(int listener, bool nonblocking) {
   UniqueFd fd{accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0))};
   const AcceptStatus status = fd ? AcceptStatus::accepted : accept_status(errno);
   return {status, std::move(fd)};

@@ -19,6 +19,7 @@ struct Accepted {
   AcceptStatus status;
   UniqueFd fd;
 };
-Accepted accept_one(int listener, bool nonblocking);
+/// Accepts the next connection that waits.
+Accepted accept_next(int listener, bool nonblocking);
 
 }  // namespace netdyno

@@ -316,7 +316,7 @@ class Server {
   /// Accepts all waiting connections; false when descriptors or memory ran out.
   bool take_in() {
     while (true) {
-      Accepted next = accept_one(acceptor_.native_handle(), true);
+      Accepted next = accept_next(acceptor_.native_handle(), true);
       if (next.status != AcceptStatus::accepted) return next.status != AcceptStatus::exhausted;
       start(std::move(next.fd));
     }

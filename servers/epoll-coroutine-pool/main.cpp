@@ -169,7 +169,7 @@ class Server {
   Task accept_all() {
     Gate gate{loop_, listener_.get()};
     while (true) {
-      Accepted next = accept_one(listener_.get(), true);
+      Accepted next = accept_next(listener_.get(), true);
       if (next.status == AcceptStatus::accepted) {
         hand_over(std::move(next.fd));
       } else if (next.status == AcceptStatus::try_again) {

@@ -96,7 +96,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
 
   void end() {
     while (true) {  // connected clients have been promised an answer
-      Accepted next = accept_one(listener_fd_, true);
+      Accepted next = accept_next(listener_fd_, true);
       if (next.status != AcceptStatus::accepted) break;
       deal_out(std::move(next.fd));
     }

@@ -24,7 +24,7 @@ class Server {
   void accept_until(int stop, int listener) {
     pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
     while (true) {
-      Accepted next = accept_one(listener, false);
+      Accepted next = accept_next(listener, false);
       if (next.status == AcceptStatus::accepted) run(std::move(next.fd));  // all others wait in the listen queue
       // Out of descriptors: the queue stays readable, so look again only after a while.
       const bool exhausted = next.status == AcceptStatus::exhausted;

@@ -120,8 +120,8 @@ class Worker {
  private:
   /// Accepts all waiting connections, then waits for more; when descriptors or memory ran out, for 10 ms.
   void accept_all() {
-    Accepted next = accept_one(listener_.get(), true);
-    for (; next.status == AcceptStatus::accepted; next = accept_one(listener_.get(), true)) add(std::move(next.fd));
+    Accepted next = accept_next(listener_.get(), true);
+    for (; next.status == AcceptStatus::accepted; next = accept_next(listener_.get(), true)) add(std::move(next.fd));
     if (next.status == AcceptStatus::try_again) {
       acceptable_.when_readable(callback<&Worker::accept_all>(*this));
     } else if (next.status == AcceptStatus::exhausted) {

@@ -25,7 +25,7 @@ class Server {
   void accept_until(int stop, UniqueFd& listener) {
     pollfd watched[] = {{stop, POLLIN, 0}, {children_.ended(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
     while (true) {
-      Accepted next = accept_one(listener.get(), false);
+      Accepted next = accept_next(listener.get(), false);
       if (next.status == AcceptStatus::accepted) start(std::move(next.fd), listener);
       // Out of descriptors: the queue stays readable, so look again only after a while.
       const bool exhausted = next.status == AcceptStatus::exhausted;

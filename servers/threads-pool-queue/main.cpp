@@ -63,7 +63,7 @@ class Server {
   void accept_all() {
     while (true) {
       wait_for_room();
-      Accepted next = accept_one(listener_, false);
+      Accepted next = accept_next(listener_, false);
       if (next.status == AcceptStatus::not_listening) break;
       if (next.status == AcceptStatus::accepted) queue_client(std::move(next.fd));
       if (next.status == AcceptStatus::exhausted) std::this_thread::sleep_for(std::chrono::milliseconds{10});

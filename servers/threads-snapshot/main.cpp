@@ -120,7 +120,7 @@ class Server {
   void accept_until(int stop, int listener) {
     pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
     while (true) {
-      Accepted next = accept_one(listener, false);
+      Accepted next = accept_next(listener, false);
       if (next.status == AcceptStatus::accepted) {
         start(std::move(next.fd));
         continue;

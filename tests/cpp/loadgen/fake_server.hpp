@@ -93,8 +93,8 @@ class FakeServer {
       for (std::size_t i = 2; i < watched.size(); ++i)
         if (watched[i].revents != 0 && !receive(clients[i - 2], clients)) clients[i - 2].fd.reset();
       std::erase_if(clients, [](const Client& client) { return !client.fd; });
-      for (Accepted next = accept_one(listener_.get(), false); next.status == AcceptStatus::accepted;
-           next = accept_one(listener_.get(), false)) {
+      for (Accepted next = accept_next(listener_.get(), false); next.status == AcceptStatus::accepted;
+           next = accept_next(listener_.get(), false)) {
         note_peer(next.fd.get());
         clients.push_back({std::move(next.fd), accepted++, 0, {}});
       }

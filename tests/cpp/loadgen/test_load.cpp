@@ -653,7 +653,7 @@ Figures reached_once(Shut shut) {
   plan.requests_per_connection = 1;
   plan.connect_timeout = one_second;
   std::thread server{[&] {
-    const Accepted client = accept_one(listener.get(), false);
+    const Accepted client = accept_next(listener.get(), false);
     char line[64];
     const ssize_t n = recv(client.fd.get(), line, sizeof line, 0);
     shut(listener);
