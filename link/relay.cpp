@@ -40,8 +40,12 @@ nlohmann::ordered_json own_cost() {
 }
 
 nlohmann::ordered_json summary(const Histogram& values) {
-  return {{"mean", values.mean()}, {"p50", values.at(50)},    {"p90", values.at(90)},
-          {"p99", values.at(99)},  {"p999", values.at(99.9)}, {"max", values.max()}};
+  return {{"mean", values.mean()},
+          {"p50", values.find_percentile(50)},
+          {"p90", values.find_percentile(90)},
+          {"p99", values.find_percentile(99)},
+          {"p999", values.find_percentile(99.9)},
+          {"max", values.max()}};
 }
 
 }  // namespace
