@@ -1,4 +1,4 @@
-"""What processes that a server forks beforehand mean for clients: a crash, the kernel's queue, and the server's end."""
+"""What processes that a server forks beforehand mean for clients: a crash, and the server's end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from tests.contract.tcp.talk import Talk
 from tests.programs.test_process_per_connection import converse, find_child_of
 from tests.support import proc
 from tests.support.chosen import startable
-from tests.support.client import Client
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.server import Server, serving
 
@@ -32,10 +31,10 @@ both = pytest.mark.parametrize("name", ["prefork", "prefork-reuseport"])
 
 
 @contextmanager
-def talking(name: str, processes: int = PROCESSES) -> Iterator[tuple[Server, Talk]]:
+def talking(name: str) -> Iterator[tuple[Server, Talk]]:
     """A server, and a client that is served beside whatever the test does."""
     contestant = startable(find_by_name(discover(), name), "server")
-    options = ("--workload", "echo", "--threads", str(processes))
+    options = ("--workload", "echo", "--threads", str(PROCESSES))
     with serving(contestant.command, *options) as server, Talk(server, "echo") as talk:
         talk.check()
         yield server, talk
@@ -97,16 +96,6 @@ def test_a_process_that_does_not_end_is_killed(name: str) -> None:
     with talking(name) as (server, talk):
         os.kill(find_child_of(server, talk.speaker), signal.SIGSTOP)
         assert server.stop()["connections"] == 1
-
-
-def test_a_client_in_the_kernels_queue_is_reset_when_the_server_ends() -> None:
-    with talking("prefork", processes=1) as (server, talk), Client(server.address) as waiting:
-        waiting.send(b"never read")
-        eventually(lambda: proc.queued(server.address, waiting.address)[0] > 0, "the kernel does not have it")
-        totals = server.stop()
-        assert waiting.rest_until_closed() == b""
-        assert talk.speaker.rest() == b""
-        assert (totals["connections"], totals["requests"]) == (1, 1)
 
 
 @pytest.mark.usefixtures("steady_canary")

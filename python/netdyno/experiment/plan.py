@@ -153,7 +153,7 @@ def explain_skip(
 def _explain_waiting_clients(contestant: Contestant, settings: Settings, threads: int) -> str:
     """Say why a contestant that serves no more clients at a time than it has threads cannot have a cell: some clients
     would wait for others to leave, so for the end of the trial, or the cell would need too many threads."""
-    limit = contestant.manifest.clients.removeprefix("limited-by-")
+    limit = contestant.manifest.clients.rpartition("-")[2]  # threads or processes
     model = f"{contestant.name} serves no more clients at a time than it has {limit}"
     most = max(settings.connections, count_check_connections(settings.workload))
     if threads > MOST_THREADS:

@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
     config.addinivalue_line("markers", "one_workload: the test runs in one workload of each contestant")
     config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
-    config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
+    config.addinivalue_line("markers", "clients(*how_many): only models of which server.json says one of these")
     config.addinivalue_line("markers", "several_clients(yes): only models that serve several at a time, or the others")
     config.addinivalue_line("markers", "speaks_tls(yes): only servers that have the option --tls, or the others")
     config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
@@ -118,7 +118,7 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
         "speaks_tls": "tls" in manifest.options,
     }
     marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in stated.items())
-    return all(mark is None or mark.args[0] == value for mark, value in marks)
+    return all(mark is None or value in mark.args for mark, value in marks)
 
 
 def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:

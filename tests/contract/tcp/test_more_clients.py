@@ -19,6 +19,7 @@ from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
 limited = pytest.mark.clients("limited-by-threads")
+kept_out = pytest.mark.clients("limited-by-accepting-threads", "limited-by-processes")
 
 
 class Asker:
@@ -117,9 +118,8 @@ def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> N
         assert server.wait_stopped()["requests"] >= 4
 
 
-@pytest.mark.once_a_family
-@pytest.mark.clients("limited-by-processes")
-def test_one_more_client_than_processes_is_not_accepted_until_another_leaves(contestant: Contestant) -> None:
+@kept_out
+def test_one_more_client_than_accept_is_not_accepted_until_another_leaves(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "2")
     with serving(contestant.command, *options) as server, ExitStack() as stack:
@@ -137,6 +137,25 @@ def test_one_more_client_than_processes_is_not_accepted_until_another_leaves(con
         asker.expect(late, number)
         asker.check(late, served[1])
         assert server.stop()["connections"] == 3
+
+
+@kept_out
+def test_a_client_in_the_kernels_queue_is_reset_when_the_server_ends(contestant: Contestant) -> None:
+    """The client that is served has its answer, and the end of its stream."""
+    asker = Asker(contestant)
+    options = ("--workload", asker.workload, "--threads", "1")
+    with (
+        serving(contestant.command, *options) as server,
+        Client(server.address) as served,
+        Client(server.address) as waiting,
+    ):
+        asker.check(served)
+        asker.ask(waiting)
+        eventually(lambda: unread(server, waiting) > 0, "the kernel does not have what it said")
+        totals = server.stop()
+        assert waiting.rest_until_closed() == b""
+        assert served.rest() == b""
+        assert (totals["connections"], totals["requests"]) == (1, 1)
 
 
 MANY = 20
@@ -157,7 +176,7 @@ def test_descriptors_per_client(served: Served, talk: Talk) -> None:
 
 
 @pytest.mark.once_a_family
-@limited
+@pytest.mark.clients("limited-by-threads", "limited-by-accepting-threads")
 @pytest.mark.several_clients(True)
 def test_descriptors_per_client_and_thread(contestant: Contestant) -> None:
     """As above; what a client's thread takes when the server starts belongs to the client."""
