@@ -55,6 +55,8 @@ class ForeignPeer final : public Peer {
     bool is_error = false;
     if (why.empty() && connection.decoder) {
       why = end_reply(number, reason);
+    } else if (why.empty() && is_idle(number)) {
+      why = "a connection that was to stay idle was closed";
     } else if (why.empty() && !connection.replied && connection.flight.unanswered() > 0) {
       why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
                                          : "the connection was closed instead of a reply";
@@ -103,6 +105,9 @@ class ForeignPeer final : public Peer {
   }
 
  private:
+  /// It sends nothing, and was to stay open (--busy-connections).
+  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.slice.speakers(thread_.plan).size(); }
+
   /// The connection is at its end, and why that is a fault, if it is. Returns how many messages it cost.
   std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end, Nanos now) {
     const std::uint64_t given_up = thread_.matching.take_back(number, why, end, now);

@@ -257,10 +257,12 @@ std::uint64_t Matching::recipients() const {
   return established - std::min(apart, established);
 }
 
-/// A closed loop always has a message under way, so a connection that began none in the window has waited all the time,
-/// unless others have taken all that there were.
+/// A connection that sends in a closed loop always has a message under way, so if it began none in the window, it has
+/// waited all the time, unless others have taken all that there were.
 void Matching::end() const {
-  for (const Connection& connection : clients_.connections) {
+  const std::uint32_t speakers = clients_.slice.speakers(plan_).size();
+  for (std::uint32_t number = 0; number < speakers; ++number) {
+    const Connection& connection = clients_[number];
     if (connection.answered > 0)
       recorder_.figures.connection.record(static_cast<Nanos>(connection.response_ns / connection.answered));
     else if (plan_.arrivals == Arrivals::closed && plan_.count == 0 && connection.open())

@@ -197,6 +197,8 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   add_choice(line, "--workload", plan.workload, workloads(),
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   line.add_number("-c,--connections", plan.connections, 1U, 1'000'000U, "connections (default 1)");
+  line.add_number("--busy-connections", plan.busy_connections, 1U, 1'000'000U,
+                  "so many of the connections send, the first ones; the others stay connected and idle (default all)");
   add_rate(line, raw);
   add_choice(line, "--arrivals", plan.arrivals, arrivals,
              "when messages are meant to be sent (default: constant with --rate, else closed)");
@@ -462,6 +464,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   if (plan.requests_per_connection > 0)
     return fmt::format("--requests-per-connection is for tcp; leave it out over {}", transport);
   if (plan.slow_readers > 0) return fmt::format("--slow-readers is for tcp; leave it out over {}", transport);
+  if (plan.busy_connections > 0) return fmt::format("--busy-connections is for tcp; leave it out over {}", transport);
   if (plan.speaks_at_once) return fmt::format("--start at-once is for tcp; leave it out over {}", transport);
   if (plan.write_mode == WriteMode::split)
     return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
@@ -488,7 +491,8 @@ std::string excess(const RawPlan& raw) {
   if (length_of(raw.rates.steps) > std::chrono::nanoseconds{longest_time}.count())
     return fmt::format("--rate: its steps take at most {}m", std::chrono::minutes{longest_time}.count());
   const double fastest = fastest_hz(raw.rates.steps);
-  const double all_hz = raw.rates.per_connection ? fastest * raw.plan.connections : fastest;
+  const std::uint32_t speakers = raw.plan.busy_connections > 0 ? raw.plan.busy_connections : raw.plan.connections;
+  const double all_hz = raw.rates.per_connection ? fastest * speakers : fastest;
   if (all_hz > most_rate) return fmt::format("--rate: {:g} messages a second in all; at most {:g}", all_hz, most_rate);
   const double ramp_s = raw.plan.connect_rate_hz ? raw.plan.connections / *raw.plan.connect_rate_hz : 0;
   if (ramp_s > std::chrono::duration<double>{longest_ramp}.count())
@@ -530,6 +534,19 @@ std::string start_contradiction(const RawPlan& raw) {
   if (plan.arrivals != Arrivals::closed || raw.round.count() > 0)
     return "--start at-once is for a closed loop without rounds: a schedule begins for all at the same moment";
   if (plan.slow_readers > 0) return "--start at-once: leave --slow-readers out";
+  return {};
+}
+
+/// Why no connection can stay idle; empty when some can, or none is to.
+std::string busy_contradiction(const LoadPlan& plan) {
+  if (plan.busy_connections == 0) return {};
+  if (plan.workload == Workload::chat)
+    return "--busy-connections: in a chat every connection receives what others send, so none is idle";
+  if (plan.requests_per_connection > 0)
+    return "--busy-connections: idle connections stay open; leave --requests-per-connection out";
+  if (plan.busy_connections > plan.connections) return "--busy-connections: want at most as many as --connections";
+  if (plan.busy_connections < std::uint64_t{plan.threads} * plan.share.count)
+    return "--busy-connections: every thread needs a connection that sends";
   return {};
 }
 
@@ -580,6 +597,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (raw.connect_timeout.count() <= 0) return "--connect-timeout must be longer than 0";
   if (plan.threads > plan.connections) return "--threads: more threads than connections";
   if (auto why = share_contradiction(plan); !why.empty()) return why;
+  if (auto why = busy_contradiction(plan); !why.empty()) return why;
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
   if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
   if (raw.slow_request_time > std::chrono::seconds{10}) return "--slow-request-time is at most 10s";
@@ -596,7 +614,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: some clients must send; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
-  const std::uint64_t speakers = plan.connections - plan.slow_readers;
+  const std::uint64_t speakers = plan.speakers();
   const std::uint64_t threads = std::uint64_t{plan.threads} * plan.share.count;
   if (witnesses && speakers < 2 * threads)
     return "chat to others is timed by a second connection of the same thread: --connections (without --slow-readers) "
@@ -624,15 +642,19 @@ std::string address_of(const LoadPlan& plan) {
 
 LoadPlan own_part(LoadPlan plan) {
   if (plan.share.count == 1) return plan;
-  std::uint32_t own = 0;
-  for (std::uint32_t thread = 0; thread < plan.threads; ++thread) own += slice_of(plan, thread).size();
-  const double part = static_cast<double>(own) / plan.connections;
+  std::uint32_t own = 0, own_speakers = 0;
+  for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
+    own += slice_of(plan, thread).size();
+    own_speakers += slice_of(plan, thread).speakers(plan).size();
+  }
+  const double part = static_cast<double>(own_speakers) / plan.speakers();
   if (plan.rate_hz) *plan.rate_hz *= part;
   for (RateStep& step : plan.steps) {
     step.from_hz *= part;
     step.to_hz *= part;
   }
   plan.connections = own;
+  if (plan.busy_connections > 0) plan.busy_connections = own_speakers;
   return plan;
 }
 
@@ -666,7 +688,7 @@ void add_options(CommandLine& line, RawPlan& raw) {
 void settle_rates(RawPlan& raw) {
   if (raw.rate_hz <= 0) return;
   LoadPlan& plan = raw.plan;
-  const double times = raw.rates.per_connection ? plan.connections - plan.slow_readers : 1;
+  const double times = raw.rates.per_connection ? plan.speakers() : 1;
   plan.rate_hz = raw.rate_hz * times;
   const Nanos length = length_of(raw.rates.steps);
   if (length == 0) return;

@@ -53,6 +53,7 @@ struct LoadPlan {
   std::optional<WebSocketRequest> websocket;
   Arrivals arrivals = Arrivals::closed;
   std::uint32_t connections = 1;
+  std::uint32_t busy_connections = 0;  // of these, the first, which send; the others stay idle; 0: all
   std::uint32_t depth = 1;         // closed loop, or where `flight_is_limited`: messages in flight per connection
   bool flight_is_limited = false;  // open loop: what is due waits for a place; a foreign server is always asked so
   Nanos round = 0;                 // closed loop: messages leave together, at multiples of this; 0: at once
@@ -98,6 +99,8 @@ struct LoadPlan {
   /// Also outside a private network namespace (lib/net/multicast.hpp).
   bool multicast_anywhere = false;
 
+  /// How many of the connections send. They are the first.
+  std::uint32_t speakers() const { return busy_connections > 0 ? busy_connections : connections - slow_readers; }
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
   /// Whether a message that was sent may be sent again where its connection ended before the reply: the server may have

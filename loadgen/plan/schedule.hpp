@@ -18,8 +18,8 @@ struct Slice {
   std::uint32_t global(std::uint32_t local) const { return local * threads + thread; }
   bool owns(std::uint32_t number) const { return number % threads == thread && number < connections; }
   std::uint32_t local(std::uint32_t number) const { return number / threads; }
-  /// The connections of this thread that send: slow readers are the last of all, so of the slice as well.
-  Slice speakers(const LoadPlan& plan) const { return {thread, threads, connections - plan.slow_readers}; }
+  /// The connections of this thread that send: they are the first of all, so of the slice as well.
+  Slice speakers(const LoadPlan& plan) const { return {thread, threads, plan.speakers()}; }
 };
 
 /// The threads of all programs that share a load are dealt its connections as those of one program are.

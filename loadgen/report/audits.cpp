@@ -205,7 +205,9 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
   if (plan.arrivals == Arrivals::closed && plan.round == 0) {
     const std::uint64_t standing = std::min<std::uint64_t>(figures.connections.established, plan.connections);
-    const std::uint64_t clients = standing - std::min<std::uint64_t>(plan.slow_readers, standing);
+    const std::uint64_t clients = plan.busy_connections > 0
+                                      ? std::min<std::uint64_t>(plan.busy_connections, standing)
+                                      : standing - std::min<std::uint64_t>(plan.slow_readers, standing);
     const double requested = as_double(clients * plan.depth);
     const double response_s = mean_response_s(figures);
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
@@ -237,7 +239,8 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
   // Where nothing was answered, there is no response time that a lag could be large beside.
   const bool in_time = !scheduled || figures.response.count() == 0 ||
                        (send_lag_is_small(plan, figures) && receive_lag_is_small(plan, figures));
-  const std::uint64_t most_threads = std::min<std::uint64_t>(measurement.cores, plan.connections / plan.share.count);
+  const std::uint64_t most_threads = std::min<std::uint64_t>(
+      measurement.cores, plan.busy_connections > 0 ? plan.busy_connections : plan.connections / plan.share.count);
   if (busiest_thread(plan, measurement) >= most_of_a_core && plan.threads < most_threads)
     detail += fmt::format("; more --threads would help, as it may use {} cores", measurement.cores);
   return {"generator", has_cpu_to_spare(plan, measurement) && in_time, detail};

@@ -39,6 +39,7 @@ std::string message_text(const LoadPlan& plan) {
 std::string load_text(const LoadPlan& plan) {
   std::string which =
       fmt::format("{} over {} connection{}", message_text(plan), plan.connections, plan.connections == 1 ? "" : "s");
+  if (plan.busy_connections > 0) which += fmt::format(", {} of which send", plan.busy_connections);
   if (plan.slow_readers > 0) which += fmt::format(", {} of which read slowly", plan.slow_readers);
   if (plan.speaks_at_once) which += ", which send as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)

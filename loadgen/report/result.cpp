@@ -28,6 +28,7 @@ Json plan_json(const LoadPlan& plan) {
           {"depth", plan.depth},
           {"rate_hz", plan.rate_hz ? Json(*plan.rate_hz) : Json(nullptr)},
           {"connections", plan.connections},
+          {"busy_connections", plan.busy_connections > 0 ? Json(plan.busy_connections) : Json(nullptr)},
           {"size", plan.size},
           {"threads", plan.threads},
           {"audience", plan.audience == Audience::all ? "all" : "others"},

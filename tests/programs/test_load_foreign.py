@@ -233,6 +233,34 @@ def test_of_what_was_due_nothing_is_left_out() -> None:
     }
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_idle_connections_stay_or_the_load_is_not_the_requested_one(stays: bool) -> None:
+    """One connection of three is busy. After its fifth request, the server closes the others."""
+    connections: list[socket.socket] = []
+    all_are_here = threading.Barrier(3)
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        connections.append(connection)
+        all_are_here.wait(PATIENCE_S)
+        for count, _ in enumerate(requests(connection), 1):
+            connection.sendall(OK)
+            if count == 5 and not stays:
+                for idle in connections:
+                    if idle is not connection:
+                        idle.shutdown(socket.SHUT_RDWR)
+
+    options = ("-c", "3", "--busy-connections", "1", "--rate", "50", "--warmup", "0", "--duration", "1s")
+    with http(serve) as url:
+        result = result_of(url, *options, ends=MEASURED if stays else {3})
+    if stays:
+        expect_all_right(result)
+    else:
+        closed = [kind for kind in replies_of(result).faults if "to stay idle" in kind.what]
+        assert [(kind.count, kind.of) for kind in closed] == [(2, "connections")]
+        assert failed(result) == {"connections"}
+    assert result.messages.received == result.messages.sent > 0
+
+
 def test_refused_connects_are_a_share_of_the_connects() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listens:
 

@@ -26,8 +26,9 @@ from netdyno.base.paths import build_dir, generator_path
 from netdyno.machine.pinning import may_run_realtime
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.load_result import LoadResult
+from netdyno.protocol import wire
 from tests.support import audit_names
-from tests.support.foreign import MEASURED, expect_one_line
+from tests.support.foreign import MEASURED, expect_one_line, lines_of, tcp
 from tests.support.server import serving
 
 pytestmark = pytest.mark.needs_build
@@ -251,6 +252,45 @@ def test_a_connection_that_is_held_up_beyond_the_window_is_not_the_best_served()
     assert means is not None
     assert means.count == 2
     assert means.max > 2 * result.latency.response_ns.p50
+
+
+@pytest.mark.parametrize(
+    "pace",
+    [
+        pytest.param((), id="closed"),
+        pytest.param(("--rate", "1000"), id="constant"),
+        pytest.param(("--rate", "250/conn", "--arrivals", "poisson"), id="poisson"),
+    ],
+)
+def test_only_the_busy_connections_get_messages_and_the_others_stay(pace: tuple[str, ...]) -> None:
+    """They are the first four of ten, dealt out to two threads. An idle connection ends without a byte."""
+    heard: list[list[int]] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        senders: set[int] = set()
+        for line in lines_of(connection):
+            senders.add(wire.read_stamp(line.removesuffix(b"\n"))[0])
+            connection.sendall(line)
+        heard.append(sorted(senders))
+
+    with tcp(serve) as url:
+        idle = ("-c", "10", "--busy-connections", "4", "--threads", "2")
+        done = load(url, *idle, *pace, "--json", "-", *QUICK)
+    assert sorted(heard) == [[]] * 6 + [[0], [1], [2], [3]]
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert (result.plan.busy_connections, result.connections.established) == (4, 10)
+    if pace:
+        assert result.plan.rate_hz == 1000
+    assert result.messages.received == result.messages.sent
+    assert result.connection_mean_ns is not None
+    assert result.connection_mean_ns.count == 4, "an idle connection has no times"
+    judged = [audit for audit in result.audits if audit.name in ("verification", "bytes", "connections")]
+    assert [audit.detail for audit in judged if not audit.passed] == []
+
+
+def test_the_summary_says_how_many_connections_send(server: str) -> None:
+    done = load(server, "-c", "5", "--busy-connections", "2", *QUICK)
+    assert "over 5 connections, 2 of which send, closed loop" in done.stdout
 
 
 TALKING = ("--workload", "chat", "--audience", "all", "--json", "-")

@@ -173,6 +173,7 @@ def _check_client(where: str, settings: Settings) -> None:
         "generator-threads": (_count_threads(settings), 1),
         "client-hosts": (settings.client_hosts, 1),
         "requests-per-connection": (settings.requests_per_connection, None),
+        "busy-connections": (settings.busy_connections, None),
         "slow-readers": (settings.slow_readers, 0),
         "slow-requests": (settings.slow_requests, 0),
         "start": (settings.start, "together"),
@@ -236,6 +237,8 @@ def _check_load(where: str, settings: Settings) -> None:
             raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to every client")
         if settings.depth > settings.requests_per_connection:
             raise UserError(f"{key}: {settings.requests_per_connection}; a depth of {settings.depth} needs as many")
+    if settings.busy_connections is not None:
+        _check_busy(f"{where}: key 'busy-connections': {settings.busy_connections}", settings)
     if settings.start == "at-once":
         _check_start(f"{where}: key 'start'", settings)
     if settings.slow_readers > 0 and settings.workload != "chat":
@@ -251,10 +254,20 @@ def _check_load(where: str, settings: Settings) -> None:
     if settings.client_hosts == 1 and threads > most:
         needs = "thread needs" if threads == 1 else "threads need"
         raise UserError(
-            f"{where}: key 'generator-threads': {threads} {needs} more connections than "
-            f"{settings.connections}"
-            f"{' (two each, where a witness times a chat)' if most < settings.connections else ''}"
+            f"{where}: key 'generator-threads': {threads} {needs} more connections that send than "
+            f"{settings.speakers}"
+            f"{' (two each, where a witness times a chat)' if most < settings.speakers else ''}"
         )
+
+
+def _check_busy(key: str, settings: Settings) -> None:
+    """Check that the other connections can stay idle (loadgen/plan/plan.cpp, busy_contradiction)."""
+    if settings.workload == "chat":
+        raise UserError(f"{key}: in 'chat' every connection receives what others send, so none is idle")
+    if settings.requests_per_connection is not None:
+        raise UserError(f"{key}: idle connections stay open; leave 'requests-per-connection' out")
+    if settings.busy_connections is not None and settings.busy_connections > settings.connections:
+        raise UserError(f"{key}: there are {settings.connections} connections")
 
 
 def _check_start(key: str, settings: Settings) -> None:
@@ -274,7 +287,9 @@ def _check_hosts(where: str, settings: Settings) -> None:
     key = f"{where}: key 'client-hosts': {settings.client_hosts}"
     if _count_threads(settings) > most_generator_threads(settings):
         many = "two" if is_witnessed(settings) else "one"
-        raise UserError(f"{key}: every thread of every host needs {many} of the {settings.connections} connections")
+        raise UserError(
+            f"{key}: every thread of every host needs {many} of the {settings.speakers} connections that send"
+        )
 
 
 def _count_threads(settings: Settings) -> int:

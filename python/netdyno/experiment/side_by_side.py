@@ -71,7 +71,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
     slice_s = divide(settings.duration_s).measured_s
     longest_s = LARGEST_SHARE * slice_s
     connections = settings.connections * len(contestants)
-    rate = settings.rate_per_connection * settings.connections if settings.rate_per_connection else settings.rate
+    rate = settings.rate_per_connection * settings.speakers if settings.rate_per_connection else settings.rate
     reasons = {
         "turns are off": scenario.turns == "off",
         ONLY: len(contestants) < 2,
@@ -88,7 +88,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "a slice has too few messages": rate is not None and rate * slice_s < FEWEST_MESSAGES,
         "there are too many connections": connections > MOST_CONNECTIONS,
         "too many messages are in flight for a slice": settings.arrivals == "closed"
-        and settings.connections * settings.depth > MOST_IN_FLIGHT,
+        and settings.speakers * settings.depth > MOST_IN_FLIGHT,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -128,6 +128,9 @@ class Conditions(Frozen, kw_only=True):
     arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
     connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
+    busy_connections: Annotated[
+        Whole | None, Option(whole(1), "How many of them send; the others stay idle (default: all).", "load")
+    ] = None
     depth: Annotated[Whole, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
     round_s: Annotated[
         Number, Option(DURATION, "Connections with their reply send at the next multiple of this time.", "load")
@@ -175,6 +178,11 @@ class Conditions(Frozen, kw_only=True):
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
+
+    @property
+    def speakers(self) -> int:
+        """The number of connections that send."""
+        return self.busy_connections or self.connections - self.slow_readers
 
     @property
     def is_apart(self) -> bool:

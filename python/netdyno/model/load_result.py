@@ -195,6 +195,7 @@ class Plan(Frozen):
     send_buffer: Whole = 0
     requests_per_connection: Whole | None = None
     slow_readers: Whole = 0
+    busy_connections: Whole | None = None
     start: Start = "together"
 
 

@@ -212,8 +212,7 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_
 def most_generator_threads(settings: Settings) -> int:
     """Return the most threads of the generator on each host: one per connection, or per two where a witness times a
     chat."""
-    speakers = settings.connections - settings.slow_readers
-    return speakers // settings.client_hosts // (2 if is_witnessed(settings) else 1)
+    return settings.speakers // settings.client_hosts // (2 if is_witnessed(settings) else 1)
 
 
 def is_witnessed(settings: Settings) -> bool:

@@ -32,6 +32,7 @@ STREAM_LOAD_OPTIONS = {
     "write-mode": "gathered",
     "requests-per-connection": None,
     "slow-readers": 0,
+    "busy-connections": None,
     "start": "together",
 }
 """The options of the load that exist only over a stream, with their defaults."""

@@ -66,6 +66,7 @@ def build_load_command(
         *_format_audience(settings),
         *("--arrivals", settings.arrivals, *_format_pace(settings)),
         *_format_reconnects(settings),
+        *_format_busy_connections(settings),
         *_format_slow_readers(settings),
         *_format_start(settings),
         *_format_sources(endpoint, settings),
@@ -185,6 +186,11 @@ def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
     if needed == 1 or not endpoint.startswith("tcp://127."):
         return ()
     return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))
+
+
+def _format_busy_connections(settings: Settings) -> tuple[str, ...]:
+    busy = settings.busy_connections
+    return ("--busy-connections", str(busy)) if busy is not None else ()
 
 
 def _format_slow_readers(settings: Settings) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ def _pool_loads(loads: Sequence[LoadResult]) -> LoadResult:
         plan=msgspec.structs.replace(
             first.plan,
             connections=sum(load.plan.connections for load in loads),
+            busy_connections=_sum_known([load.plan.busy_connections for load in loads]),
             threads=sum(load.plan.threads for load in loads),
             rate_hz=None if first.plan.rate_hz is None else sum(load.plan.rate_hz or 0.0 for load in loads),
         ),

@@ -88,6 +88,17 @@ TEST(Audits, SlowReadersKeepNothingInFlight) {
   EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 
+TEST(Audits, IdleConnectionsKeepNothingInFlight) {
+  Trial trial;
+  trial.close_loop();
+  trial.plan.connections = 1000;
+  trial.plan.busy_connections = 10;
+  trial.result.figures.connections.established = 1000;
+  for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
+  trial.result.figures.connections.established = 999;
+  EXPECT_FALSE(trial.judge("connections").passed) << "an idle connection is a connection";
+}
+
 TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
   Trial trial;
   trial.close_loop();

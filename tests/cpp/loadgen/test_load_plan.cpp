@@ -80,6 +80,24 @@ TEST(LoadPlan, APartHasItsShareOfConnectionsAndRates) {
   EXPECT_DOUBLE_EQ(own.steps[1].from_hz, 80);
 }
 
+TEST(LoadPlan, OnlyTheBusyConnectionsHaveARate) {
+  EXPECT_EQ(parse({"-c", "100"}).speakers(), 100U);
+  const LoadPlan plan = parse({"-c", "100", "--busy-connections", "10", "--threads", "2", "--rate", "5/conn"});
+  EXPECT_EQ(plan.connections, 100U);
+  EXPECT_EQ(plan.speakers(), 10U);
+  EXPECT_EQ(plan.rate_hz, 50);
+  EXPECT_EQ(parse({"-c", "1000000", "--busy-connections", "10", "--rate", "1e6/conn"}).rate_hz, 1e7);
+  EXPECT_EQ(parse({"-c", "10", "--busy-connections", "10"}).speakers(), 10U);
+}
+
+TEST(LoadPlan, APartHasItsShareOfTheBusyConnections) {
+  const LoadPlan own =
+      own_part(parse({"-c", "100", "--busy-connections", "4", "--rate", "100", "--share", "1/3"}));  // 0, 3, ... 99
+  EXPECT_EQ(own.connections, 34U);
+  EXPECT_EQ(own.speakers(), 2U);
+  EXPECT_DOUBLE_EQ(*own.rate_hz, 50);
+}
+
 TEST(LoadPlan, TakesWhatAMachineMayDo) {
   EXPECT_EQ(parse({"--rate", "0.001"}).rate_hz, 0.001);
   EXPECT_EQ(parse({"--rate", "1e7"}).rate_hz, 1e7);
@@ -207,6 +225,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--slow-requests", "0.1", "--workload", "rpc"}, "go together"},
         Mistake{{"--slow-request-time", "1ms", "--workload", "rpc"}, "go together"},
         Mistake{{"--slow-request-time", "11s", "--workload", "rpc"}, "at most 10s"},
+        Mistake{{"--busy-connections", "0"}, "busy-connections"},
+        Mistake{{"--busy-connections", "6", "-c", "5"}, "want at most as many as --connections"},
+        Mistake{{"--busy-connections", "2", "-c", "5", "--threads", "3"}, "every thread needs a connection that sends"},
+        Mistake{{"--busy-connections", "1", "-c", "5", "--share", "1/2"}, "every thread needs a connection that sends"},
+        Mistake{{"--busy-connections", "2", "-c", "5", "--workload", "chat"}, "in a chat every connection receives"},
+        Mistake{{"--busy-connections", "2", "-c", "5", "--requests-per-connection", "1"}, "idle connections stay open"},
         Mistake{{"--slow-readers", "1", "-c", "5"}, "--slow-readers is for --workload chat"},
         Mistake{{"--slow-readers", "5", "-c", "5", "--workload", "chat"}, "some clients must send"},
         Mistake{{"--slow-readers", "4", "-c", "5", "--workload", "chat"}, "at least twice"},
@@ -277,6 +301,7 @@ INSTANTIATE_TEST_SUITE_P(
     Of, MessageMistakes,
     testing::Values(Mistake{{udp, "--workload", "http"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--turns"}, "--turns is for tcp"},
+                    Mistake{{udp, "--busy-connections", "1", "-c", "2"}, "--busy-connections is for tcp"},
                     Mistake{{udp, "--workload", "lines"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--requests-per-connection", "1"}, "per-connection is for tcp"},
                     Mistake{{udp, "--rate", "5", "--depth", "2"}, "closed loop"},

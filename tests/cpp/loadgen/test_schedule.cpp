@@ -26,7 +26,7 @@ std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos 
   std::multimap<Nanos, std::uint32_t> all;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
     const Slice slice = slice_of(plan, thread);
-    const auto schedule = make_schedule(plan, slice, elapsed);
+    const auto schedule = make_schedule(plan, slice.speakers(plan), elapsed);
     schedule->start(start);
     while (schedule->next().intended < end) {
       const Arrival arrival = schedule->take();
@@ -86,6 +86,42 @@ TEST(ConstantRate, SpacesTheWholeGeneratorEvenlyWhateverTheThreads) {
       EXPECT_EQ(connection, k % 7);
       ++k;
     }
+  }
+}
+
+/// How many arrivals each connection has.
+std::map<std::uint32_t, int> count_by_connection(const std::multimap<Nanos, std::uint32_t>& all) {
+  std::map<std::uint32_t, int> counts;
+  for (const auto& [intended, connection] : all) ++counts[connection];
+  return counts;
+}
+
+TEST(BusyConnections, AreTheFirstAndDealtOutToAllThreads) {
+  LoadPlan plan = open_loop(Arrivals::constant, 1e6, 100, 3);
+  plan.busy_connections = 7;
+  const std::map<std::uint32_t, int> three_each{{0, 3}, {1, 3}, {2, 3}, {3, 3}, {4, 3}, {5, 3}, {6, 3}};
+  EXPECT_EQ(count_by_connection(arrivals_before(plan, 1000, 1000 + 21'000)), three_each);
+  for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
+    const Slice slice = slice_of(plan, thread);
+    EXPECT_EQ(slice.size(), thread == 0 ? 34U : 33U) << "all are connected";
+    EXPECT_EQ(slice.speakers(plan).size(), thread == 0 ? 3U : 2U);
+  }
+  plan.arrivals = Arrivals::closed;
+  plan.depth = 3;
+  EXPECT_EQ(count_by_connection(arrivals_before(plan, 1000, 2000)), three_each);
+}
+
+TEST(BusyConnections, HaveTheWholeRateOfRandomArrivals) {
+  LoadPlan plan = open_loop(Arrivals::poisson, 10'000, 100, 3);
+  plan.busy_connections = 7;
+  for (const bool changing : {false, true}) {
+    if (changing) plan.steps = {{10'000, 10'000, one_second}};
+    const auto all = arrivals_before(plan, 0, one_second);
+    EXPECT_NEAR(static_cast<double>(all.size()), 10'000, 5 * std::sqrt(10'000.0));
+    const auto counts = count_by_connection(all);
+    EXPECT_EQ(counts.size(), 7U);
+    EXPECT_EQ(counts.rbegin()->first, 6U);
+    for (const auto& [connection, count] : counts) EXPECT_NEAR(count, 10'000.0 / 7, 5 * std::sqrt(10'000.0 / 7));
   }
 }
 

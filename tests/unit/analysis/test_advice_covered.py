@@ -46,6 +46,7 @@ def test_the_same_work_is_found_however_it_was_written(fields: dict[str, Any]) -
     "fields",
     [
         {"connections": 51},
+        {"busy_connections": 5},
         {"rate": 4999},
         {"size": 65},
         {"arrivals": "constant"},
@@ -97,6 +98,8 @@ def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
 def test_messages_are_counted_where_they_are_heard() -> None:
     room = stored(workload="chat", rate=None, rate_per_connection=2, duration_s=0.5, server={})
     assert covered.count_timed_messages(room, Place("there", {})) == 50 * 2 * 0.5 * 50
+    idle = stored(rate=None, rate_per_connection=2, duration_s=0.5, busy_connections=5)
+    assert covered.count_timed_messages(idle, Place("there", {})) == 5 * 2 * 0.5
     levels = {"rate": (1000, 5000)}
     assert (
         covered.count_timed_messages(stored(factors=levels, rate=None, duration_s=0.1), Place("there", {"rate": 1000}))

@@ -73,6 +73,13 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
     )
 
 
+def test_idle_connections_keep_no_core_at_work() -> None:
+    trials = (trial("asio", 4, added={"threads": 4}), trial("epoll", 4))
+    assert together(ground(*trials)) == [((4,), ("asio",)), ((1,), ("epoll",))]
+    idle = replace(SCENARIO, busy_connections=1)
+    assert together(ground(*trials, scenario=idle)) == [((1,), ("asio", "epoll"))]
+
+
 def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> None:
     result = describe_ground(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
     (sentence,) = list_caveats(result)

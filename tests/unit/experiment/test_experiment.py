@@ -211,7 +211,7 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", 'arrivals = "poisson"\nrate = 9\nround = "1s"', "'round' is for a closed loop"),
         ("generator-threads = 2", 'round = "often"', "'often' is not a duration"),
         ("generator-threads = 2", "size = 28", "key 'size': 28 bytes; a message of 'echo' has at least 29"),
-        ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
+        ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections that send than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
         (ECHO, 'workload = "chat"\nclient-hosts = 6', "'client-hosts': 6: every thread of every host needs two of"),
         (
@@ -222,6 +222,20 @@ def test_it_is_frozen() -> None:
         (ECHO, 'workload = "rpc"\nclient-processes = 11', "'client-processes': 11: each process needs a connection"),
         ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
+        ("generator-threads = 2", "busy-connections = 0", "'busy-connections': 0 is not a whole number of at least 1"),
+        ("generator-threads = 2", "busy-connections = 11", "key 'busy-connections': 11: there are 10 connections"),
+        (
+            "generator-threads = 2",
+            "busy-connections = 2\ngenerator-threads = 3",
+            "3 threads need more connections that send than 2",
+        ),
+        (
+            "generator-threads = 2",
+            "busy-connections = 2\nclient-hosts = 3",
+            "every thread of every host needs one of the 2 connections that send",
+        ),
+        ("generator-threads = 2", "busy-connections = 2\nrequests-per-connection = 1", "idle connections stay open"),
+        (ECHO, 'workload = "chat"\nbusy-connections = 2', "in 'chat' every connection receives"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' do clients receive"),
         (
             ECHO,

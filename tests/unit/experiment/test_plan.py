@@ -175,6 +175,9 @@ def test_a_load_option_of_streams_is_a_skip_where_it_varies_or_is_not_its_defaul
     assert "nodelay means nothing" in explain_skip(udp, scenario, {"nodelay": "on"})
     assert "nodelay means nothing" in explain_skip(udp, scenario, {"both.nodelay": "off"})
     assert "write-mode means nothing" in explain_skip(udp, msgspec.structs.replace(scenario, write_mode="split"), {})
+    idle = msgspec.structs.replace(scenario, busy_connections=5)
+    assert "busy-connections means nothing" in explain_skip(udp, idle, {})
+    assert explain_skip(contestant("t"), idle, {}) == ""
 
 
 def test_what_no_datagram_holds_and_an_audience_that_no_group_has_are_no_cells() -> None:

@@ -61,6 +61,10 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("a round takes too much", {"workload": "chat", "round_s": 0.02}),
         ("too few messages", {"arrivals": "constant", "rate": 100.0}),
         ("too few messages", {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 50}),
+        (
+            "too few messages",
+            {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 5000, "busy_connections": 50},
+        ),
         ("too many connections", {"connections": MOST_CONNECTIONS // 2 + 1}),
         ("too many messages are in flight", {"connections": 10, "depth": MOST_IN_FLIGHT // 10 + 1}),
     ],
@@ -80,6 +84,7 @@ def test_a_single_contestant_takes_no_turns(contestant: Contestant) -> None:
         {"arrivals": "constant", "rate": 1000.0},
         {"connections": MOST_CONNECTIONS // 2, "arrivals": "constant", "rate": 1000.0},
         {"connections": 10, "depth": MOST_IN_FLIGHT // 10},
+        {"connections": MOST_CONNECTIONS // 2, "busy_connections": 10, "depth": MOST_IN_FLIGHT // 10},
     ],
 )
 def test_what_is_just_possible_is_no_reason(within: dict[str, Any], contestant: Contestant) -> None:

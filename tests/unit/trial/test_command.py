@@ -261,6 +261,11 @@ def test_a_closed_loop_names_no_rate() -> None:
     reconnecting = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
     assert value(build_load_command(GENERATOR, URL, reconnecting, 3), "--requests-per-connection") == "3"
     assert "--requests-per-connection" not in check_command(GENERATOR, URL, reconnecting)
+    assert "--busy-connections" not in looking
+    idle = settings(Scenario(name="s", workload="echo", connections=1000, busy_connections=5), {})
+    assert value(build_load_command(GENERATOR, URL, idle, 3, cores=8), "--busy-connections") == "5"
+    assert value(build_load_command(GENERATOR, URL, idle, 3, cores=8), "--threads") == "5"
+    assert "--busy-connections" not in check_command(GENERATOR, URL, idle)
     assert "--slow-readers" not in looking
     slow = settings(Scenario(name="s", workload="chat", slow_readers=5), {})
     assert value(build_load_command(GENERATOR, URL, slow, 3), "--slow-readers") == "5"

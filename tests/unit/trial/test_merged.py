@@ -50,6 +50,16 @@ def test_counts_are_added_and_percentiles_read_from_the_sum() -> None:
     assert total.connection_mean_ns.count == 20
 
 
+def test_busy_connections_are_added_where_there_are_idle_ones() -> None:
+    first, second = part((1,), MS), part((1,), MS)
+    assert merge_hosts({FIRST: first, SECOND: second}).plan.busy_connections is None
+    few, more = (
+        msgspec.structs.replace(first, plan=msgspec.structs.replace(first.plan, busy_connections=busy))
+        for busy in (2, 3)
+    )
+    assert merge_hosts({FIRST: few, SECOND: more}).plan.busy_connections == 5
+
+
 def test_what_is_merged_agrees_with_itself() -> None:
     total = merge_hosts({FIRST: part((500,) * 10, 2 * MS), SECOND: part((480,) * 10, 3 * MS)})
     limits = Limits(server_cores=2, generator_cores=2, all_cores=4, copies_hz=1e9)

@@ -109,7 +109,7 @@ def _describe(cell_settings: Settings, cores: int) -> dict[str, object]:
         if field not in (*HOW_LONG, "server", "where_possible", "rate_per_connection", "service_time_s")
     }
     if cell_settings.rate_per_connection is not None:
-        description["rate"] = cell_settings.rate_per_connection * cell_settings.connections
+        description["rate"] = cell_settings.rate_per_connection * cell_settings.speakers
     options = {**SERVER_DEFAULTS, **cell_settings.where_possible, **cell_settings.server}
     cores = min(cores, cell_settings.server_cores) if isinstance(cell_settings.server_cores, int) else cores
     description["server_cores"] = cores
@@ -137,7 +137,7 @@ def count_timed_messages(stored: Experiment, place: Place) -> float:
     """Return how many messages with a time of their own a trial of an open loop has there."""
     (scenario,) = (scenario for scenario in stored.scenarios if scenario.name == place.scenario)
     cell_settings = settings(scenario, place.levels)
-    rate = cell_settings.rate or (cell_settings.rate_per_connection or 0.0) * cell_settings.connections
+    rate = cell_settings.rate or (cell_settings.rate_per_connection or 0.0) * cell_settings.speakers
     return rate * cell_settings.duration_s * (cell_settings.connections if cell_settings.workload == "chat" else 1)
 
 

@@ -104,13 +104,13 @@ def _find_single_threaded(trials: Sequence[Trial], about: Mapping[str, About]) -
 
 def _count_usable(cell_settings: Settings, trial: Trial, about: About | None, cores: int) -> int:
     """Return the cores on which a server could work at a time in a trial: at most those that it has, its serving
-    threads, and its connections, for one thread at a time serves a connection. A server whose threads are not known may
-    use all of its cores."""
+    threads, and the connections that send, for one thread at a time serves a connection. A server whose threads are not
+    known may use all of its cores."""
     model = about.threads if about is not None else None
     threads = (
         int(all_options(cell_settings.server, trial.added).get("threads", 1)) if model in ("any", "one") else cores
     )
-    return min(cores, threads, cell_settings.connections)
+    return min(cores, threads, cell_settings.busy_connections or cell_settings.connections)
 
 
 def _group(usable: Usable) -> tuple[Together, ...]:

@@ -178,6 +178,8 @@ def _describe_start(scenario: Scenario) -> str:
 
 
 def _describe_connections(scenario: Scenario) -> str:
+    if scenario.busy_connections is not None and "busy-connections" not in scenario.factors:
+        return f", on {quantities.plural(scenario.busy_connections, 'connection')}, the others idle"
     requests = scenario.requests_per_connection
     if requests is None:
         return ""

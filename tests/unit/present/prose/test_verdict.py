@@ -104,6 +104,14 @@ def test_a_load_that_connects_anew_says_so() -> None:
     assert describe_load(ten).endswith(", a new connection for each 10 requests")
 
 
+def test_a_load_with_idle_connections_says_how_many_send() -> None:
+    plain = made_run().experiment.scenarios[0]
+    idle = msgspec.structs.replace(plain, connections=1000, busy_connections=10)
+    assert describe_load(idle) == f"{describe_load(plain)}, on 10 connections, the others idle"
+    varied = msgspec.structs.replace(idle, factors={"busy-connections": (10, 100)})
+    assert "idle" not in describe_load(varied)
+
+
 def test_a_chat_says_how_its_servers_deliver() -> None:
     chat = msgspec.structs.replace(made_run().experiment.scenarios[0], workload="chat", server={})
     for fields in ({"server": {"deliveries": "single"}}, {"where_possible": {"deliveries": "single"}}):
