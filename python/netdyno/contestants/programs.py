@@ -17,15 +17,28 @@ PATIENCE_S = 20.0
 
 
 class Program(NamedTuple):
-    """A program: its name on PATH, the environment variable that names it elsewhere, the beginning of its output of
-    `--version`, and how to get it."""
+    """A program: the need's name, the environment variable that names the program where it is not on PATH, the beginning
+    of its answer to `question`, and how to get it. `commands`: its names on PATH, the first that is there; empty: the
+    need's."""
 
     name: str
     variable: str
     version: str
     how: str
+    commands: tuple[str, ...] = ()
+    question: tuple[str, ...] = ("--version",)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its names on PATH."""
+        return self.commands or (self.name,)
 
 
+_ASK_FOR_LOCK = (
+    "import sysconfig; "
+    "print('free-threaded' if sysconfig.get_config_var('Py_GIL_DISABLED') else 'with the lock of the interpreter')"
+)
+"""A question to Python 3.13 or newer (PEP 703); an older one has no such variable, and the lock."""
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
@@ -41,6 +54,15 @@ PROGRAMS: Mapping[str, Program] = {
             "tcpkali version ",
             "Debian does not have it: build it from github.com/satori-com/tcpkali",
         ),
+        Program(
+            "python-free-threaded",
+            "NETDYNO_PYTHON_FREE_THREADED",
+            "free-threaded",
+            "Debian does not have it: Fedora has python3.14-freethreading; elsewhere build CPython 3.13 or newer with "
+            "./configure --disable-gil",
+            commands=("python3.15t", "python3.14t", "python3.13t"),
+            question=("-c", _ASK_FOR_LOCK),
+        ),
     )
 }
 
@@ -51,15 +73,17 @@ PACKAGES = frozenset({"gevent"})
 def find_path(program: Program, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return where a program is; None where it is not found. The variable wins, even where its path does not exist."""
     named = environment.get(program.variable)
-    return shutil.which(named or program.name, path=environment.get("PATH"))
+    names = (named,) if named else program.names
+    paths = (shutil.which(name, path=environment.get("PATH")) for name in names)
+    return next((path for path in paths if path is not None), None)
 
 
 def resolve_places(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the value of each `{name}` of a program in a manifest's arguments: its path, or its name where it is not
+    """Return the value of each `{name}` of a program in a manifest's arguments: its path, or a name where it is not
     found. Only programs that an argument names are looked for."""
     text = " ".join(arguments)
     named = {f"{{{name}}}": program for name, program in PROGRAMS.items() if f"{{{name}}}" in text}
-    return {place: find_path(program) or program.name for place, program in named.items()}
+    return {place: find_path(program) or program.names[0] for place, program in named.items()}
 
 
 def explain_missing(needs: Iterable[str]) -> str:
@@ -75,21 +99,21 @@ def _explain_need(need: str) -> str:
 
 
 def _explain_why_not(program: Program, path: str | None) -> str:
-    get = f"{program.how}; then put it on PATH as {program.name}, or name it in {program.variable}"
+    get = f"{program.how}; then put it on PATH as {' or '.join(program.names)}, or name it in {program.variable}"
     if path is None:
         named = os.environ.get(program.variable)
         location = f"{program.variable} names {named}, which is no program" if named else f"{program.name} not found"
         return f"{location}: {get}"
-    version = _read_version(path)
+    version = _ask(path, program.question)
     return "" if version.startswith(program.version) else f"{path} is no {program.name}, it prints {version!r}: {get}"
 
 
 @functools.cache
-def _read_version(path: str) -> str:
-    """Return the first line that a program prints for --version, or the reason where it cannot be started."""
+def _ask(path: str, question: tuple[str, ...]) -> str:
+    """Return the first line that a program prints for these arguments, or the reason where it cannot be started."""
     try:
         process = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
+            [path, *question], capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,27 @@ def test_what_is_on_the_path_is_found(nothing_there: Path) -> None:
     node = program(nothing_there / "node-0.10", "v0.10.48")
     assert programs.explain_missing(("node-0.10",)) == ""
     assert expand(("{node-0.10}",), Path("/x"), Path("/b")) == (str(node),)
+
+
+def test_a_program_may_have_several_names_of_which_the_first_counts(nothing_there: Path) -> None:
+    why = programs.explain_missing(("python-free-threaded",))
+    assert why.startswith("python-free-threaded not found: Debian does not have it: Fedora has python3.14-freethreading")
+    assert "put it on PATH as python3.15t or python3.14t or python3.13t, or name it in NETDYNO_PYTHON_FREE" in why
+    assert expand(("{python-free-threaded}",), Path("/x"), Path("/b")) == ("python3.15t",)
+    older = program(nothing_there / "python3.13t", "free-threaded")
+    assert programs.explain_missing(("python-free-threaded",)) == ""
+    assert expand(("{python-free-threaded}",), Path("/x"), Path("/b")) == (str(older),)
+    newer = program(nothing_there / "python3.14t", "free-threaded")
+    assert expand(("{python-free-threaded}",), Path("/x"), Path("/b")) == (str(newer),)
+
+
+def test_a_python_is_asked_whether_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its name: this one is what runs the tests."""
+    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
+    monkeypatch.setenv("NETDYNO_PYTHON_FREE_THREADED", sys.executable)
+    why = programs.explain_missing(("python-free-threaded",))
+    refusal = f"{sys.executable} is no python-free-threaded, it says 'with the lock of the interpreter': Debian does "
+    assert why.startswith(refusal) if has_lock else why == ""
 
 
 def test_a_package_of_python_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
