@@ -94,6 +94,7 @@ class Workers final : private Watched {
 
  private:
   void on_events(std::uint32_t) override;
+  void wake_waiting();
 
   void start_thread() {
     threads_.emplace_back([this]() noexcept { work(); });
@@ -238,8 +239,15 @@ void Workers::on_events(std::uint32_t) {
   jobs_ -= taken_.size();
   for (const Job& job : taken_) job.client->on_done(job.completed);
   taken_.clear();
+  wake_waiting();
+}
+
+/// Wakes as many of the clients that wait for room as there is room for, and looks again once they have run. Some bring
+/// no job: the others would wait for the end of a later one, and for ever where none comes.
+void Workers::wake_waiting() {
   for (std::size_t room = most_jobs_ - jobs_; room > 0 && !waiting_for_room_.empty(); --room)
     loop_.soon(waiting_for_room_.pop());
+  if (has_room() && !waiting_for_room_.empty()) loop_.soon(callback<&Workers::wake_waiting>(*this));
 }
 
 class Server {

@@ -4,6 +4,7 @@ Requests in service wait for ten seconds, or for a reset of their client. So a t
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -84,3 +85,24 @@ def test_nobody_is_read_while_the_queue_is_full() -> None:
             client.reset()
         expect_unread(server, 0)
         assert proc.status(server.pid, "Threads") == 1 + workers
+
+
+def test_room_that_one_client_has_no_job_for_is_the_next_ones() -> None:
+    """A client that has sent a part of a request waits before one whose request takes no service. The latter is
+    answered before any job ends but that which made the room."""
+    with crowded(1, WORKERS * (1 + WORKERS) + 2) as (server, crowd):
+        served, (in_part, whole) = crowd[:-2], crowd[-2:]
+        for client in served[:WORKERS]:
+            client.send(ask(0, LONG_US))
+        wait_until_all_work(server, WORKERS, served[:WORKERS])
+        for client in served[WORKERS:]:
+            client.send(ask(0, LONG_US))
+        server.wait_read(*(client.address for client in served))
+        in_part.send(ask(0, 0)[:-1])
+        whole.send(ask(0, 0))
+        for _ in range(20):
+            assert count_unread(server) == 2
+        served.pop(0).reset()
+        assert whole.frame() == wire.response(0, b"s")
+        answered, _, _ = select.select([client.socket for client in served], [], [], 0)
+        assert answered == [], "it waited for the end of another job"
