@@ -53,7 +53,6 @@ struct LoadPlan {
   std::optional<WebSocketRequest> websocket;
   Arrivals arrivals = Arrivals::closed;
   std::uint32_t connections = 1;
-  std::uint32_t busy_connections = 0;  // of these, the first, which send; the others stay idle; 0: all
   std::uint32_t depth = 1;         // closed loop, or where `flight_is_limited`: messages in flight per connection
   bool flight_is_limited = false;  // open loop: what is due waits for a place; a foreign server is always asked so
   Nanos round = 0;                 // closed loop: messages leave together, at multiples of this; 0: at once
@@ -79,6 +78,7 @@ struct LoadPlan {
   std::vector<int> witnessed;           // cores, for pauses in each slice
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
+  std::uint32_t busy_connections = 0;    // not chat: of the connections, the first, which send; 0: all
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
   bool speaks_at_once = false;           // chat, closed loop: clients send while others still connect
   std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
