@@ -161,6 +161,7 @@ void Worker::end_window(Nanos end) {
 
 /// From here on, what they receive counts as no answer, and how they end is no error.
 void Worker::set_slow_readers_apart() {
+  if (plan_.slow_readers == 0) return;
   for (std::uint32_t number = clients_.slice.speakers(plan_).size(); number < clients_.size(); ++number) {
     if (!clients_[number].open()) continue;
     slow_readers_.add(transport_->release(number), clock_.turn());

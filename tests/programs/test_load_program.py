@@ -27,6 +27,7 @@ from netdyno.machine.pinning import may_run_realtime
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.load_result import LoadResult
 from netdyno.protocol import wire
+from netdyno.trial.load import NOT_BELIEVED
 from tests.support import audit_names
 from tests.support.foreign import MEASURED, expect_one_line, lines_of, tcp
 from tests.support.server import serving
@@ -286,6 +287,29 @@ def test_only_the_busy_connections_get_messages_and_the_others_stay(pace: tuple[
     assert result.connection_mean_ns.count == 4, "an idle connection has no times"
     judged = [audit for audit in result.audits if audit.name in ("verification", "bytes", "connections")]
     assert [audit.detail for audit in judged if not audit.passed] == []
+
+
+def test_an_idle_connection_that_the_server_closes_is_an_error() -> None:
+    """After the fifth message of the one that is busy."""
+    connections: list[socket.socket] = []
+    all_are_here = threading.Barrier(3)
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        connections.append(connection)
+        all_are_here.wait(PATIENCE_S)
+        for count, line in enumerate(lines_of(connection), 1):
+            connection.sendall(line)
+            if count == 5:
+                for idle in connections:
+                    if idle is not connection:
+                        idle.shutdown(socket.SHUT_RDWR)
+
+    with tcp(serve) as url:
+        done = load(url, "-c", "3", "--busy-connections", "1", "--rate", "50", "--json", "-", "--duration", "1s")
+    assert done.returncode == NOT_BELIEVED
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert (result.errors["closed_by_server"], result.messages.lost) == (2, 0)
+    assert "connections" in {audit.name for audit in result.audits if not audit.passed}
 
 
 def test_the_summary_says_how_many_connections_send(server: str) -> None:
