@@ -107,6 +107,22 @@ class Layer final : public TlsLayer {
   Context context_;
 };
 
+/// Returns why the file is of no use; nothing where the context has its certificate and key.
+std::string use_certificate(SSL_CTX* context, const std::string& file) {
+  const bool has_certificate = SSL_CTX_use_certificate_chain_file(context, file.c_str()) == 1;
+  switch (has_certificate ? use_key(context, file) : KeyState::unreadable) {
+    case KeyState::taken:
+      return {};
+    case KeyState::encrypted:
+      return "the key in '" + file + "' is encrypted, and no server asks for its password";
+    case KeyState::mismatched:
+      return "the key in '" + file + "' is not that of the certificate there";
+    case KeyState::unreadable:
+      break;
+  }
+  return "'" + file + "' holds no certificate with its key in PEM (" + format_reason(ERR_peek_error()) + ")";
+}
+
 }  // namespace
 }  // namespace netdyno::tls
 
@@ -114,11 +130,8 @@ extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, st
   using namespace netdyno::tls;
   ERR_clear_error();
   Context context{SSL_CTX_new(TLS_server_method())};
-  if (!context || SSL_CTX_use_certificate_chain_file(context.get(), file.c_str()) != 1 ||
-      SSL_CTX_use_PrivateKey_file(context.get(), file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    why = "'" + file + "' holds no certificate with its key in PEM (" + format_reason(ERR_peek_error()) + ")";
-    return nullptr;
-  }
+  why = context ? use_certificate(context.get(), file) : "OpenSSL: " + format_reason(ERR_peek_error());
+  if (!why.empty()) return nullptr;
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);  // half the memory of a connection that waits
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets hold all of a session

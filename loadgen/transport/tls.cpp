@@ -102,12 +102,6 @@ std::string stream_words(unsigned long error, OwnCertificate own) {
   return "what the server sends is no TLS: " + tls::format_reason(error);
 }
 
-/// Never prompts for the password of a key: a load that waits at a terminal is not one of a script.
-int give_no_password(char*, int, int, void* is_encrypted) {
-  *static_cast<bool*>(is_encrypted) = true;
-  return -1;
-}
-
 /// Takes the client's own certificate and its key. Ends the program where one of them cannot be had.
 void use_certificate(SSL_CTX* context, const std::string& certificate, const std::string& key) {
   ERR_clear_error();
@@ -116,21 +110,18 @@ void use_certificate(SSL_CTX* context, const std::string& certificate, const std
                     tls::format_reason(ERR_peek_error())));
   const char* const option = key.empty() ? "--cert" : "--key";
   const std::string& file = key.empty() ? certificate : key;
-  bool is_encrypted = false;
-  SSL_CTX_set_default_passwd_cb(context, give_no_password);
-  SSL_CTX_set_default_passwd_cb_userdata(context, &is_encrypted);
-  ERR_clear_error();
-  if (SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    const unsigned long error = ERR_peek_last_error();
-    if (is_encrypted)
+  switch (tls::use_key(context, file)) {
+    case tls::KeyState::taken:
+      return;
+    case tls::KeyState::encrypted:
       die(fmt::format("{}: the key in '{}' is encrypted: 'openssl pkey -in {} -out FILE' leaves it in the clear",
                       option, file, file));
-    if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
+    case tls::KeyState::mismatched:
       die(fmt::format("{}: the key in '{}' is not that of the certificate in '{}'", option, file, certificate));
-    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file,
-                    tls::format_reason(error), key.empty() ? "; --key FILE names another file" : ""));
+    case tls::KeyState::unreadable:
+      die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file,
+                      tls::format_reason(ERR_peek_last_error()), key.empty() ? "; --key FILE names another file" : ""));
   }
-  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
 }
 
 class TlsTransport final : public Layer {

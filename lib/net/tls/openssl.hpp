@@ -56,6 +56,31 @@ inline Method make_method() {
   return method;
 }
 
+/// Never asks for the password of a key, as OpenSSL would at the terminal: a program that a script starts would wait
+/// there for ever.
+inline int give_no_password(char*, int, int, void* is_encrypted) {
+  *static_cast<bool*>(is_encrypted) = true;
+  return -1;
+}
+
+/// What came of a private key; the queue of errors has more of one that is unreadable.
+enum class KeyState { taken, unreadable, encrypted, mismatched };
+
+/// Takes the key in a file, in PEM, of the certificate that the context has.
+inline KeyState use_key(SSL_CTX* context, const std::string& file) {
+  bool is_encrypted = false;
+  SSL_CTX_set_default_passwd_cb(context, give_no_password);
+  SSL_CTX_set_default_passwd_cb_userdata(context, &is_encrypted);
+  ERR_clear_error();
+  const bool is_taken = SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
+  if (is_taken) return KeyState::taken;
+  if (is_encrypted) return KeyState::encrypted;
+  const unsigned long error = ERR_peek_last_error();
+  const bool differs = ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH;
+  return differs ? KeyState::mismatched : KeyState::unreadable;
+}
+
 /// OpenSSL's text for an error of its queue.
 inline std::string format_reason(unsigned long error) {
   const char* reason = ERR_reason_error_string(error);

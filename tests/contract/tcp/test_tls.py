@@ -174,6 +174,23 @@ def test_a_file_without_certificate_is_refused(contestant: Contestant, workload:
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads("echo")
+def test_a_key_that_needs_a_password_is_refused_and_none_is_asked_for(
+    contestant: Contestant, workload: str, tmp_path: Path
+) -> None:
+    file, both = tmp_path / "locked.pem", certificate_path(build_dir())
+    locked = openssl("pkey", "-in", both, "-aes256", "-passout", "pass:secret")
+    file.write_bytes(openssl("x509", "-in", both) + locked)
+    assert refused(contestant, workload, file).stderr.endswith(
+        f"--tls: the key in '{file}' is encrypted, and no server asks for its password\n"
+    )
+
+
+def openssl(*arguments: str | Path) -> bytes:
+    return subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True).stdout
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
 def test_the_path_of_a_certificate_may_hold_anything(contestant: Contestant, workload: str, tmp_path: Path) -> None:
     file = tmp_path / 'a "quoted", \\{"port":1} place.pem'
     file.write_bytes(certificate_path(build_dir()).read_bytes())
@@ -194,10 +211,12 @@ def test_who_cannot_encrypt_refuses(contestant: Contestant, workload: str) -> No
 def refused(contestant: Contestant, workload: str, file: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*contestant.command, "--workload", workload, "--tls", str(file)],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=20,
         check=False,
+        start_new_session=True,  # without a terminal
     )
     assert done.returncode != 0
     assert done.stdout == ""
