@@ -328,6 +328,8 @@ def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Autho
     locked = tmp_path / "locked"
     command = ("openssl", "pkey", "-in", own.key, "-aes256", "-passout", "pass:secret", "-out", locked)
     subprocess.run(command, check=True)
+    rsa = tmp_path / "rsa"
+    subprocess.run(("openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-out", rsa), check=True)
     der = tmp_path / "der"
     subprocess.run(("openssl", "x509", "-in", own.certificate, "-outform", "DER", "-out", der), check=True)
     cases = [
@@ -336,6 +338,7 @@ def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Autho
         ((own.certificate, tmp_path / "nowhere"), f"--key: '{tmp_path}/nowhere' holds no private key in PEM"),
         ((own.certificate, own.certificate), f"--key: '{own.certificate}' holds no private key in PEM"),
         ((own.certificate, another.key), f"--key: the key in '{another.key}' is not that of the certificate in"),
+        ((own.certificate, rsa), f"--key: the key in '{rsa}' is not that of the certificate in"),
         ((own.certificate, locked), f"--key: the key in '{locked}' is encrypted"),
         ((own.certificate, None), f"--cert: '{own.certificate}' holds no private key in PEM"),
     ]

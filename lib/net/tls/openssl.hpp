@@ -66,7 +66,8 @@ inline int give_no_password(char*, int, int, void* is_encrypted) {
 /// What came of a private key; the queue of errors has more of one that is unreadable.
 enum class KeyState { taken, unreadable, encrypted, mismatched };
 
-/// Takes the key in a file, in PEM, of the certificate that the context has.
+/// Takes the key in a file, in PEM, of the certificate that the context has. A key of another type than that is one of
+/// a second certificate for OpenSSL, until it is asked whether this is there (SSL_CTX_use_certificate(3)).
 inline KeyState use_key(SSL_CTX* context, const std::string& file) {
   bool is_encrypted = false;
   SSL_CTX_set_default_passwd_cb(context, give_no_password);
@@ -74,7 +75,7 @@ inline KeyState use_key(SSL_CTX* context, const std::string& file) {
   ERR_clear_error();
   const bool is_taken = SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) == 1;
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  if (is_taken) return KeyState::taken;
+  if (is_taken) return SSL_CTX_check_private_key(context) == 1 ? KeyState::taken : KeyState::mismatched;
   if (is_encrypted) return KeyState::encrypted;
   const unsigned long error = ERR_peek_last_error();
   const bool differs = ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH;

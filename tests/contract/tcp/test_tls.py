@@ -185,6 +185,21 @@ def test_a_key_that_needs_a_password_is_refused_and_none_is_asked_for(
     )
 
 
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+@pytest.mark.parametrize("algorithm", ["RSA", "EC"])
+def test_the_key_of_another_certificate_is_refused(
+    contestant: Contestant, workload: str, tmp_path: Path, algorithm: str
+) -> None:
+    """Of the type of the certificate's own key, and of another: OpenSSL by itself takes the latter."""
+    file, curve = tmp_path / "another.pem", ("-pkeyopt", "ec_paramgen_curve:P-256")
+    key = openssl("genpkey", "-algorithm", algorithm, *(curve if algorithm == "EC" else ()))
+    file.write_bytes(openssl("x509", "-in", certificate_path(build_dir())) + key)
+    assert f"--tls: the key in '{file}' is not that of the certificate there" in refused(
+        contestant, workload, file
+    ).stderr
+
+
 def openssl(*arguments: str | Path) -> bytes:
     return subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True).stdout
 
