@@ -20,6 +20,11 @@ class TlsSession final : public Session {
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
+    while (!closed() && !bytes.empty()) serve_record(bytes, effects);
+  }
+
+  /// Takes a record off the front of `bytes`, and requests the replies to it.
+  void serve_record(std::string_view& bytes, Effects& effects) {
     const TlsStream::Decrypted decrypted = stream_->decrypt(bytes);
     effects.reply({}, decrypted.answer);
     if (!decrypted.plain.empty()) {

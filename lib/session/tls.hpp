@@ -20,7 +20,9 @@ class TlsStream {
   };
 
   virtual ~TlsStream() = default;
-  virtual Decrypted decrypt(std::string_view bytes) = 0;
+  /// Takes bytes off the front of `bytes`: those of one record with plain text at most, for a stream that turns out
+  /// broken behind it can encrypt no reply to it any more. Open and without plain text: all, and more are to come.
+  virtual Decrypted decrypt(std::string_view& bytes) = 0;
   /// Returns nothing where the stream is broken. Throws std::bad_alloc.
   virtual std::string_view encrypt(std::string_view plain) = 0;
   /// Returns close_notify (RFC 8446, 6.1); nothing before the end of the handshake.

@@ -38,19 +38,14 @@ class Stream final : public TlsStream {
     SSL_set_accept_state(ssl_.get());
   }
 
-  Decrypted decrypt(std::string_view bytes) override {
+  Decrypted decrypt(std::string_view& bytes) override {
     Pipe& pipe = enter();
     std::vector<char>& plain = buffers().plain;
-    plain.resize(std::max(plain.size(), bytes.size() + SSL3_RT_MAX_PLAIN_LENGTH));
+    plain.resize(SSL3_RT_MAX_PLAIN_LENGTH);  // a whole record: none stays inside OpenSSL
     pipe.input = bytes;
-    std::size_t filled = 0;
-    int taken = 0;
-    do {
-      taken = SSL_read(ssl_.get(), plain.data() + filled, static_cast<int>(plain.size() - filled));
-      filled += static_cast<std::size_t>(std::max(taken, 0));
-    } while (taken > 0 && filled < plain.size());
-    pipe.input = {};
-    return {state_after(taken), {plain.data(), filled}, pipe.output};
+    const int taken = SSL_read(ssl_.get(), plain.data(), static_cast<int>(plain.size()));
+    bytes = std::exchange(pipe.input, {});
+    return {state_after(taken), {plain.data(), static_cast<std::size_t>(std::max(taken, 0))}, pipe.output};
   }
 
   std::string_view encrypt(std::string_view plain) override {

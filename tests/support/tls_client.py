@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ssl
+from contextlib import suppress
 
 from tests.support.client import Client
 
@@ -32,19 +33,25 @@ class TlsClient(Client):
 
     def send(self, data: bytes) -> None:
         """Send all of it, encrypted."""
+        self.send_encrypted(self.encrypt(data))
+
+    def encrypt(self, data: bytes) -> bytes:
+        """What is to be sent next for these bytes."""
         self.tls.write(data)
-        self.flush()
+        return self._outgoing.read()
 
     def announce_end(self) -> None:
         """Send close_notify: this side has nothing more to send (RFC 8446, 6.1)."""
-        try:
-            self.tls.unwrap()
-        except ssl.SSLWantReadError:
-            self.flush()
+        self.send_encrypted(self.encrypt_end())
 
-    def flush(self) -> None:
-        """Send what is encrypted."""
-        encrypted = self._outgoing.read()
+    def encrypt_end(self) -> bytes:
+        """close_notify, as it is to be sent next."""
+        with suppress(ssl.SSLWantReadError):  # the server's own
+            self.tls.unwrap()
+        return self._outgoing.read()
+
+    def send_encrypted(self, encrypted: bytes) -> None:
+        """Send bytes as they are."""
         step = self._piece or max(len(encrypted), 1)
         for start in range(0, len(encrypted), step):
             super().send(encrypted[start : start + step])
@@ -54,10 +61,10 @@ class TlsClient(Client):
             try:
                 self.tls.do_handshake()
             except ssl.SSLWantReadError:
-                self.flush()
+                self.send_encrypted(self._outgoing.read())
                 self._take_in()
             else:
-                self.flush()
+                self.send_encrypted(self._outgoing.read())
                 return
 
     def _recv(self) -> int:

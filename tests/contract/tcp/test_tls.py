@@ -26,6 +26,8 @@ UNICAST = pytest.mark.workloads("echo", "lines", "rpc", "http")
 pytestmark = [pytest.mark.speaks_tls(True), pytest.mark.needs_build]
 LONGEST_US = 10_000_000
 """The longest service that a request can ask for (protocol/WIRE.md)."""
+UNSEALED = b"\x17\x03\x03\x00\x20" + bytes(32)
+"""A record that no key has sealed."""
 LARGE = 300_000
 """A message of many records, which hold 16 KiB at most (RFC 8446, 5.1)."""
 
@@ -112,12 +114,26 @@ def test_plain_text_is_refused_and_others_go_on(contestant: Contestant, workload
                 plain.send(b"GET / HTTP/1.1\r\nHost: netdyno\r\n\r\n")
                 assert b"HTTP/1.1" not in plain.rest_until_closed()
             talk(client, workload)
-            client.send(b"x")
-            client.flush()
-            Client.send(client, b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that no key has sealed
+            client.send_encrypted(UNSEALED)
             with pytest.raises((ClosedError, OSError)):
-                client.receive(1000)
+                client.receive(1)
         assert server.stop()["protocol_errors"] == 2
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("rpc")
+def test_what_comes_before_a_record_of_no_key_is_answered(contestant: Contestant, workload: str) -> None:
+    """Where one read brings both as well."""
+    with encrypting(contestant, workload) as server:
+        with TlsClient(server.address) as client:
+            numbers = [client.next_number() for _ in range(3)]
+            records = [client.encrypt(message(workload, client.identity, number)) for number in numbers]
+            client.send_encrypted(b"".join((*records, UNSEALED)))
+            for number in numbers:
+                expect_reply(workload, client, number)
+            with pytest.raises((ClosedError, OSError)):
+                client.receive(1)
+        assert server.stop()["protocol_errors"] == 1
 
 
 @pytest.mark.once_a_language
