@@ -15,7 +15,8 @@ class TlsSession final : public Session {
   TlsSession(std::unique_ptr<Session> plain, const SessionOptions& options, Counters& counters)
       : Session(counters),
         plain_(std::move(plain)),
-        stream_(options.tls->make_stream()),
+        layer_(options.tls),
+        stream_(layer_->make_stream()),
         plain_effects_(options.write_mode) {}
 
  private:
@@ -65,6 +66,7 @@ class TlsSession final : public Session {
   }
 
   std::unique_ptr<Session> plain_;
+  std::shared_ptr<TlsLayer> layer_;  // outlives its streams
   std::unique_ptr<TlsStream> stream_;
   Effects plain_effects_;
 };

@@ -197,6 +197,18 @@ TEST(TlsSession, AnEndInsideTheHandshakeIsNoError) {
   EXPECT_EQ(counters.totals().protocol_errors, 0U);
 }
 
+TEST(TlsSession, ALayerLivesAsLongAsASession) {
+  Counters counters;
+  SessionOptions options = lines_over_tls();
+  options.tls = make_layer();
+  const std::weak_ptr<TlsLayer> layer = options.tls;
+  std::unique_ptr<Session> session = make_session(options, counters);
+  options.tls.reset();
+  EXPECT_FALSE(layer.expired());
+  session.reset();
+  EXPECT_TRUE(layer.expired());
+}
+
 TEST(TlsSession, TheClientMayChangeItsKeys) {
   Conversation conversation;
   for (const char* text : {"one\n", "two\n", "three\n"}) {
