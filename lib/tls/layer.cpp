@@ -127,6 +127,7 @@ extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, st
   Context context{SSL_CTX_new(TLS_server_method())};
   why = context ? use_certificate(context.get(), file) : "OpenSSL: " + format_reason(ERR_peek_error());
   if (!why.empty()) return nullptr;
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);  // not left to the machine's openssl.cnf
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);  // half the memory of a connection that waits
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets hold all of a session

@@ -26,6 +26,17 @@ UNICAST = pytest.mark.workloads("echo", "lines", "rpc", "http")
 pytestmark = [pytest.mark.speaks_tls(True), pytest.mark.needs_build]
 LONGEST_US = 10_000_000
 """The longest service that a request can ask for (protocol/WIRE.md)."""
+LENIENT = """
+openssl_conf = openssl_init
+[openssl_init]
+ssl_conf = ssl_sect
+[ssl_sect]
+system_default = system_default_sect
+[system_default_sect]
+MinProtocol = TLSv1
+CipherString = DEFAULT@SECLEVEL=0
+"""
+"""A configuration of OpenSSL that allows what its own defaults do not."""
 UNSEALED = b"\x17\x03\x03\x00\x20" + bytes(32)
 """A record that no key has sealed."""
 LARGE = 300_000
@@ -170,6 +181,29 @@ def test_a_session_is_taken_up_again(contestant: Contestant, workload: str) -> N
         with TlsClient(server.address, session=session) as client:
             talk(client, workload)
             assert client.tls.session_reused
+
+
+@pytest.mark.once_a_language
+@pytest.mark.workloads("echo")
+def test_older_versions_are_refused(
+    contestant: Contestant, workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the server itself: the OpenSSL of this machine may do so too, unless it is configured otherwise."""
+    configuration = tmp_path / "openssl.cnf"
+    configuration.write_text(LENIENT)
+    monkeypatch.setenv("OPENSSL_CONF", str(configuration))
+    with encrypting(contestant, workload) as server:
+        done = subprocess.run(
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{server.address[1]}", "-tls1_1"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert "alert protocol version" in done.stderr, done.stderr
+        assert server.stop()["protocol_errors"] == 1
 
 
 @pytest.mark.once_a_language
