@@ -33,8 +33,15 @@ class Session {
     if (!closed_) on_bytes(bytes, effects);
   }
 
-  /// The peer ended its stream: appends what is still pending, and `close`.
+  /// The peer ended its stream: appends what is still pending, and `close`. Without memory, nothing but the `close`.
   void end(Effects& effects) {
+    if (closed_ || has_memory_for(counters_, [&] { take_end(effects); })) return;
+    effects.clear();
+    close(effects);
+  }
+
+  /// The same for the end of a stream that another session has the memory for.
+  void take_end(Effects& effects) {
     if (closed_) return;
     on_end(effects);
     if (!closed_) close(effects);

@@ -37,7 +37,7 @@ class TlsSession final : public Session {
   }
 
   void on_end(Effects& effects) override {
-    plain_->end(plain_effects_);
+    plain_->take_end(plain_effects_);
     carry_over(effects);
   }
 

@@ -9,7 +9,7 @@
 namespace netdyno {
 
 /// The TLS of one connection, without any I/O. One thread at a time may call it; what it returns is valid until that
-/// thread's next call of any of them.
+/// thread's next call of any of them. Each call may throw std::bad_alloc, after which the stream is of no use.
 class TlsStream {
  public:
   enum class State { open, ended, broken };
@@ -23,7 +23,7 @@ class TlsStream {
   /// Takes bytes off the front of `bytes`: those of one record with plain text at most, for a stream that turns out
   /// broken behind it can encrypt no reply to it any more. Open and without plain text: all, and more are to come.
   virtual Decrypted decrypt(std::string_view& bytes) = 0;
-  /// Returns nothing where the stream is broken. Throws std::bad_alloc.
+  /// Returns nothing where the stream is broken.
   virtual std::string_view encrypt(std::string_view plain) = 0;
   /// Returns close_notify (RFC 8446, 6.1); nothing before the end of the handshake.
   virtual std::string_view close() = 0;

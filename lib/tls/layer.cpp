@@ -39,13 +39,13 @@ class Stream final : public TlsStream {
   }
 
   Decrypted decrypt(std::string_view& bytes) override {
-    Pipe& pipe = enter();
+    Pipe& pipe = enter(bytes);
     std::vector<char>& plain = buffers().plain;
     plain.resize(SSL3_RT_MAX_PLAIN_LENGTH);  // a whole record: none stays inside OpenSSL
-    pipe.input = bytes;
     const int taken = SSL_read(ssl_.get(), plain.data(), static_cast<int>(plain.size()));
+    const State state = taken > 0 ? State::open : find_state(taken, pipe);
     bytes = std::exchange(pipe.input, {});
-    return {state_after(taken), {plain.data(), static_cast<std::size_t>(std::max(taken, 0))}, pipe.output};
+    return {state, {plain.data(), static_cast<std::size_t>(std::max(taken, 0))}, pipe.output};
   }
 
   std::string_view encrypt(std::string_view plain) override {
@@ -60,31 +60,39 @@ class Stream final : public TlsStream {
 
   std::string_view close() override {
     Pipe& pipe = enter();
-    if (SSL_is_init_finished(ssl_.get())) SSL_shutdown(ssl_.get());
+    const bool fails = SSL_is_init_finished(ssl_.get()) && SSL_shutdown(ssl_.get()) < 0;
+    if (fails && is_out_of_memory(pipe)) throw std::bad_alloc{};
     return pipe.output;
   }
 
  private:
   /// Lets OpenSSL use this thread's pipe.
-  Pipe& enter() {
+  Pipe& enter(std::string_view input = {}) {
     Pipe& pipe = buffers().pipe;
+    pipe.input = input;  // and nothing of an earlier call, which may have thrown
     pipe.output.clear();
+    pipe.is_out_of_memory = false;
     BIO_set_data(bio_, &pipe);
     ERR_clear_error();
     return pipe;
   }
 
-  State state_after(int taken) {
-    if (taken > 0) return State::open;
-    switch (SSL_get_error(ssl_.get(), taken)) {
-      case SSL_ERROR_WANT_READ:
-        return State::open;
-      case SSL_ERROR_ZERO_RETURN:
-        return State::ended;
-      default:
-        broken_ = true;
-        return State::broken;
-    }
+  /// Where a call brought no plain text.
+  State find_state(int result, const Pipe& pipe) {
+    const int error = SSL_get_error(ssl_.get(), result);
+    if (error == SSL_ERROR_ZERO_RETURN) return State::ended;
+    if (error == SSL_ERROR_WANT_READ && pipe.input.empty()) return State::open;
+    // The pipe has no other error, and OpenSSL a reason for each of its own where it has memory for that.
+    if (error != SSL_ERROR_SSL || is_out_of_memory(pipe)) throw std::bad_alloc{};
+    broken_ = true;
+    return State::broken;
+  }
+
+  static bool is_out_of_memory(const Pipe& pipe) {
+    if (pipe.is_out_of_memory) return true;
+    while (const unsigned long error = ERR_get_error())
+      if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) return true;
+    return false;
   }
 
   Ssl ssl_;

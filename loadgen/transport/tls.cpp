@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -145,6 +146,7 @@ class TlsTransport final : public Layer {
       const std::string_view next = bytes.substr(taken, piece);
       ERR_clear_error();
       if (SSL_write(stream.ssl.get(), next.data(), static_cast<int>(next.size())) <= 0) {
+        throw_without_memory();
         broken_.push_back({connection, stream.life});
         return taken;
       }
@@ -335,6 +337,7 @@ class TlsTransport final : public Layer {
 
   /// Sends what has been encrypted, as far as it goes.
   void flush(std::uint32_t connection) {
+    throw_without_memory();
     std::string& unsent = streams_[connection].unsent;
     if (unsent.empty() && pipe_.output.empty()) return;
     if (unsent.empty()) {
@@ -346,6 +349,11 @@ class TlsTransport final : public Layer {
     }
     pipe_.output.clear();
     if (pipe_.output.capacity() > 4 * piece) pipe_.output.shrink_to_fit();
+  }
+
+  /// In the place of the pipe, which cannot do so through OpenSSL.
+  void throw_without_memory() const {
+    if (pipe_.is_out_of_memory) throw std::bad_alloc{};
   }
 
   void end(std::uint32_t connection, CloseReason reason, const std::string& why) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ using Method = std::unique_ptr<BIO_METHOD, Release<BIO_meth_free>>;
 struct Pipe {
   std::string_view input;
   std::string output;
+  bool is_out_of_memory = false;  // so that a call failed
 
   static int read(BIO* bio, char* into, int size) {
     BIO_clear_retry_flags(bio);
@@ -41,9 +43,17 @@ struct Pipe {
     BIO_set_retry_read(bio);
     return -1;
   }
+  /// No exception leaves it, as what is above it is C.
   static int write(BIO* bio, const char* bytes, int size) {
-    static_cast<Pipe*>(BIO_get_data(bio))->output.append(bytes, static_cast<std::size_t>(size));
-    return size;
+    BIO_clear_retry_flags(bio);
+    auto& pipe = *static_cast<Pipe*>(BIO_get_data(bio));
+    try {
+      pipe.output.append(bytes, static_cast<std::size_t>(size));
+      return size;
+    } catch (const std::bad_alloc&) {
+      pipe.is_out_of_memory = true;
+      return -1;
+    }
   }
   static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 };

@@ -59,10 +59,11 @@ class Talk:
     complete message with a right stamp; of each client its numbers come in order, each once.
     """
 
-    def __init__(self, server: Server, workload: str) -> None:
+    def __init__(self, server: Server, workload: str, make_client: type[Client] = Client) -> None:
         self.workload = workload
         self.server = server
-        self.speaker = joined(server, workload)
+        self._make_client = make_client
+        self.speaker = make_client(server.address) if workload != "chat" else joined(server, workload)
         self.listener = joined(server, workload) if workload == "chat" else self.speaker
         self._heard: dict[int, int] = {}
 
@@ -83,7 +84,7 @@ class Talk:
 
     def client(self) -> Client:
         """Another client of the same server. The caller closes it."""
-        return Client(self.server.address)
+        return self._make_client(self.server.address)
 
     def message(self, client: Client, size: int = STAMP) -> tuple[int, bytes]:
         """The next message of a client, with its number."""
@@ -130,6 +131,7 @@ class TalkInTurns(Talk):
     def __init__(self, server: Server, workload: str) -> None:
         self.workload = workload
         self.server = server
+        self._make_client = Client
         self._clients: list[Client] = []
 
     def __exit__(

@@ -14,8 +14,9 @@ from netdyno.base.paths import build_dir, certificate_path
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.conftest import room_for, threads_for
 from tests.contract.tcp.talk import expect_reply
+from tests.contract.tcp.test_resources import CROWD, WITHOUT_MEMORY, run_out_of_memory
 from tests.support import proc
 from tests.support.client import Client, ClosedError
 from tests.support.patience import eventually
@@ -168,6 +169,19 @@ def test_a_client_that_resets_is_let_go(contestant: Contestant, workload: str) -
         )
         talk(first, workload)
         assert server.stop()["protocol_errors"] == 0
+
+
+@pytest.mark.once_a_family
+@pytest.mark.several_clients(True)
+@pytest.mark.workloads("rpc")
+def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
+    """A record for which there is no memory costs only the client that sends it."""
+    if contestant.manifest.out_of_memory == "ends":
+        pytest.skip("its run time ends the program, and its manifest says so")
+    options = ("--workload", workload, "--tls", str(certificate_path(build_dir())))
+    with serving(contestant.command, *options, *room_for(contestant, WITHOUT_MEMORY)) as server:
+        totals = run_out_of_memory(server, workload, TlsClient)
+        assert 0 < totals["memory_closed"] <= CROWD
 
 
 @pytest.mark.once_a_language

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "lib/net/tls/openssl.hpp"
@@ -14,6 +17,42 @@
 
 namespace netdyno {
 namespace {
+
+// --- memory that runs out ------------------------------------------------------------------------------------------
+
+constexpr int endless = -1;
+/// How many allocations of this thread succeed before all others fail.
+thread_local int allocations_left = endless;
+
+bool has_memory() {
+  if (allocations_left == endless) return true;
+  if (allocations_left == 0) return false;
+  --allocations_left;
+  return true;
+}
+
+/// Before OpenSSL takes memory for the first time.
+const bool openssl_is_watched =
+    CRYPTO_set_mem_functions(
+        [](std::size_t size, const char*, int) { return has_memory() ? std::malloc(size) : nullptr; },
+        [](void* old, std::size_t size, const char*, int) { return has_memory() ? std::realloc(old, size) : nullptr; },
+        [](void* gone, const char*, int) { std::free(gone); }) == 1;
+
+}  // namespace
+}  // namespace netdyno
+
+void* operator new(std::size_t size) {
+  void* const made = netdyno::has_memory() ? std::malloc(size) : nullptr;
+  if (made == nullptr) throw std::bad_alloc{};
+  return made;
+}
+void operator delete(void* gone) noexcept { std::free(gone); }
+void operator delete(void* gone, std::size_t) noexcept { std::free(gone); }
+
+namespace netdyno {
+namespace {
+
+// --- both sides ----------------------------------------------------------------------------------------------------
 
 constexpr std::size_t whole = std::string_view::npos;
 constexpr std::string_view unsealed{"\x17\x03\x03\x00\x20 a record that no key has sealed.", 5 + 32};
@@ -80,11 +119,12 @@ SessionOptions lines_over_tls() {
   return options;
 }
 
-/// A session that gets at most `slice` bytes at a time, and its client.
+/// A session that gets at most `slice` bytes at a time and has so many allocations, and its client.
 class Conversation {
  public:
-  explicit Conversation(std::size_t slice = whole, int version = TLS1_3_VERSION) : peer{version}, slice_(slice) {
-    send();
+  explicit Conversation(std::size_t slice = whole, int version = TLS1_3_VERSION, int allocations = endless)
+      : peer{version}, slice_(slice), left_(allocations) {
+    send();  // which is the handshake
   }
 
   /// Sends what the client has to send, and what it answers, until neither has more to say.
@@ -92,16 +132,19 @@ class Conversation {
     while (!peer.unsent().empty()) {
       const std::string segment = std::exchange(peer.unsent(), {});
       for (std::size_t at = 0; at < segment.size(); at += std::min(slice_, segment.size() - at)) {
-        session_->receive(std::string_view{segment}.substr(at, slice_), effects_);
+        with_memory([&] { session_->receive(std::string_view{segment}.substr(at, slice_), effects_); });
         carry_out();
       }
     }
   }
 
   void end() {
-    session_->end(effects_);
+    with_memory([&] { session_->end(effects_); });
     carry_out();
   }
+
+  /// From here on the session has so many allocations left.
+  void limit_memory(int allocations) { left_ = allocations; }
 
   Totals totals() const { return counters_.totals(); }
 
@@ -109,6 +152,13 @@ class Conversation {
   bool is_closed = false;
 
  private:
+  template <typename Serve>
+  void with_memory(Serve serve) {
+    allocations_left = left_;
+    serve();
+    left_ = std::exchange(allocations_left, endless);
+  }
+
   void carry_out() {
     for (const Effect& effect : effects_) {
       ASSERT_FALSE(is_closed) << "something follows a close";
@@ -119,10 +169,13 @@ class Conversation {
   }
 
   const std::size_t slice_;
+  int left_;
   Counters counters_;
   std::unique_ptr<Session> session_ = make_session(lines_over_tls(), counters_);
   Effects effects_{WriteMode::gathered};
 };
+
+// --- tests ---------------------------------------------------------------------------------------------------------
 
 class Versions : public testing::TestWithParam<int> {
  protected:
@@ -219,6 +272,76 @@ TEST(TlsSession, TheClientMayChangeItsKeys) {
   }
   EXPECT_EQ(conversation.peer.received, "one\ntwo\nthree\n");
   EXPECT_EQ(conversation.totals().protocol_errors, 0U);
+}
+
+// --- without memory ------------------------------------------------------------------------------------------------
+
+struct MemoryTest {
+  /// What the client has received before memory may run out, and with enough of it.
+  std::string before;
+  std::string after;
+  int step = 1;
+};
+
+/// Has `run` go through a conversation with ever more allocations, until they are enough. In each before, the client is
+/// closed and counted, and nothing else is done. In threads of their own, which keep no room of an earlier call.
+template <typename Run>
+void run_out_of_memory(const MemoryTest& test, Run run) {
+  ASSERT_TRUE(openssl_is_watched);
+  constexpr int most = 20'000;
+  int left = 0;
+  for (bool is_enough = false; !is_enough && left < most && !testing::Test::HasFailure(); left += test.step) {
+    std::thread([&] {
+      const std::unique_ptr<Conversation> conversation = run(left);
+      const Totals totals = conversation->totals();
+      is_enough = conversation->peer.received == test.after && conversation->peer.is_ended;
+      EXPECT_EQ(totals.memory_closed, is_enough ? 0U : 1U) << left;
+      EXPECT_EQ(totals.protocol_errors, 0U) << left;
+      EXPECT_TRUE(conversation->is_closed) << left;
+      EXPECT_TRUE(is_enough || conversation->peer.received == test.before) << left;
+    }).join();
+  }
+  EXPECT_GT(left, test.step) << "it takes no memory";
+  EXPECT_LT(left, most);
+}
+
+/// More than the handshake has left room for.
+const std::string long_text(40'000, 'x');
+
+TEST(WithoutMemory, TheEndOfAStreamClosesOnlyThat) {
+  run_out_of_memory({.before = "one\n", .after = "one\n" + long_text}, [](int left) {
+    auto conversation = std::make_unique<Conversation>();
+    conversation->peer.write("one\n" + long_text);
+    conversation->send();
+    conversation->limit_memory(left);
+    conversation->end();
+    return conversation;
+  });
+}
+
+TEST(WithoutMemory, ARecordClosesOnlyItsClient) {
+  run_out_of_memory({.before = "one\n", .after = "one\n" + long_text + "\n"}, [](int left) {
+    auto conversation = std::make_unique<Conversation>();
+    conversation->peer.write("one\n");
+    conversation->send();
+    conversation->limit_memory(left);
+    conversation->peer.write(long_text + "\n");
+    conversation->peer.announce_end();
+    conversation->send();
+    return conversation;
+  });
+}
+
+TEST(WithoutMemory, AHandshakeClosesOnlyItsClient) {
+  const Conversation first;  // OpenSSL takes memory for all that follow
+  run_out_of_memory({.before = "", .after = "one\n", .step = 7}, [](int left) {
+    auto conversation = std::make_unique<Conversation>(whole, TLS1_3_VERSION, left);
+    if (conversation->is_closed) return conversation;
+    conversation->peer.write("one\n");
+    conversation->peer.announce_end();
+    conversation->send();
+    return conversation;
+  });
 }
 
 }  // namespace
