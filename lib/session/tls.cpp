@@ -16,11 +16,11 @@ class TlsSession final : public Session {
       : Session(counters),
         plain_(std::move(plain)),
         layer_(options.tls),
-        stream_(layer_->make_stream()),
         plain_effects_(options.write_mode) {}
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
+    if (!stream_) stream_ = layer_->make_stream();
     while (!closed() && !bytes.empty()) serve_record(bytes, effects);
   }
 
@@ -57,7 +57,7 @@ class TlsSession final : public Session {
         case Effect::Kind::broadcast:
           die("a broadcast over TLS");
         case Effect::Kind::close:
-          effects.reply({}, stream_->close());
+          if (stream_) effects.reply({}, stream_->close());
           close(effects);
           break;
       }
@@ -67,7 +67,7 @@ class TlsSession final : public Session {
 
   std::unique_ptr<Session> plain_;
   std::shared_ptr<TlsLayer> layer_;  // outlives its streams
-  std::unique_ptr<TlsStream> stream_;
+  std::unique_ptr<TlsStream> stream_;  // from the first byte on, where lack of memory closes this client alone
   Effects plain_effects_;
 };
 

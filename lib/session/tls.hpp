@@ -29,8 +29,8 @@ class TlsStream {
   virtual std::string_view close() = 0;
 };
 
-/// What the connections of a server have in common: its certificate and key. Any thread may call it; it must outlive its
-/// streams.
+/// What the connections of a server have in common: its certificate and key. Any thread may call it. It must outlive
+/// its streams.
 class TlsLayer {
  public:
   virtual ~TlsLayer() = default;

@@ -332,6 +332,21 @@ TEST(WithoutMemory, ARecordClosesOnlyItsClient) {
   });
 }
 
+/// A server that accepts has nothing around it that would close that client alone.
+TEST(WithoutMemory, ASessionIsMadeBeforeOpenSslNeedsAny) {
+  const SessionOptions options = lines_over_tls();
+  Counters counters;
+  constexpr int of_a_session = 8;
+  allocations_left = of_a_session;
+  std::unique_ptr<Session> session;
+  EXPECT_NO_THROW(session = make_session(options, counters));
+  allocations_left = endless;
+  Effects effects{WriteMode::gathered};
+  ASSERT_TRUE(session);
+  session->end(effects);
+  EXPECT_FALSE(effects.empty());
+}
+
 TEST(WithoutMemory, AHandshakeClosesOnlyItsClient) {
   const Conversation first;  // OpenSSL takes memory for all that follow
   run_out_of_memory({.before = "", .after = "one\n", .step = 7}, [](int left) {
