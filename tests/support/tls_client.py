@@ -10,11 +10,12 @@ from tests.support.client import Client
 
 
 @functools.cache
-def _make_context() -> ssl.SSLContext:
-    """Make the context of all, as a session belongs to one."""
+def _make_context(maximum_version: ssl.TLSVersion) -> ssl.SSLContext:
+    """Make the context of all with that version, as a session belongs to one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    context.maximum_version = maximum_version
     return context
 
 
@@ -23,12 +24,18 @@ class TlsClient(Client):
     `session`: one to take up."""
 
     def __init__(
-        self, address: tuple[str, int], *, piece: int | None = None, session: ssl.SSLSession | None = None
+        self,
+        address: tuple[str, int],
+        receive_buffer: int | None = None,
+        *,
+        piece: int | None = None,
+        session: ssl.SSLSession | None = None,
+        maximum_version: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, receive_buffer)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._piece = piece
-        self.tls = _make_context().wrap_bio(self._incoming, self._outgoing, session=session)
+        self.tls = _make_context(maximum_version).wrap_bio(self._incoming, self._outgoing, session=session)
         self._shake_hands()
 
     def send(self, data: bytes) -> None:

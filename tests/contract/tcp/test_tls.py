@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from tests.contract.tcp.conftest import room_for, threads_for
 from tests.contract.tcp.talk import expect_reply
 from tests.contract.tcp.test_resources import CROWD, WITHOUT_MEMORY, run_out_of_memory
 from tests.support import proc
+from tests.support.background import in_background
 from tests.support.client import Client, ClosedError
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
@@ -42,6 +45,9 @@ UNSEALED = b"\x17\x03\x03\x00\x20" + bytes(32)
 """A record that no key has sealed."""
 LARGE = 300_000
 """A message of many records, which hold 16 KiB at most (RFC 8446, 5.1)."""
+CLIENTS = 3
+MANY = 96
+MEMORY_BOUND = 48 << 20
 
 
 @contextmanager
@@ -76,6 +82,32 @@ def test_replies_are_those_of_the_workload(contestant: Contestant, workload: str
     assert totals["connections"] == 1
     assert totals["requests"] >= len(sizes)
     assert totals["bytes_in"] > sum(sizes)  # what the kernel has seen
+
+
+@pytest.mark.one_workload
+def test_every_server_encrypts(contestant: Contestant, workload: str) -> None:
+    """Also each process of those that fork, whose OpenSSL was its parent's."""
+    with encrypting(contestant, workload) as server:
+        for _ in range(CLIENTS):
+            with TlsClient(server.address) as client:
+                talk(client, workload)
+                client.announce_end()
+                assert client.rest() == b""
+        totals = server.stop()
+    assert (totals["connections"], totals["protocol_errors"]) == (CLIENTS, 0)
+
+
+@pytest.mark.once_a_family
+@pytest.mark.workloads("rpc")
+def test_tls_1_2_is_spoken(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server:
+        with TlsClient(server.address, maximum_version=ssl.TLSVersion.TLSv1_2) as client:
+            for size in (40, LARGE, 40):
+                talk(client, workload, size)
+            assert client.tls.version() == "TLSv1.2"
+            client.announce_end()
+            assert client.rest() == b""
+        assert server.stop()["protocol_errors"] == 0
 
 
 @pytest.mark.once_a_language
@@ -113,6 +145,53 @@ def test_who_announces_an_end_gets_what_is_pending(contestant: Contestant, workl
                 client.announce_end() if is_announced else client.half_close()
                 assert client.rest() == b"first\nrest"
         assert server.stop()["protocol_errors"] == 0
+
+
+@pytest.mark.once_a_family
+@pytest.mark.workloads("rpc")
+def test_an_end_behind_more_replies_than_the_socket_buffers_hold(contestant: Contestant, workload: str) -> None:
+    with encrypting(contestant, workload) as server, TlsClient(server.address) as client:
+        numbers, size = [client.next_number() for _ in range(20)], 200_000
+        records = [client.encrypt(message(workload, client.identity, number, size)) for number in numbers]
+        stream = b"".join((*records, client.encrypt_end()))
+        with in_background(lambda: client.send_encrypted(stream)):
+            for number in numbers:
+                expect_reply(workload, client, number, size)
+            assert client.rest() == b""
+        assert server.stop()["protocol_errors"] == 0
+
+
+@pytest.mark.once_a_family
+@pytest.mark.several_clients(True)
+@pytest.mark.workloads("rpc")
+def test_a_client_that_asks_and_never_reads(contestant: Contestant, workload: str) -> None:
+    """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
+    with encrypting(contestant, workload) as server, TlsClient(server.address) as first:
+        talk(first, workload)
+        with TlsClient(server.address, receive_buffer=4096) as greedy:
+            memory = proc.resident_bytes(server.pid)
+            stream = b"".join(message(workload, greedy.identity, greedy.next_number(), 1000) for _ in range(1000))
+            assert _send_until_it_blocks(greedy, stream, MANY) < MANY, "the server takes requests without end"
+            talk(first, workload)
+            if not proc.sanitized(server.pid):
+                assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+        talk(first, workload)
+
+
+def _send_until_it_blocks(client: TlsClient, stream: bytes, times: int) -> int:
+    """Send `stream` over and over until nothing more is taken for a while, or the server closes. Return how often."""
+    client.socket.setblocking(False)
+    for sent in range(times):
+        encrypted = memoryview(client.encrypt(stream))
+        while encrypted:
+            _, writable, _ = select.select([], [client.socket], [], 0.5)
+            if not writable:
+                return sent
+            try:
+                encrypted = encrypted[client.socket.send(encrypted) :]
+            except (BrokenPipeError, ConnectionResetError):
+                return sent
+    return times
 
 
 @pytest.mark.once_a_language
@@ -186,13 +265,14 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads("echo")
-def test_a_session_is_taken_up_again(contestant: Contestant, workload: str) -> None:
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_a_session_is_taken_up_again(contestant: Contestant, workload: str, version: ssl.TLSVersion) -> None:
     with encrypting(contestant, workload) as server:
-        with TlsClient(server.address) as client:
+        with TlsClient(server.address, maximum_version=version) as client:
             talk(client, workload)  # the tickets come before the reply
             session = client.tls.session
             assert not client.tls.session_reused
-        with TlsClient(server.address, session=session) as client:
+        with TlsClient(server.address, session=session, maximum_version=version) as client:
             talk(client, workload)
             assert client.tls.session_reused
 
