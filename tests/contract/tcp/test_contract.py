@@ -55,6 +55,22 @@ def test_there_is_a_contestant_for_every_workload() -> None:
     assert spoken >= {"echo", "lines", "rpc", "chat", "http"}
 
 
+def test_who_has_no_tls_says_why() -> None:
+    """A trial over TLS is then skipped as one of a server without the option, which is no reason."""
+    without = [
+        contestant
+        for contestant in discover()
+        if "tcp" in contestant.manifest.transports and "tls" not in contestant.manifest.options
+    ]
+    silent = [
+        contestant.name
+        for contestant in without
+        if not contestant.manifest.apart
+        and not any(caveat.startswith("no TLS: ") for caveat in contestant.manifest.caveats)
+    ]
+    assert silent == []
+
+
 @pytest.mark.once_a_language
 @pytest.mark.one_workload
 def test_it_listens_on_loopback_alone(served: Served) -> None:
