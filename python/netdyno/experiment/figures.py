@@ -39,7 +39,8 @@ FIGURE_KEYS: Mapping[str, tuple[str, ...]] = {
 PUBLISHED_KEYS = ("at", "value")
 SCALES = ("linear", "log")
 MOST_PANEL_COORDINATES = 2
-OF_TRIALS = tuple(name for name in CLAIMED if METRICS[name].of_code is None)
+OF_TRIALS = (*(name for name in CLAIMED if METRICS[name].of_code is None), "handshake")
+"""The metrics of figures: those of claims that trials have, and one that is part of them where a connection is new."""
 _NUMERIC_AXES: Mapping[str, tuple[str, ...]] = {"curves": ("along",), "surface": ("along", "across")}
 """The axes on which a published figure may stand between the experiment's levels, if they are numbers."""
 

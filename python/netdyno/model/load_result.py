@@ -235,9 +235,9 @@ class LoadResult(Frozen, kw_only=True):
     `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
     arrival times, or where these end the times (`latency.clock`).
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
-    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
-    either. `steps`: only where the rate changed. `parts`: only where several hosts made the load. `instrument`: the
-    foreign load program that measured these figures (docs/adr/instruments.md); unset where netdyno's own did."""
+    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS. `steps`: only
+    where the rate changed. `parts`: only where several hosts made the load. `instrument`: the foreign load program that
+    measured these figures (docs/adr/instruments.md); unset where netdyno's own did."""
 
     version: Whole
     plan: Plan

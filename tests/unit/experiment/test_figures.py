@@ -277,7 +277,9 @@ def test_a_table_in_the_place_of_a_list_is_refused() -> None:
 
 
 def test_every_metric_of_trials_can_be_drawn_and_none_of_code() -> None:
-    assert set(parse.OF_TRIALS) == {name for name in CLAIMED if METRICS[name].of_code is None}
+    claimed = {name for name in CLAIMED if METRICS[name].of_code is None}
+    assert set(parse.OF_TRIALS) == {*claimed, "handshake"}
+    assert all(METRICS[name].amount is not None for name in parse.OF_TRIALS)
 
 
 @pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))

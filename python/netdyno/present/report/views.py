@@ -338,6 +338,7 @@ def _list_columns(findings: ScenarioFindings) -> tuple[Column, ...]:
     columns = (
         *(LOSSES if findings.may_lose else ()),
         *TIMES,
+        Column("TLS handshake p50", "handshake"),
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
         Column("server loop lag p99", "server-tick-lag-p99"),
@@ -346,7 +347,7 @@ def _list_columns(findings: ScenarioFindings) -> tuple[Column, ...]:
         Column(f"{load} peak memory", "generator-memory"),
         Column("client loop lag p99", "tick-lag-p99"),
     )
-    optional = {"server-tick-lag-p99", "tick-lag-p99"} - measured
+    optional = {"handshake", "server-tick-lag-p99", "tick-lag-p99"} - measured
     return tuple(column for column in columns if column.metric not in optional)
 
 
