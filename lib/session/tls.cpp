@@ -13,10 +13,7 @@ namespace {
 class TlsSession final : public Session {
  public:
   TlsSession(std::unique_ptr<Session> plain, const SessionOptions& options, Counters& counters)
-      : Session(counters),
-        plain_(std::move(plain)),
-        layer_(options.tls),
-        plain_effects_(options.write_mode) {}
+      : Session(counters), plain_(std::move(plain)), layer_(options.tls), plain_effects_(options.write_mode) {}
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
@@ -66,7 +63,7 @@ class TlsSession final : public Session {
   }
 
   std::unique_ptr<Session> plain_;
-  std::shared_ptr<TlsLayer> layer_;  // outlives its streams
+  std::shared_ptr<TlsLayer> layer_;    // outlives its streams
   std::unique_ptr<TlsStream> stream_;  // from the first byte on, where lack of memory closes this client alone
   Effects plain_effects_;
 };

@@ -88,10 +88,13 @@ class Stream final : public TlsStream {
     return State::broken;
   }
 
+  /// Deep inside it, OpenSSL's word for that is an internal error, which is none of the peer's (RFC 8446, 6.2).
   static bool is_out_of_memory(const Pipe& pipe) {
     if (pipe.is_out_of_memory) return true;
-    while (const unsigned long error = ERR_get_error())
-      if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) return true;
+    while (const unsigned long error = ERR_get_error()) {
+      const int reason = ERR_GET_REASON(error);
+      if (reason == ERR_R_MALLOC_FAILURE || reason == ERR_R_INTERNAL_ERROR) return true;
+    }
     return false;
   }
 
@@ -136,7 +139,7 @@ extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, st
   why = context ? use_certificate(context.get(), file) : "OpenSSL: " + format_reason(ERR_peek_error());
   if (!why.empty()) return nullptr;
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);  // not left to the machine's openssl.cnf
-  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);  // half the memory of a connection that waits
+  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);     // half the memory of a connection that waits
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets hold all of a session
   return new Layer{std::move(context)};
