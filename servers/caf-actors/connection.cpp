@@ -2,6 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <caf/io/receive_policy.hpp>
+#include <caf/io/system_messages.hpp>
+#include <caf/make_counted.hpp>
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -34,7 +38,7 @@ caf::behavior Connection::make_behavior() {
       [this](const caf::io::connection_closed_msg&) { leave(); },
       [this](Replied& reply) { take_reply(reply); },
       [this](const Heard& heard) { deliver(heard.frames); },
-      [this](const ServerEnds&) { shutdown(fd_, SHUT_RD); },
+      [this](const ServerEnds&) { ::shutdown(fd_, SHUT_RD); },
       [this](const LingerOver&) { leave(); },
   };
 }
@@ -129,6 +133,7 @@ void Connection::write(std::span<const iovec> parts) {
 void Connection::note_written(std::uint64_t written, std::uint64_t remaining) {
   shared_.counters.add_bytes_out(written);
   if (remaining > 0) return;
+  assert(under_way_ > 0);
   if (!writes_.empty()) {
     writes_.pop_front();
   } else {
@@ -153,8 +158,8 @@ void Connection::finish() {
 void Connection::linger() {
   if (ended_) return leave();
   lingers_ = true;
-  shutdown(fd_, SHUT_WR);
-  delayed_send(this, linger_time, LingerOver{});
+  ::shutdown(fd_, SHUT_WR);
+  delayed_send(caf::actor{this}, linger_time, LingerOver{});
 }
 
 /// Closes the socket. The worker, which is linked, ends for a reason that is not normal.

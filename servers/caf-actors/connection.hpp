@@ -1,9 +1,9 @@
 #pragma once
 
-#include <caf/actor.hpp>
-#include <caf/io/broker.hpp>
 #include <sys/uio.h>
 
+#include <caf/actor.hpp>
+#include <caf/io/broker.hpp>
 #include <cstdint>
 #include <deque>
 #include <span>

@@ -1,4 +1,4 @@
-// The C++ Actor Framework: two actors for each connection, a broker on CAF's one I/O thread and a worker on its scheduler.
+// The C++ Actor Framework: for each connection a broker on CAF's one I/O thread, and a worker on its scheduler.
 #include <poll.h>
 
 #include <array>

@@ -34,7 +34,7 @@ void Room::broadcast(const Broadcast& said) {
   send(said.sender, Replied{{}, said.next});
 }
 
-/// Every stream ends at what has arrived. Who has accepted clients sent them here before this message.
+/// Every stream ends at what has arrived. The main thread has sent all clients that it accepted before this message.
 void Room::end() {
   ending_ = caf::actor_cast<caf::actor>(current_sender());
   for (const auto& [address, member] : members_) send(member, ServerEnds{});

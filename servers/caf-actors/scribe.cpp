@@ -26,24 +26,29 @@ void Scribe::remove_from_loop() {
   scribe_impl::remove_from_loop();
 }
 
-/// CAF would first send what waits, for as long as the peer takes. The stream refers to this scribe while it reads or
-/// writes, and forgets it after the turn: also where both have begun in this very turn, of which CAF would not tell it.
+/// CAF would first send what waits, for as long as the peer takes.
 void Scribe::graceful_shutdown() {
   over_ = true;
-  const caf::intrusive_ptr<Scribe> self{this};
+  detach(&stream_.backend(), false);
+}
+
+/// The broker closes the socket, or a read has brought an end or an error, or a write an error.
+void Scribe::detach_from(caf::io::abstract_broker* broker) {
+  over_ = over_ || is_reset(stream_.fd());
+  if (!over_) return set_parent(broker);
+  forget();
+  scribe_impl::detach_from(broker);
+}
+
+/// Closes the socket after this turn. The stream refers to this scribe while it reads or writes, and CAF would not end
+/// that where reading or writing began in this very turn.
+void Scribe::forget() {
   auto& loop = stream_.backend();
   loop.del(operation::write, stream_.fd(), &stream_);
-  detach(&loop, false);
-  loop.post([self] {
+  loop.post([self = caf::intrusive_ptr<Scribe>{this}] {
     self->stream_.removed_from_loop(operation::read);
     self->stream_.removed_from_loop(operation::write);
   });
-}
-
-/// A read has brought an end or an error, or a write an error.
-void Scribe::detach_from(caf::io::abstract_broker* broker) {
-  over_ = over_ || is_reset(stream_.fd());
-  over_ ? scribe_impl::detach_from(broker) : set_parent(broker);
 }
 
 caf::message Scribe::detach_message() {

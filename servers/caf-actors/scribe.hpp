@@ -20,6 +20,7 @@ class Scribe final : public caf::io::network::scribe_impl {
  private:
   void detach_from(caf::io::abstract_broker* broker) override;
   caf::message detach_message() override;
+  void forget();
 
   bool reads_ = true;
   bool over_ = false;

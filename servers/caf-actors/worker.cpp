@@ -3,8 +3,6 @@
 #include <cassert>
 #include <utility>
 
-#include "lib/session/session.hpp"
-
 namespace netdyno {
 
 Worker::Worker(caf::actor_config& config, caf::actor connection, caf::actor room, Shared& shared)
@@ -28,6 +26,7 @@ void Worker::on_exit() {
   connection_ = nullptr;
   room_ = nullptr;
   session_.reset();
+  effects_ = Effects{WriteMode::gathered};
 }
 
 void Worker::receive(const BytesArrived& arrived) {
@@ -57,7 +56,7 @@ void Worker::carry_out() {
         break;
       case Effect::Kind::wait:
         hand_on(Next::wait);
-        return delayed_send(this, effect.duration, ServiceOver{});
+        return delayed_send(caf::actor{this}, effect.duration, ServiceOver{});
       case Effect::Kind::burn:
         hand_on(Next::wait);
         burn_cpu(effect.duration);

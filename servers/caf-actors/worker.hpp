@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/session/session.hpp"
 #include "messages.hpp"
 #include "shared.hpp"
 
