@@ -105,6 +105,15 @@ void Connection::deliver(const Frames& frames) {
     return leave();
   }
   send_next();
+  note_if_behind();
+}
+
+/// To be called after what changes it: a delivery, or a write, also one that has filled the socket.
+void Connection::note_if_behind() {
+  if (!behind_ && !outbox_.much()) return;
+  if (behind_ == (outbox_.much() && takes_more(fd_))) return;
+  behind_ = !behind_;
+  send(room_, Behind{behind_});
 }
 
 void Connection::send_next() {
@@ -132,7 +141,7 @@ void Connection::write(std::span<const iovec> parts) {
 
 void Connection::note_written(std::uint64_t written, std::uint64_t remaining) {
   shared_.counters.add_bytes_out(written);
-  if (remaining > 0) return;
+  if (remaining > 0) return note_if_behind();
   assert(under_way_ > 0);
   if (!writes_.empty()) {
     writes_.pop_front();
@@ -141,6 +150,7 @@ void Connection::note_written(std::uint64_t written, std::uint64_t remaining) {
   }
   under_way_ = 0;
   send_next();
+  note_if_behind();
   go_on();
 }
 

@@ -32,6 +32,7 @@ class Connection final : public caf::io::broker {
   void serve(std::string bytes);
   void take_reply(Replied& reply);
   void deliver(const Frames& frames);
+  void note_if_behind();
   void go_on();
   void send_next();
   void write(std::span<const iovec> parts);
@@ -51,6 +52,7 @@ class Connection final : public caf::io::broker {
   std::size_t under_way_ = 0;  // bytes of the write that is not done yet
   std::string held_;           // what came while the worker was busy: one read
   bool busy_ = false;          // the worker is
+  bool behind_ = false;        // with the outbox, and the room knows it
   bool ended_ = false;         // by the peer
   bool closing_ = false;
   bool lingers_ = false;

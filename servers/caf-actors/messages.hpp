@@ -46,6 +46,12 @@ struct Broadcast {
   Next next = Next::wait;
 };
 
+// To the room, from a connection: more waits for this reader, whose socket would take it, than this server has sent. Or
+// that is so no longer.
+struct Behind {
+  bool now = false;
+};
+
 // To the room, from the main thread.
 struct Joined {
   int fd = -1;
@@ -67,6 +73,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::Replied)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::Heard)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::LingerOver)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::Broadcast)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::Behind)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::Joined)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::ServerEnds)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(netdyno::RoomEmpty)

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <caf/actor.hpp>
-#include <caf/actor_addr.hpp>
 #include <caf/io/broker.hpp>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "messages.hpp"
 #include "shared.hpp"
@@ -21,12 +23,17 @@ class Room final : public caf::io::broker {
   void on_exit() override;
 
   void admit(int fd);
+  void forget(caf::actor_id member);
   void broadcast(const Broadcast& said);
+  void note_behind(bool now);
+  void let_senders_go_on();
   void end();
   void leave_if_done();
 
   Shared& shared_;
-  std::unordered_map<caf::actor_addr, caf::actor> members_;
+  std::unordered_map<caf::actor_id, caf::actor> members_;
+  std::unordered_set<caf::actor_id> behind_;                  // members; senders wait until there are none
+  std::vector<std::pair<caf::actor, Next>> waiting_senders_;  // and what each does then
   caf::actor ending_;  // waits for all members to leave; null before the server ends
 };
 
