@@ -45,7 +45,7 @@ void Room::broadcast(const Broadcast& said) {
 
 void Room::note_behind(bool now) {
   const caf::actor_id member = current_sender()->id();
-  if (now) {
+  if (now && members_.contains(member)) {
     behind_.insert(member);
   } else {
     behind_.erase(member);
