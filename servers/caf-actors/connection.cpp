@@ -34,7 +34,7 @@ caf::behavior Connection::make_behavior() {
   return {
       [this](const caf::io::new_data_msg& data) { read({data.buf.data(), data.buf.size()}); },
       [this](const caf::io::connection_passivated_msg&) { read_end(); },
-      [this](const caf::io::data_transferred_msg& done) { note_written(done.written, done.remaining); },
+      [this](const caf::io::data_transferred_msg& sent) { note_written(sent.written, sent.remaining); },
       [this](const caf::io::connection_closed_msg&) { leave(); },
       [this](Replied& reply) { take_reply(reply); },
       [this](const Heard& heard) { deliver(heard.frames); },

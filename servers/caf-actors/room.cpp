@@ -55,7 +55,7 @@ void Room::note_behind(bool now) {
 
 void Room::let_senders_go_on() {
   if (!behind_.empty()) return;
-  for (const auto& [sender, next] : waiting_senders_) send(sender, Replied{{}, next});
+  for (const auto& [connection, next] : waiting_senders_) send(connection, Replied{{}, next});
   waiting_senders_.clear();
 }
 
