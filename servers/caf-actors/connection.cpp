@@ -30,6 +30,7 @@ Connection::Connection(caf::actor_config& config, int fd, caf::actor room, Share
       outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit) {}
 
 caf::behavior Connection::make_behavior() {
+  set_exception_handler(close_without_memory(shared_.counters));
   open();
   return {
       [this](const caf::io::new_data_msg& data) { read({data.buf.data(), data.buf.size()}); },

@@ -7,6 +7,7 @@ namespace netdyno {
 
 Worker::Worker(caf::actor_config& config, caf::actor connection, caf::actor room, Shared& shared)
     : event_based_actor(config),
+      shared_(shared),
       connection_(std::move(connection)),
       room_(std::move(room)),
       session_(make_session(shared.options, shared.counters)),
@@ -14,6 +15,7 @@ Worker::Worker(caf::actor_config& config, caf::actor connection, caf::actor room
       next_(effects_.begin()) {}
 
 caf::behavior Worker::make_behavior() {
+  set_exception_handler(close_without_memory(shared_.counters));
   return {
       [this](const BytesArrived& arrived) { receive(arrived); },
       [this](const StreamEnded&) { end(); },
@@ -26,7 +28,7 @@ void Worker::on_exit() {
   connection_ = nullptr;
   room_ = nullptr;
   session_.reset();
-  effects_ = Effects{WriteMode::gathered};
+  effects_ = Effects{shared_.options.write_mode};
 }
 
 void Worker::receive(const BytesArrived& arrived) {

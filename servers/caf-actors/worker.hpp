@@ -26,6 +26,7 @@ class Worker final : public caf::event_based_actor {
   void carry_out();
   void hand_on(Next next);
 
+  Shared& shared_;
   caf::actor connection_;
   caf::actor room_;
   std::unique_ptr<Session> session_;
