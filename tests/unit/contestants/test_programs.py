@@ -63,7 +63,7 @@ def test_a_python_is_asked_whether_it_has_the_lock(monkeypatch: pytest.MonkeyPat
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     monkeypatch.setenv("NETDYNO_PYTHON_FREE_THREADED", sys.executable)
     why = programs.explain_missing(("python-free-threaded",))
-    refusal = f"{sys.executable} is no python-free-threaded, it says 'with the lock of the interpreter': Debian does "
+    refusal = f"{sys.executable} is no python-free-threaded, it prints 'with the lock of the interpreter': Debian does "
     assert why.startswith(refusal) if has_lock else why == ""
 
 
@@ -92,10 +92,10 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     newer = program(tmp_path / "newer" / "node", "v20.20.2")
     monkeypatch.setenv(NODE.variable, str(newer))
     assert programs.explain_missing(("node-0.10",)).startswith(
-        f"{newer} is no node-0.10, it says 'v20.20.2': npm install "
+        f"{newer} is no node-0.10, it prints 'v20.20.2': npm install "
     )
     broken = tmp_path / "broken"
     broken.write_text("no program")
     broken.chmod(0o755)
     monkeypatch.setenv(NODE.variable, str(broken))
-    assert f"{broken} is no node-0.10, it says " in programs.explain_missing(("node-0.10",))
+    assert f"{broken} is no node-0.10, it prints " in programs.explain_missing(("node-0.10",))

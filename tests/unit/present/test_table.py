@@ -133,7 +133,7 @@ def test_many_pairs_that_share_a_cause_are_counted() -> None:
 
 def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
     flat = re.sub(r"\s+", " ", text(analysed(paired_run())))
-    assert "figures at client netdyno-load, 100 connections, ranks over all loads" in flat
+    assert "figures at client netdyno-load, 100 connections, ranks and comparisons over all loads" in flat
 
 
 def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() -> None:
