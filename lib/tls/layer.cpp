@@ -88,13 +88,11 @@ class Stream final : public TlsStream {
     return State::broken;
   }
 
-  /// Deep inside it, OpenSSL's word for that is an internal error, which is none of the peer's (RFC 8446, 6.2).
+  /// Deep inside a handshake OpenSSL calls that an internal error at times, as it does what a peer can provoke.
   static bool is_out_of_memory(const Pipe& pipe) {
     if (pipe.is_out_of_memory) return true;
-    while (const unsigned long error = ERR_get_error()) {
-      const int reason = ERR_GET_REASON(error);
-      if (reason == ERR_R_MALLOC_FAILURE || reason == ERR_R_INTERNAL_ERROR) return true;
-    }
+    while (const unsigned long error = ERR_get_error())
+      if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) return true;
     return false;
   }
 

@@ -42,6 +42,7 @@ def load_certificate(file: str) -> SSLContext:
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # not left to the machine's openssl.cnf
     context.load_cert_chain(file)
     return context
 

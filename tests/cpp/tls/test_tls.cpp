@@ -280,6 +280,7 @@ struct MemoryTest {
   /// What the client has received before memory may run out, and with enough of it.
   std::string before;
   std::string after;
+  bool knows_reason = true;  // OpenSSL says each time that it lacked memory
 };
 
 /// Has `run` go through a conversation with ever more allocations, until they are enough. In each before, the client is
@@ -294,8 +295,8 @@ void run_out_of_memory(const MemoryTest& test, Run run) {
       const std::unique_ptr<Conversation> conversation = run(left);
       const Totals totals = conversation->totals();
       is_enough = conversation->peer.received == test.after && conversation->peer.is_ended;
-      EXPECT_EQ(totals.memory_closed, is_enough ? 0U : 1U) << left;
-      EXPECT_EQ(totals.protocol_errors, 0U) << left;
+      EXPECT_EQ(totals.memory_closed + totals.protocol_errors, is_enough ? 0U : 1U) << left;
+      EXPECT_TRUE(totals.protocol_errors == 0 || !test.knows_reason) << left;
       EXPECT_TRUE(conversation->is_closed) << left;
       EXPECT_TRUE(is_enough || conversation->peer.received == test.before) << left;
     }).join();
@@ -354,7 +355,7 @@ TEST(WithoutMemory, ASessionIsMadeBeforeOpenSslNeedsAny) {
 
 TEST(WithoutMemory, AHandshakeClosesOnlyItsClient) {
   const Conversation first;  // OpenSSL takes memory for all that follow
-  run_out_of_memory({.before = "", .after = "one\n"}, [](int left) {
+  run_out_of_memory({.before = "", .after = "one\n", .knows_reason = false}, [](int left) {
     auto conversation = std::make_unique<Conversation>(whole, TLS1_3_VERSION, left);
     if (conversation->is_closed) return conversation;
     conversation->peer.write("one\n");
