@@ -82,8 +82,7 @@ class Stream final : public TlsStream {
     const int error = SSL_get_error(ssl_.get(), result);
     if (error == SSL_ERROR_ZERO_RETURN) return State::ended;
     if (error == SSL_ERROR_WANT_READ && pipe.input.empty()) return State::open;
-    // The pipe has no other error, and OpenSSL a reason for each of its own where it has memory for that.
-    if (error != SSL_ERROR_SSL || is_out_of_memory(pipe)) throw std::bad_alloc{};
+    if (is_out_of_memory(pipe)) throw std::bad_alloc{};
     broken_ = true;
     return State::broken;
   }

@@ -319,6 +319,38 @@ TEST(WithoutMemory, TheEndOfAStreamClosesOnlyThat) {
   });
 }
 
+TEST(WithoutMemory, TheEndOfAStreamWithoutRepliesClosesOnlyThat) {
+  run_out_of_memory({.before = "one\n", .after = "one\n"}, [](int left) {
+    auto conversation = std::make_unique<Conversation>();
+    conversation->peer.write("one\n");
+    conversation->send();
+    conversation->limit_memory(left);
+    conversation->end();
+    return conversation;
+  });
+}
+
+TEST(WithoutMemory, APipeThrowsNothingThroughOpenSsl) {
+  tls::Pipe pipe;
+  const tls::Method method = tls::make_method();
+  const tls::Bio bio{BIO_new(method.get())};
+  BIO_set_data(bio.get(), &pipe);
+  BIO_set_init(bio.get(), 1);
+  bool has_thrown = false;
+  int written = 0;
+  allocations_left = 0;
+  try {
+    written = BIO_write(bio.get(), long_text.data(), static_cast<int>(long_text.size()));
+  } catch (const std::bad_alloc&) {
+    has_thrown = true;
+  }
+  allocations_left = endless;
+  EXPECT_FALSE(has_thrown);
+  EXPECT_LT(written, 0);
+  EXPECT_TRUE(pipe.is_out_of_memory);
+  EXPECT_FALSE(BIO_should_retry(bio.get()));
+}
+
 TEST(WithoutMemory, ARecordClosesOnlyItsClient) {
   run_out_of_memory({.before = "one\n", .after = "one\n" + long_text + "\n"}, [](int left) {
     auto conversation = std::make_unique<Conversation>();
