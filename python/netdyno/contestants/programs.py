@@ -17,9 +17,9 @@ PATIENCE_S = 20.0
 
 
 class Program(NamedTuple):
-    """A program: the need's name, the environment variable that names the program where it is not on PATH, the beginning
-    of its answer to `question`, and how to get it. `commands`: its names on PATH, the first that is there; empty: the
-    need's."""
+    """A program: the need's name, the environment variable that names the program where it is not on PATH, the
+    beginning of its answer to `question`, and how to get it. `commands`: its names on PATH, of which the first that is
+    there counts; empty: the need's."""
 
     name: str
     variable: str

@@ -1,5 +1,5 @@
-"""A thread per connection with blocking I/O, and one lock held across the whole broadcast. The contestants that use this
-differ in the interpreter alone: with its lock, or without."""
+"""A thread per connection with blocking I/O, and one lock held across the whole broadcast. The contestants that use
+this differ in the interpreter alone: with its lock, or without."""
 
 from __future__ import annotations
 

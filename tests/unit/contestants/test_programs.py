@@ -48,7 +48,7 @@ def test_what_is_on_the_path_is_found(nothing_there: Path) -> None:
 
 def test_a_program_may_have_several_names_of_which_the_first_counts(nothing_there: Path) -> None:
     why = programs.explain_missing(("python-free-threaded",))
-    assert why.startswith("python-free-threaded not found: Debian does not have it: Fedora has python3.14-freethreading")
+    assert why.startswith("python-free-threaded not found: Debian does not have it: Fedora has python3.14-freethread")
     assert "put it on PATH as python3.15t or python3.14t or python3.13t, or name it in NETDYNO_PYTHON_FREE" in why
     assert expand(("{python-free-threaded}",), Path("/x"), Path("/b")) == ("python3.15t",)
     older = program(nothing_there / "python3.13t", "free-threaded")
