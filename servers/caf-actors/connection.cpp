@@ -33,7 +33,9 @@ caf::behavior Connection::make_behavior() {
   set_exception_handler(close_without_memory(shared_.counters));
   open();
   return {
-      [this](const caf::io::new_data_msg& data) { read({data.buf.data(), data.buf.size()}); },
+      [this](const caf::io::new_data_msg& data) {
+        read({data.buf.data(), data.buf.size()});
+      },
       [this](const caf::io::connection_passivated_msg&) { read_end(); },
       [this](const caf::io::data_transferred_msg& sent) { note_written(sent.written, sent.remaining); },
       [this](const caf::io::connection_closed_msg&) { leave(); },
