@@ -240,5 +240,7 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
 def test_what_meets_all_alike_is_said_too() -> None:
     totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
-    assert "No contestant is proven to be disturbed more than others (p = 1)." in made_again_words.describe_retries(totals)
+    assert "No contestant is proven to be disturbed more than others (p = 1)." in made_again_words.describe_retries(
+        totals
+    )
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

@@ -165,9 +165,7 @@ def gate(
     before: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="The old server: './old --port {port}'.")
     ] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="The new server: './new --port {port}'.")
-    ] = None,
+    after: Annotated[str | None, typer.Option(metavar="COMMAND", help="The new server: './new --port {port}'.")] = None,
     base: Annotated[
         str | None, typer.Option(metavar="REF", help="Instead of both: the commit that HEAD is compared with.")
     ] = None,
@@ -330,9 +328,7 @@ def resume(
         list[str] | None,
         typer.Option(metavar="COMMAND", help="Each --server command of the run, word for word."),
     ] = None,
-    address: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Each --address of the run.")
-    ] = None,
+    address: Annotated[list[str] | None, typer.Option(metavar="URL", help="Each --address of the run.")] = None,
     may_load: MayLoad = False,
     cluster: RunCluster = None,
     results: Results = RESULTS,

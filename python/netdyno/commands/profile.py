@@ -139,7 +139,7 @@ def _build_task(
     server: Contestant,
     context: TrialContext,
 ) -> profiled.Task:
-    """Return the task of a server at one combination of levels. A server that cannot have it says why in its profile."""
+    """Return the task of a server at a combination of levels. A server that cannot have it says why in its profile."""
     cell = Cell(block=0, position=number, scenario=scenario.name, contestant=server.name, levels=levels)
     why_skipped = plan.explain_skip(server, scenario, levels, context.clients)
     possible = replace(server, available=False, why_not=why_skipped) if why_skipped else server

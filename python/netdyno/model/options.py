@@ -37,9 +37,7 @@ SERVER: Mapping[str, Option] = {
             "deliveries", word("joined", "single"), "chat: one call for all that waits for a reader, or each."
         ),
         _declare_server_option("service-time", DURATION, "rpc, http: how long the server works for a request."),
-        _declare_server_option(
-            "service-kind", word("wait", "cpu"), "Whether that time is a wait or burns CPU."
-        ),
+        _declare_server_option("service-kind", word("wait", "cpu"), "Whether that time is a wait or burns CPU."),
         _declare_server_option("max-frame", whole(1), "Bytes of the largest frame that is taken."),
         _declare_server_option("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
         _declare_server_option(

@@ -287,9 +287,7 @@ def _excuse_pauses(run: Run) -> Run:
         )
         return msgspec.structs.replace(trial, audits=audits)
 
-    return msgspec.structs.replace(
-        run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins))
-    )
+    return msgspec.structs.replace(run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins)))
 
 
 def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:

@@ -329,9 +329,9 @@ def test_the_key_of_another_certificate_is_refused(
     file, curve = tmp_path / "another.pem", ("-pkeyopt", "ec_paramgen_curve:P-256")
     key = openssl("genpkey", "-algorithm", algorithm, *(curve if algorithm == "EC" else ()))
     file.write_bytes(openssl("x509", "-in", certificate_path(build_dir())) + key)
-    assert f"--tls: the key in '{file}' is not that of the certificate there" in refused(
-        contestant, workload, file
-    ).stderr
+    assert (
+        f"--tls: the key in '{file}' is not that of the certificate there" in refused(contestant, workload, file).stderr
+    )
 
 
 def openssl(*arguments: str | Path) -> bytes:

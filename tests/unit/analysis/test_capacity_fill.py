@@ -204,9 +204,7 @@ def test_a_search_that_nothing_passes_has_no_capacity() -> None:
 def test_a_generator_at_its_limit_gives_no_capacity() -> None:
     findings = scenario(search_run("fast", PLAN, "generator"))
     assert findings.standings == ()
-    assert answer(findings).sentence.startswith(
-        "the generator was at its limit at 50 messages/s: it is unknown"
-    )
+    assert answer(findings).sentence.startswith("the generator was at its limit at 50 messages/s: it is unknown")
 
 
 def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:

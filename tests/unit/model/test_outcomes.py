@@ -92,7 +92,9 @@ def test_a_stall_is_the_servers_if_others_have_proven_fewer_or_it_stalls_mostly(
         for name in (EPOLL, LOCK)
     ]
     run = run_of(trials)
-    of_lock_alone = [status for entry, status in zip(run.trials, statuses(run), strict=True) if entry.contestant == LOCK]
+    of_lock_alone = [
+        status for entry, status in zip(run.trials, statuses(run), strict=True) if entry.contestant == LOCK
+    ]
     assert of_lock_alone.count("faulty") == (of_lock if is_own else 0)
     assert of_lock_alone.count("valid") == 6 - of_lock_alone.count("faulty")
     paused = [outcomes.failed(entry, "note") for entry in outcomes.judged(run).trials if entry.contestant == LOCK]

@@ -38,9 +38,7 @@ class Relay:
         try:
             return msgspec.json.decode(line or "", type=RelayTotals)
         except msgspec.DecodeError as error:
-            raise TrialError(
-                f"the link's relay printed {(line or '')[:200]!r} instead of totals: {error}"
-            ) from error
+            raise TrialError(f"the link's relay printed {(line or '')[:200]!r} instead of totals: {error}") from error
 
 
 @contextmanager

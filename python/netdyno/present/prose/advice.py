@@ -78,9 +78,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
         unknown = f"How far {first} is from the best in {metric.title} is unknown, and more time would not show it"
         return (f"{unknown}: the generator is at its limit with {_list_first(advice.hidden)}.",)
     if advice.behind is None:
-        few = (
-            f" Each needs {FEWEST_BLOCKS} blocks: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
-        )
+        few = f" Each needs {FEWEST_BLOCKS} blocks: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         return (f"How far {first} is from the best in {metric.title} is unknown after {after}.{few}{rest}",)
     if advice.behind == 1 and len(advice.findings.decision.front) > 1:
         return (f"No server{condition} is better than {first} in {metric.title} (95%, {after}).{rest}",)

@@ -113,9 +113,7 @@ def explain_open(check: Check, comparisons: int) -> str:
             )
         case "bound":
             return (
-                f"{format_effect(check)} is a bound and does not decide"
-                if check.figures
-                else "both sides are bounds"
+                f"{format_effect(check)} is a bound and does not decide" if check.figures else "both sides are bounds"
             )
         case "need":
             return f"{format_effect(check)} decides nothing on this machine"

@@ -53,7 +53,7 @@ MOST_COSTS = 3
 WHAT_HOLDS = (
     "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
     "hold together with 95% confidence, and so do those of the other axes, and the one-sided bounds against the best "
-    "(\"equal within\", \"no rival is better by more than\"). In simulations of equal servers, at most "
+    '("equal within", "no rival is better by more than"). In simulations of equal servers, at most '
     "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in one "
     "trial of ten: 5.7% and 6.5%."
 )
@@ -386,7 +386,9 @@ def _describe_more_time(decision: Decision) -> str:
     if decision.seconds_to_settle is None:
         return f" About {blocks} would decide."
     seconds = math.ceil(decision.seconds_to_settle)
-    time = quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
+    time = (
+        quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
+    )
     return f" About {blocks} of this scenario ({time}) would decide."
 
 
