@@ -67,7 +67,7 @@ class Server {
   /// Accepts all waiting connections; false when descriptors or memory ran out.
   bool take_in() {
     while (true) {
-      Accepted next = accept_one(listener_.get(), true);
+      Accepted next = accept_next(listener_.get(), true);
       if (next.status != AcceptStatus::accepted) return next.status != AcceptStatus::exhausted;
       shared_.counters.add_connection();
       (*self_)->send(room_, Joined{next.fd.release()});

@@ -59,7 +59,7 @@ class Server {
   /// A thread of the pool: it serves one client to its end before it accepts the next.
   void accept_and_serve() {
     while (true) {
-      Accepted next = accept_one(listener_, false);
+      Accepted next = accept_next(listener_, false);
       if (next.status == AcceptStatus::not_listening) break;
       if (next.status == AcceptStatus::accepted) serve_and_leave(std::move(next.fd));
       if (next.status == AcceptStatus::exhausted) std::this_thread::sleep_for(std::chrono::milliseconds{10});
