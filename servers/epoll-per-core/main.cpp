@@ -17,8 +17,8 @@
 #include "lib/server/threads.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/exchange.hpp"
 #include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/exchange/exchange.hpp"
 
 namespace netdyno {
 namespace {

@@ -376,6 +376,7 @@ def test_the_families_of_the_tree_are_found() -> None:
     assert server["qt-thread-pool"].family == server["qt-thread-per-client"].family == ("servers/_shared/qt",)
     epoll = ("lib/net/epoll", "servers/_shared/epoll")
     assert server["epoll-coroutines"].family == server["epoll-reactor"].family == epoll
+    assert server["uring-per-core"].family == ("servers/_shared/inbox", "servers/_shared/uring")
     datagram = ("lib/net/datagram", "servers/_shared/datagram")
     assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
     assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
