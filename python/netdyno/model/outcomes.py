@@ -281,13 +281,15 @@ def _excuse_pauses(run: Run) -> Run:
     def excuse(trial: Trial) -> Trial:
         if (trial.scenario, trial.contestant) in own or not _has_stalled(trial):
             return trial
-        audits = tuple(
-            Audit(name="paused", passed=audit.passed, detail=audit.detail) if audit.name == "stalled" else audit
-            for audit in trial.audits
-        )
+        audits = tuple(excuse_stall(audit) if audit.name == "stalled" else audit for audit in trial.audits)
         return msgspec.structs.replace(trial, audits=audits)
 
     return msgspec.structs.replace(run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins)))
+
+
+def excuse_stall(stalled: Audit) -> Audit:
+    """Return the audit `stalled` as a note."""
+    return Audit(name="paused", passed=stalled.passed, detail=stalled.detail)
 
 
 def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
