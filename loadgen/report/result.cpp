@@ -28,7 +28,6 @@ Json plan_json(const LoadPlan& plan) {
           {"depth", plan.depth},
           {"rate_hz", plan.rate_hz ? Json(*plan.rate_hz) : Json(nullptr)},
           {"connections", plan.connections},
-          {"busy_connections", plan.busy_connections > 0 ? Json(plan.busy_connections) : Json(nullptr)},
           {"size", plan.size},
           {"threads", plan.threads},
           {"audience", plan.audience == Audience::all ? "all" : "others"},
@@ -46,6 +45,7 @@ Json plan_json(const LoadPlan& plan) {
           {"requests_per_connection",
            plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)},
           {"slow_readers", plan.slow_readers},
+          {"busy_connections", plan.busy_connections > 0 ? Json(plan.busy_connections) : Json(nullptr)},
           {"start", plan.speaks_at_once ? "at-once" : "together"}};
 }
 
