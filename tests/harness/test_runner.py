@@ -258,14 +258,13 @@ def test_kill_9_before_the_first_trial_leaves_a_readable_file(tmp_path: Path, fa
 def test_kill_9_leaves_a_readable_file_with_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
     experiment = ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n"
     run = read.load(kill_after(7, experiment, tmp_path, fake_build))
-    trials = run.trials  # two blocks, and a trial of the third
+    trials = run.trials  # two blocks, and a trial of the third; fewer blocks where some were retried
     assert len(trials) >= 7
     assert run.finished_at is None
-    judged = [
-        [has_canary_audit(trial) for trial in trials if trial.block == block] for block in (1, 2, trials[-1].block)
-    ]
-    assert judged[:2] == [[True] * 3] * 2
-    assert len(set(judged[2])) == 1
+    last = trials[-1].block
+    assert last > 1
+    assert all(has_canary_audit(trial) for trial in trials if trial.block < last)
+    assert len({has_canary_audit(trial) for trial in trials if trial.block == last}) == 1
     assert all(trial.canary is not None for trial in trials)
     assert all(trial.load is not None for trial in trials)  # valid or not, for a machine may be late
 
