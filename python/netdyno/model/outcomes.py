@@ -293,8 +293,8 @@ def excuse_stall(stalled: Audit) -> Audit:
 
 
 def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
-    """Return scenario and name of the contestants that stalled in more than half of their trials, or by Fisher's exact
-    test more often than the others there: a pause of the machine meets all alike."""
+    """Return scenario and name of the contestants that stalled in more than half of their trials, or alone, or by
+    Fisher's exact test more often than the others there: a pause of the machine meets all alike."""
     by_scenario: dict[str, dict[str, list[bool]]] = {}
     for trial in trials:
         if trial.load is not None and not disturbances(trial):
@@ -304,7 +304,10 @@ def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
         (scenario, name)
         for scenario, contestants in by_scenario.items()
         for name, stalls in contestants.items()
-        if 2 * sum(stalls) > len(stalls) or _compute_chance(stalls, list(contestants.values())) < OWN_STALLS
+        if sum(stalls)
+        if 2 * sum(stalls) > len(stalls)
+        or sum(stalls) == sum(map(sum, contestants.values()))
+        or _compute_chance(stalls, list(contestants.values())) < OWN_STALLS
     )
 
 

@@ -80,7 +80,8 @@ def test_what_the_server_did_is_a_fault_and_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_lock", "of_epoll", "is_own"), [(1, 0, False), (3, 0, False), (4, 4, True), (3, 3, False), (5, 0, True)]
+    ("of_lock", "of_epoll", "is_own"),
+    [(1, 0, True), (1, 1, False), (4, 4, True), (3, 3, False), (2, 1, False), (3, 0, True)],
 )
 def test_a_stall_is_the_servers_if_others_have_proven_fewer_or_it_stalls_mostly(
     of_lock: int, of_epoll: int, is_own: bool
