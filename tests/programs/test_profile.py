@@ -89,25 +89,25 @@ def in_openssl(stacks: dict[Stack, int]) -> float:
 OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
 
 
+def profile_reactor(results: Path, **options: object) -> int:
+    """Profile epoll-reactor, for `capsys` to read."""
+    request = profile.ProfileRequest(
+        servers=("epoll-reactor",), commands=(), names=(), asked=options, results=results, as_json=True
+    )
+    return profile.run(request)
+
+
 @pytest.mark.parametrize(("tls", "least", "most"), [("off", 0.0, 0.0), ("on", 0.02, 0.9)])
 def test_the_share_of_tls_is_seen(
     tls: str, least: float, most: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {"workload": "echo", "connections": 4, "warmup": 0.1, "duration": 0.4, "tls": tls}
-    request = profile.ProfileRequest(
-        servers=("epoll-reactor",), commands=(), names=(), asked=asked, results=tmp_path, as_json=True
-    )
-    assert profile.run(request) == 0
+    assert profile_reactor(tmp_path, workload="echo", connections=4, warmup=0.1, duration=0.4, tls=tls) == 0
     report = json.loads(capsys.readouterr().out)
     (computes,) = (read(shown["folded"]) for shown in report["profiles"] if shown["sort"] == "on-cpu")
     assert least <= in_openssl(computes) <= most
 
 
 def test_a_server_that_cannot_have_the_load_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = {"workload": "chat", "connections": 4, "duration": 0.2, "tls": "on"}
-    request = profile.ProfileRequest(
-        servers=("epoll-reactor",), commands=(), names=(), asked=asked, results=tmp_path, as_json=True
-    )
-    assert profile.run(request) == 1
+    assert profile_reactor(tmp_path, workload="chat", connections=4, duration=0.2, tls="on") == 1
     notes = [shown["notes"] for shown in json.loads(capsys.readouterr().out)["profiles"]]
     assert all("does not encrypt chat" in note[0] for note in notes), notes

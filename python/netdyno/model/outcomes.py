@@ -6,6 +6,7 @@ reported."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -276,6 +277,8 @@ def _excuse_pauses(run: Run) -> Run:
     """Return the run with `paused` in place of `stalled` where a pause of the machine may be the cause: a hypervisor
     takes a core for half a second, and in a closed loop no counter or witness says so (docs/adr/turns.md). Such a trial
     counts, with its silence."""
+    if not any(map(_has_stalled, run.all_trials)):
+        return run
     own = _find_own_stalls(run.all_trials)
 
     def excuse(trial: Trial) -> Trial:
@@ -304,20 +307,24 @@ def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
         (scenario, name)
         for scenario, contestants in by_scenario.items()
         for name, stalls in contestants.items()
-        if sum(stalls)
-        if 2 * sum(stalls) > len(stalls)
-        or sum(stalls) == sum(map(sum, contestants.values()))
-        or _compute_chance(stalls, list(contestants.values())) < OWN_STALLS
+        if _are_own(stalls, list(itertools.chain.from_iterable(contestants.values())))
     )
+
+
+def _are_own(stalls: Sequence[bool], of_all: Sequence[bool]) -> bool:
+    """Return whether the stalls among a contestant's trials are its own doing; `of_all`: those of all there."""
+    count = sum(stalls)
+    is_alone, is_usual = count == sum(of_all), 2 * count > len(stalls)
+    return count > 0 and (is_alone or is_usual or _compute_chance(stalls, of_all) < OWN_STALLS)
 
 
 def _has_stalled(trial: Trial) -> bool:
     return any(audit.name == "stalled" and not audit.passed for audit in trial.audits)
 
 
-def _compute_chance(own: Sequence[bool], of_all: Sequence[Sequence[bool]]) -> float:
+def _compute_chance(own: Sequence[bool], of_all: Sequence[bool]) -> float:
     """Return the chance of at least as many stalls of one contestant where those of all are dealt out at random."""
-    trials, stalls = sum(map(len, of_all)), sum(map(sum, of_all))
+    trials, stalls = len(of_all), sum(of_all)
     dealt = (
         math.comb(len(own), count) * math.comb(trials - len(own), stalls - count)
         for count in range(sum(own), min(len(own), stalls) + 1)

@@ -358,8 +358,8 @@ def _describe_close(speech: Speech) -> str:
 
 def _name_silent_axes(speech: Speech) -> str:
     """Name the axes that come before the last deciding one and separate none of those near."""
-    asked = speech.axes[1 : speech.axes.index(speech.decision.by[-1])]
-    silent = [METRICS[metric].short for metric in asked if metric not in speech.decision.by]
+    earlier = speech.axes[1 : speech.axes.index(speech.decision.by[-1])]
+    silent = [METRICS[metric].short for metric in earlier if metric not in speech.decision.by]
     margin = quantities.share(speech.scenario.margin)
     return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
 
