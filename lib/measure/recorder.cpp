@@ -106,6 +106,7 @@ void Figures::add(const Figures& other) {
   completed_in_window += other.completed_in_window;
   wrong_in_window += other.wrong_in_window;
   completed_service_ns += other.completed_service_ns;
+  service_beyond_ns += other.service_beyond_ns;
   late_in_window += other.late_in_window;
   in_flight_ns += other.in_flight_ns;
   given_up_service_ns += other.given_up_service_ns;

@@ -62,10 +62,14 @@ TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
   recorder.sent(1150 * ms, 1150 * ms, false);  // 100 ms, to the end
   recorder.answered(1100 * ms, 1100 * ms, 1200 * ms);
   recorder.answered(1150 * ms, 1150 * ms, 1400 * ms);
-  EXPECT_EQ(fixture.finish().in_flight_ns, static_cast<std::uint64_t>(250 * ms));
+  const Figures f = fixture.finish();
+  EXPECT_EQ(f.in_flight_ns, static_cast<std::uint64_t>(250 * ms));
+  EXPECT_EQ(f.completed_service_ns, static_cast<std::uint64_t>(250 * ms)) << "150 ms and 100 ms";
+  EXPECT_EQ(f.service_beyond_ns, 0) << "100 ms before the window, less the 100 ms of the last within it";
 }
 
-/// The integral of a count is the sum of the times, each cut to the window: two ways to the same figure.
+/// The integral of a count is the sum of the times, each cut to the window: two ways to the same figure. So it is that
+/// of the completed, but for what lies beyond the window.
 PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
   const auto spans = draw::many([] {
     const auto from = draw::between<Nanos>(800, 1400);
@@ -94,7 +98,10 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
       fixture.recorder.answered(event.began, event.began, event.moment);
     }
   }
-  RC_ASSERT(fixture.finish().in_flight_ns == expected);
+  const Figures f = fixture.finish();
+  RC_ASSERT(f.in_flight_ns == expected);
+  RC_ASSERT(static_cast<std::int64_t>(f.in_flight_ns) + f.service_beyond_ns ==
+            static_cast<std::int64_t>(f.completed_service_ns));
 }
 
 TEST(Recorder, FillsTheTimeSeriesByCompletion) {
@@ -318,6 +325,7 @@ TEST(Figures, OfASliceThatDoesNotCountKeepTheirLife) {
   EXPECT_EQ(life.other_connect_error, 7);
   EXPECT_EQ(life.scheduled_in_window + life.sent_in_window + life.completed_in_window + life.wrong_in_window, 0U);
   EXPECT_EQ(life.connected_in_window + life.in_flight_ns + life.completed_service_ns, 0U);
+  EXPECT_EQ(life.service_beyond_ns, 0);
   EXPECT_EQ(life.response.count() + life.service.count() + life.connection.count(), 0U);
   EXPECT_EQ(life.own_lag.count() + life.blocked_lag.count() + life.receive_lag.count(), 0U);
 

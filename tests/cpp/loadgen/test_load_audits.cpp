@@ -347,11 +347,23 @@ TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
   EXPECT_NE(trial.judge("little").detail.find("too few"), std::string::npos);
 }
 
+/// As where requests of 50 ms among others of 0.1 ms began before the window and were answered within it.
+TEST(Audits, LittlesLawKnowsWhatWasUnderWayAtTheEndsOfTheWindow) {
+  for (const std::int64_t beyond : {-60'000'000, 60'000'000, 500'000'000}) {
+    Trial trial;
+    trial.result.figures.in_flight_ns = static_cast<std::uint64_t>(1'000'000'000 - beyond);
+    EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
+    trial.result.figures.service_beyond_ns = beyond;
+    EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
+  }
+}
+
 /// Each slice of a window has two ends, at which the slowest messages are under way.
-TEST(Audits, LittlesLawAllowsForTheEndsOfEachSlice) {
+TEST(Audits, LittlesLawAllowsAClosedLoopForTheEndsOfEachSlice) {
   Trial trial;
-  trial.result.figures.in_flight_ns += 60'000'000;  // 6%
-  trial.result.slice = 10 * service;                // of which the slowest are a tenth
+  trial.close_loop();
+  trial.complete(trial.result.figures.completed_in_window * 94 / 100);
+  trial.result.slice = 10 * service;  // of which the slowest are a tenth
   EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
   trial.result.slice = trial.plan.duration;
   EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
