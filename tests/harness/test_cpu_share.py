@@ -45,6 +45,28 @@ def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
     assert seen.switches == 5000
 
 
+def test_a_span_that_is_left_out_counts_in_no_figure() -> None:
+    """A second before it and one after it, of which each is that of the other tests."""
+    third = STAT.replace("100 0 100 400 50 0 10 30", "160 0 140 480 50 0 10 50").replace("1000\n", "11000\n")
+    third = third.replace("200 0 100 500 10 0 10 10", "240 0 120 620 30 0 10 10")
+    first, second, last = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6), Snapshot(12.0, third, 4.0)
+    alone = cpu_share.compute_observation(second, last, {0, 1})
+    left = cpu_share.compute_observation(first, last, {0, 1}, [(first, second)])
+    assert alone is not None
+    assert left is not None
+    assert left.foreign_s == pytest.approx(alone.foreign_s)
+    assert left.steal_s == pytest.approx(alone.steal_s) == pytest.approx(0.1)
+    assert (left.window_s, left.own_s) == pytest.approx((1.0, 0.4))
+    assert (left.switches, set(left.softirq_s)) == (5000, {0, 1})
+    assert cpu_share.compute_observation(first, last, {0, 1}, [(first, Snapshot(11.0, "intr 17\n", 3.6))]) is None
+
+
+def test_steal_is_read_where_the_kernel_counts_it() -> None:
+    first, second = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6)
+    assert cpu_share.compute_steal_s(first, second, {0, 1}) == pytest.approx(0.1)
+    assert cpu_share.compute_steal_s(first, second, {1, 7}) == 0.0
+
+
 def test_only_the_cores_that_the_harness_may_use_count() -> None:
     seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
     assert seen is not None

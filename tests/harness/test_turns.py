@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -145,13 +145,15 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
 
 
 def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
-    """Replace the machine's own: a foreign program runs so long in the first slices, and not at all after them."""
+    """Replace the machine's own: a foreign program runs so long in the first slices, and not at all after them. The
+    hypervisor takes nothing."""
     left = list(seconds)
 
     def find(*_: object) -> ForeignTime:
         return ForeignTime("kdamond.0", left.pop(0)) if left else ForeignTime()
 
     monkeypatch.setattr(ForeignPrograms, "find_longest", find)
+    monkeypatch.setattr(cpu_share, "compute_steal_s", lambda *_: 0.0)
 
 
 LIMIT_S = turn_audits.FOREIGN_SHARE * side_by_side.divide(SCENARIO.duration_s).length_s * len(os.sched_getaffinity(0))
@@ -168,7 +170,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     assert [(part.turn, part.kept, part.foreign_program) for part in second.slices[:4]] == [
         (0, False, "kdamond.0"),
         (0, False, "kdamond.0"),
-        (0, True, "kdamond.0"),
+        (0, True, ""),
         (1, True, ""),
     ]
     assert [part.kept for part in first.slices] == [True] * WANTED
@@ -183,6 +185,36 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in made_again_words.describe_retries(
         totals
     )
+
+
+def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_is_kept(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet(monkeypatch, [])
+    stolen = [0.01, 0.01, 0.0]
+    monkeypatch.setattr(cpu_share, "compute_steal_s", lambda *_: stolen.pop(0) if stolen else 0.0)
+    observe, left_out = cpu_share.compute_observation, []
+
+    def see(
+        before: cpu_share.Snapshot,
+        after: cpu_share.Snapshot,
+        cores: Collection[int],
+        without: Sequence[tuple[cpu_share.Snapshot, cpu_share.Snapshot]],
+    ) -> MachineObservation | None:
+        left_out.append(without)
+        observed, whole = observe(before, after, cores, without), observe(before, after, cores)
+        assert observed is not None
+        assert whole is not None
+        assert whole.window_s - observed.window_s == pytest.approx(sum(last.at_s - at.at_s for at, last in without))
+        return msgspec.structs.replace(observed, foreign_s=0.0, steal_s=0.0)
+
+    monkeypatch.setattr(cpu_share, "compute_observation", see)
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    assert sorted(len(trial.slices) for trial in trials) == [WANTED, WANTED + 2]
+    assert [len(spans) for spans in left_out] == [2] + [0] * (WANTED - 1)
+    assert made_again.summarise_retries(trials, 1).slices_again == {PAUSE: 2}
+    assert made_again.summarise_retries(trials, 1).turns_dropped == 0
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
@@ -476,7 +508,7 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
     assert {trial.contestant for trial in later if not trial.slices} == {"b"}
     assert {trial.contestant for trial in later if trial.slices} == {"a", "c"}
     # This holds in a resumed run, too, which knows only the stored trials.
-    assert side_by_side.find_busy(run.trials) == {("echo", "b")}
+    assert side_by_side.find_busy(run.trials, "echo") == {"b"}
 
 
 def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(

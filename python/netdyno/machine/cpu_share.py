@@ -57,34 +57,81 @@ def take(own: Sequence[int]) -> Snapshot:
     )
 
 
-def compute_observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> MachineObservation | None:
-    """Return the window between two readings, on these cores; None where the kernel does not count each of them. Pure.
+def compute_observation(
+    before: Snapshot, after: Snapshot, cores: Collection[int], without: Sequence[tuple[Snapshot, Snapshot]] = ()
+) -> MachineObservation | None:
+    """Return the window between two readings, on these cores, less the spans `without`; None where the kernel does not
+    count each of the cores. Pure.
 
     Work is the wall-clock time less idle and stolen time, and not the sum of /proc/stat's own columns of work: those
     are sampled at each tick, while a kernel with CONFIG_NO_HZ counts idle time exactly (in 10 ms steps). The time to
     enter and leave idleness is neither idle time nor a process's, and so looks foreign."""
-    first, last = parse_stat(before.stat), parse_stat(after.stat)
-    if not all(core in first and core in last for core in cores):
+    whole = _count_span(before, after, cores)
+    left_out = [_count_span(first, last, cores) for first, last in without]
+    if whole is None or None in left_out:
         return None
-    steal_s = sum(last[core].steal_s - first[core].steal_s for core in cores)
-    idle_s = sum(last[core].idle_s - first[core].idle_s for core in cores)
-    window_s = after.at_s - before.at_s
-    busy_s = window_s * len(cores) - idle_s - steal_s
-    held_back = _subtract(before.throttled, after.throttled)
+    for span in filter(None, left_out):
+        whole = _subtract(whole, span)
+    foreign_s = whole.window_s * len(cores) - whole.idle_s - whole.steal_s - whole.own_s
     return MachineObservation(
         cores=len(cores),
-        window_s=window_s,
-        steal_s=steal_s,
-        own_s=after.own_cpu_s - before.own_cpu_s,
-        foreign_s=max(0.0, busy_s - (after.own_cpu_s - before.own_cpu_s)),
-        switches=parse_switches(after.stat) - parse_switches(before.stat),
-        softirq_s={core: last[core].softirq_s - first[core].softirq_s for core in sorted(cores)},
-        throttled_s=None if held_back is None else held_back.seconds,
-        throttled_periods=0 if held_back is None else held_back.periods,
+        window_s=whole.window_s,
+        steal_s=whole.steal_s,
+        own_s=whole.own_s,
+        foreign_s=max(0.0, foreign_s),
+        switches=whole.switches,
+        softirq_s=whole.softirq_s,
+        throttled_s=None if whole.throttled is None else whole.throttled.seconds,
+        throttled_periods=0 if whole.throttled is None else whole.throttled.periods,
     )
 
 
-def _subtract(before: Throttled | None, after: Throttled | None) -> Throttled | None:
+def compute_steal_s(before: Snapshot, after: Snapshot, cores: Collection[int]) -> float:
+    """Return what the hypervisor took of these cores between two readings, in steps of a tick. Pure."""
+    first, last = parse_stat(before.stat), parse_stat(after.stat)
+    return sum(last[core].steal_s - first[core].steal_s for core in cores if core in first and core in last)
+
+
+class _Span(NamedTuple):
+    """What was counted between two snapshots."""
+
+    window_s: float
+    steal_s: float
+    idle_s: float
+    own_s: float
+    switches: int
+    softirq_s: dict[int, float]
+    throttled: Throttled | None
+
+
+def _count_span(before: Snapshot, after: Snapshot, cores: Collection[int]) -> _Span | None:
+    first, last = parse_stat(before.stat), parse_stat(after.stat)
+    if not all(core in first and core in last for core in cores):
+        return None
+    return _Span(
+        window_s=after.at_s - before.at_s,
+        steal_s=sum(last[core].steal_s - first[core].steal_s for core in cores),
+        idle_s=sum(last[core].idle_s - first[core].idle_s for core in cores),
+        own_s=after.own_cpu_s - before.own_cpu_s,
+        switches=parse_switches(after.stat) - parse_switches(before.stat),
+        softirq_s={core: last[core].softirq_s - first[core].softirq_s for core in sorted(cores)},
+        throttled=_subtract_throttling(before.throttled, after.throttled),
+    )
+
+
+def _subtract(whole: _Span, part: _Span) -> _Span:
+    return _Span(
+        window_s=whole.window_s - part.window_s,
+        steal_s=whole.steal_s - part.steal_s,
+        idle_s=whole.idle_s - part.idle_s,
+        own_s=whole.own_s - part.own_s,
+        switches=whole.switches - part.switches,
+        softirq_s={core: whole.softirq_s[core] - part.softirq_s[core] for core in whole.softirq_s},
+        throttled=_subtract_throttling(part.throttled, whole.throttled),
+    )
+
+
+def _subtract_throttling(before: Throttled | None, after: Throttled | None) -> Throttled | None:
     if before is None or after is None:
         return None
     return Throttled(after.periods - before.periods, after.seconds - before.seconds)

@@ -295,8 +295,8 @@ class Stand:
         return event.event == "slice"
 
     def note_foreign(self, foreign: ForeignTime) -> None:
-        """Note what took a core during the last slice, if nothing noted before did for longer."""
-        if foreign.seconds >= self.slices[-1].foreign_s:
+        """Note what took a core during the last slice, if nothing noted before did for as long."""
+        if foreign.seconds > self.slices[-1].foreign_s:
             self.slices[-1] = msgspec.structs.replace(
                 self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
             )
@@ -452,6 +452,7 @@ class Turns:
         self._slices_again = 2 * self._turns_needed * len(stands)
         """The retries of slices that are left."""
         self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.keep_punctual)
+        self._own_processes: Sequence[int] = ()
         self.kept = 0
         self.dropped = 0
         self.seconds = 0.0
@@ -464,12 +465,12 @@ class Turns:
     def take_all(self) -> None:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
-        own_processes = cpu_share.find_own_processes()
+        self._own_processes = cpu_share.find_own_processes()
         with keep_punctual(self._context.pinning.harness, realtime=False):
             for turn, order in enumerate(self._draw_orders()):
                 if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
                     return
-                self._take(turn, order, own_processes)
+                self._take(turn, order)
 
     def _draw_orders(self) -> Iterator[Sequence[Stand]]:
         """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
@@ -480,16 +481,16 @@ class Turns:
             yield order
             yield order[::-1]
 
-    def _take(self, turn: int, order: Sequence[Stand], own_processes: Sequence[int]) -> None:
-        before = cpu_share.take(own_processes)
-        complete = True
+    def _take(self, turn: int, order: Sequence[Stand]) -> None:
+        before = self._read_machine()
+        complete, retried = True, list[tuple[cpu_share.Snapshot, cpu_share.Snapshot]]()
         standing = [stand for stand in order if stand.takes_turns]
-        foreign = ForeignPrograms(own_processes, self._context.pinning.server or self._cores)
+        foreign = ForeignPrograms(self._own_processes, self._context.pinning.server or self._cores)
         for place, stand in enumerate(standing):
             beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
-                complete = self._take_undisturbed(stand, turn, place, beside, foreign) and complete
-        self.seen = cpu_share.compute_observation(before, cpu_share.take(own_processes), self._cores)
+                complete = self._take_undisturbed(stand, turn, place, beside, foreign, retried) and complete
+        self.seen = cpu_share.compute_observation(before, self._read_machine(), self._cores, retried)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.takes_turns:
@@ -501,24 +502,38 @@ class Turns:
             self.dropped += 1
 
     def _take_undisturbed(
-        self, stand: Stand, turn: int, place: int, beside: Sequence[Stand], foreign: ForeignPrograms
+        self,
+        stand: Stand,
+        turn: int,
+        place: int,
+        beside: Sequence[Stand],
+        foreign: ForeignPrograms,
+        retried: list[tuple[cpu_share.Snapshot, cpu_share.Snapshot]],
     ) -> bool:
-        """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long.
-        No figure of the load decides. False where no slice took place, or only one that was lost."""
+        """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long,
+        or the hypervisor took one. No figure of the load decides. Adds the readings around each try that does not
+        count to `retried`. False where no slice took place, or only one that was lost."""
         for tries_left in reversed(range(MOST_TRIES)):
-            before = foreign.read()
+            before, machine_before = foreign.read(), self._read_machine()
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
+            machine_after = self._read_machine()
+            stolen_s = cpu_share.compute_steal_s(machine_before, machine_after, self._cores)
+            stand.note_foreign(ForeignTime(PAUSE, stolen_s))
             foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
             if self._is_expected or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
                 return True
             if not tries_left or not self._slices_again:
                 return not turn_audits.is_lost(foreign_s, slice_s, self._server_cores)
             self._slices_again -= 1
+            retried.append((machine_before, machine_after))
             stand.keep(turn, keep=False)
         return True
+
+    def _read_machine(self) -> cpu_share.Snapshot:
+        return cpu_share.take(self._own_processes)
 
     @property
     def _is_expected(self) -> bool:
