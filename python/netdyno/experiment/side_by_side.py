@@ -108,11 +108,12 @@ def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
         yield tuple(group)
 
 
-def find_busy(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
-    """Return scenario and contestant of each that was busy in the slices of others. It is measured alone from then
-    on."""
-    busy = _find_failing(trials, SIDE_BY_SIDE)
-    return frozenset((scenario, contestant) for scenario, contestant, _ in busy)
+def find_busy(trials: Sequence[Trial], scenario: str) -> frozenset[str]:
+    """Return the contestants that were busy in the slices of others: in this scenario, or, before they have run beside
+    others in it, in another. They are measured alone from then on."""
+    failing = _find_failing(trials, SIDE_BY_SIDE)
+    tried = {trial.contestant for trial in trials if trial.scenario == scenario and _list_verdicts(trial, SIDE_BY_SIDE)}
+    return frozenset(contestant for where, contestant, _ in failing if where == scenario or contestant not in tried)
 
 
 def find_lagging(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
@@ -128,6 +129,10 @@ def _find_failing(trials: Iterable[Trial], name: str) -> frozenset[tuple[str, st
     passed: dict[tuple[str, str, str], list[bool]] = {}
     for trial in trials:
         key = (trial.scenario, trial.contestant, level_key(trial.levels))
-        if own := [audit.passed for audit in trial.audits if audit.name == name]:
+        if own := _list_verdicts(trial, name):
             passed.setdefault(key, []).append(all(own))
     return frozenset(key for key, verdicts in passed.items() if 2 * verdicts.count(False) > len(verdicts))
+
+
+def _list_verdicts(trial: Trial, name: str) -> list[bool]:
+    return [audit.passed for audit in trial.audits if audit.name == name]

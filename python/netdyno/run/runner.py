@@ -251,10 +251,10 @@ class Execution:
     def _divide_group(self, group: Sequence[plan.Cell], schedule: Schedule) -> list[tuple[tuple[plan.Cell, ...], str]]:
         """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
         scenario = self.scenarios[group[0].scenario]
-        busy = side_by_side.find_busy(schedule.trials)
+        busy = side_by_side.find_busy(schedule.trials, scenario.name)
         why_apart = {
             cell.position: side_by_side.BUSY
-            if (cell.scenario, cell.contestant) in busy
+            if cell.contestant in busy
             else schedule.find_stop_reason(cell)
             or plan.explain_skip(self.servers[cell.contestant], scenario, cell.levels, self.context.clients)
             or side_by_side.explain_apart(self.servers[cell.contestant])

@@ -128,7 +128,7 @@ def test_a_group_is_what_follows_each_other_and_differs_in_its_contestant_only()
     assert list(divide_into_groups([])) == []
 
 
-def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> None:
+def test_who_was_busy_beside_others_is_so_elsewhere_until_it_was_quiet_there() -> None:
     def judged(contestant: str, scenario: str, *audits: Audit) -> Any:
         return msgspec.structs.replace(record_skip(cell(0, contestant, scenario), ""), audits=audits)
 
@@ -136,7 +136,9 @@ def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> Non
     assert (calm.passed, busy.passed) == (True, False)
     few = turns(1, 8, 17)
     trials = [judged("a", "s", calm), judged("a", "t", calm, busy), judged("b", "s", few), judged("b", "t")]
-    assert find_busy(trials) == {("t", "a")}
+    assert find_busy(trials, "t") == {"a"}
+    assert not find_busy(trials, "s"), "it was quiet there"
+    assert find_busy(trials, "new") == {"a"}
 
 
 def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
@@ -158,4 +160,4 @@ def test_a_failure_in_half_of_the_trials_may_be_chance(failures: int, passes: in
     kept_up, late = backlog([0.001], 0.05, 0.0), backlog([0.011], 0.05, 0.0)
     calm, busy = side_by_side("a", 0.001, 0.1), side_by_side("a", 0.009, 0.1)
     trials = [judged(calm, kept_up)] * passes + [judged(busy, late)] * failures
-    assert bool(find_lagging(trials)) == bool(find_busy(trials)) == is_known
+    assert bool(find_lagging(trials)) == bool(find_busy(trials, "s")) == is_known
