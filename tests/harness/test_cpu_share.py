@@ -62,9 +62,8 @@ def test_a_span_that_is_left_out_counts_in_no_figure() -> None:
 
 
 def test_steal_is_read_where_the_kernel_counts_it() -> None:
-    first, second = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6)
-    assert cpu_share.compute_steal_s(first, second, {0, 1}) == pytest.approx(0.1)
-    assert cpu_share.compute_steal_s(first, second, {1, 7}) == 0.0
+    assert cpu_share.compute_steal_s(STAT, SECOND_LATER, {0, 1}) == pytest.approx(0.1)
+    assert cpu_share.compute_steal_s(STAT, SECOND_LATER, {1, 7}) == 0.0
 
 
 def test_only_the_cores_that_the_harness_may_use_count() -> None:

@@ -51,10 +51,15 @@ def take(own: Sequence[int]) -> Snapshot:
     waited for. One that begins later counts once it has ended and was waited for."""
     return Snapshot(
         at_s=time.monotonic(),
-        stat=server_proc.read_file("/proc/stat").decode("ascii"),
+        stat=read_stat(),
         own_cpu_s=_sum_used_s(own),
         throttled=cpu_quota.sum_throttling(cpu_quota.find_own_stat_files()),
     )
+
+
+def read_stat() -> str:
+    """Return /proc/stat as it is now, which takes no longer however many processes are watched."""
+    return server_proc.read_file("/proc/stat").decode("ascii")
 
 
 def compute_observation(
@@ -86,9 +91,9 @@ def compute_observation(
     )
 
 
-def compute_steal_s(before: Snapshot, after: Snapshot, cores: Collection[int]) -> float:
-    """Return what the hypervisor took of these cores between two readings, in steps of a tick. Pure."""
-    first, last = parse_stat(before.stat), parse_stat(after.stat)
+def compute_steal_s(before: str, after: str, cores: Collection[int]) -> float:
+    """Return what the hypervisor took of these cores between two readings of /proc/stat, in steps of a tick. Pure."""
+    first, last = parse_stat(before), parse_stat(after)
     return sum(last[core].steal_s - first[core].steal_s for core in cores if core in first and core in last)
 
 

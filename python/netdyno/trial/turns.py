@@ -514,14 +514,15 @@ class Turns:
         or the hypervisor took one. No figure of the load decides. Adds the readings around each try that does not
         count to `retried`. False where no slice took place, or only one that was lost."""
         for tries_left in reversed(range(MOST_TRIES)):
-            before, machine_before = foreign.read(), self._read_machine()
+            machine_before = self._read_machine()  # of many processes it takes longer, so not within what is judged
+            before, stat_before = foreign.read(), cpu_share.read_stat()
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
+            stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._cores)
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
-            machine_after = self._read_machine()
-            stolen_s = cpu_share.compute_steal_s(machine_before, machine_after, self._cores)
             stand.note_foreign(ForeignTime(PAUSE, stolen_s))
+            machine_after = self._read_machine()
             foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
             if self._is_expected or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
                 return True
