@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.cells import Bound, Estimate
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.observation import Neighbour
 from netdyno.model.trial import Traced, Warmup
@@ -235,3 +235,27 @@ class MeasuredAlone:
 
     contestants: tuple[Name, ...]
     why: Quoted
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """Throughput on several cores over that on one, geometric mean over blocks; a bound where the generator was at its
+    limit."""
+
+    cores: int
+    ratio: Estimate
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How the throughput of a contestant grew with its cores. `at`: the other levels, empty where there are none. The
+    losses are those of statistics/scaling.py; None where there are too few speedups that are no bounds: one for
+    `serial` (Amdahl), two for `contention` and `coherency` (Gunther)."""
+
+    contestant: Name
+    at: Name
+    speedups: tuple[Speedup, ...]
+    serial: Estimate | None
+    contention: Estimate | None
+    coherency: Estimate | None

@@ -22,6 +22,7 @@ from netdyno.analysis.found.notices import (
     MadeAgain,
     MeasuredAlone,
     SampledThreads,
+    Scaling,
     ThreadEach,
     UnevenThreads,
     Unranked,
@@ -92,6 +93,8 @@ class ScenarioFindings:
     within: tuple[Within, ...] = ()
     """The best of each language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
+    scaling: tuple[Scaling, ...] = ()
+    """Empty where the cores of the server are no factor of a closed loop."""
     warmups: tuple[WarmedUp, ...] = ()
     """Contestants that were warmed up for longer than the scenario says."""
     alone: tuple[MeasuredAlone, ...] = ()

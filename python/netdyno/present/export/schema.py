@@ -24,6 +24,7 @@ from netdyno.analysis.found.notices import (
     MadeAgain,
     MeasuredAlone,
     SampledThreads,
+    Scaling,
     ThreadEach,
     UnevenThreads,
     Unranked,
@@ -203,6 +204,7 @@ class Question(Frozen):
     threads_each: tuple[ThreadEach, ...]
     sampled_threads: tuple[SampledThreads, ...]
     uneven_threads: tuple[UnevenThreads, ...]
+    scaling: tuple[Scaling, ...]
     alone: tuple[MeasuredAlone, ...]
     instruments: tuple[Name, ...]
 

@@ -25,6 +25,7 @@ from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
+from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.present.report import (
     capacity,
@@ -170,6 +171,7 @@ def _load_template() -> Template:
         status_words=STATUS_WORDS,
         mark_sign=loss.MARK,
         most_sweeps=panels.MOST_SWEEPS,
+        scaling_explained=scaling_words.EXPLANATION,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
         profiles=PROFILES_HERE,

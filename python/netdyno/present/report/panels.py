@@ -43,6 +43,7 @@ FACTOR_AXES = {
     "size": "message size, bytes",
     "depth": "in flight per connection",
     "threads": "server threads",
+    "server-cores": "cores of the server",
 }
 Looks = Mapping[str, Look]
 Ready = Callable[[Axes], None]
@@ -181,7 +182,19 @@ def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: st
         draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
         for x, (_, cell), estimate in zip(xs, cells, drawn, strict=True):
             _mark_loss(axes, x, estimate, cell, look)
+    if metric == "throughput" and sweep.factor == "server-cores" and findings.scaling:
+        _draw_ideal(axes, findings, sweep)
     ready(axes)
+
+
+def _draw_ideal(axes: Axes, findings: ScenarioFindings, sweep: Sweep) -> None:
+    """Draw what the best contestant on one core would reach on more, in proportion."""
+    cores = [int(level.values["server-cores"]) for level in sweep.levels]
+    single = [cell.value("throughput") for cell in findings.cells if cell.level == sweep.levels[0].key]
+    if cores[0] == 1 and single:
+        ideal = [max(single) * count for count in cores]
+        axes.plot(cores, ideal, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
+        axes.annotate("ideal", (cores[-1], ideal[-1]), ha="right", va="bottom", color=theme.MUTED)
 
 
 def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Looks, ready: Ready) -> None:

@@ -19,7 +19,7 @@ from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import company, excluded, ground, languages, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
-from netdyno.present.report import along, panels, scoreboard
+from netdyno.present.report import along, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Looks
@@ -75,6 +75,7 @@ class ScenarioView:
     figures: Table
     comparisons: Table
     along: along.AlongView | None
+    scaling: Table | None
     pairs: Table | None
     lag: str
     undrawn_curves: int
@@ -121,6 +122,7 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         figures=_tabulate_figures(findings),
         comparisons=_tabulate_comparisons(findings),
         along=along.make_view(findings),
+        scaling=scaling.tabulate(findings.scaling) if findings.scaling else None,
         pairs=_tabulate_pairs(findings) if findings.pairs else None,
         lag=quantities.duration(lag) if lag is not None else "",
         undrawn_sweeps=max(0, len(panels.list_measured_sweeps(findings)) - panels.MOST_SWEEPS),

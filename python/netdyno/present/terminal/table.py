@@ -31,6 +31,7 @@ from netdyno.present.prose import (
     loss,
     made_again,
     ranking,
+    scaling,
     set_aside,
     stopping,
     turns,
@@ -142,7 +143,11 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         parts.append(Text(text, style="dim"))
     parts += [
         Text(text, style="dim")
-        for text in (*warmups.describe_contestants(findings), *turns.explain_exceptions(findings))
+        for text in (
+            *scaling.describe_contestants(findings),
+            *warmups.describe_contestants(findings),
+            *turns.explain_exceptions(findings),
+        )
     ]
     noticed = (*constant_latency.describe_contestants(findings), *uneven_threads.describe_contestants(findings))
     parts += [Text(text, style="yellow") for text in noticed]

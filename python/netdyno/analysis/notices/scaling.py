@@ -1,0 +1,96 @@
+"""How throughput grew with the cores of the server. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.notices import Scaling, Speedup
+from netdyno.analysis.trials.split import Part
+from netdyno.model.levels import level_key, level_words
+from netdyno.model.metrics import METRICS
+from netdyno.statistics import stats
+from netdyno.statistics.scaling import fit_amdahl, fit_gunther
+from netdyno.statistics.stats import Interval
+
+FACTOR = "server-cores"
+Throughputs = Mapping[int, Mapping[int, float]]
+"""Messages per second by number of cores, then by block."""
+
+
+def find_scaling(part: Part) -> tuple[Scaling, ...]:
+    """Return how each contestant scaled, where it was measured on one core and on more. In an open loop the schedule
+    decides the throughput, so there is none."""
+    if FACTOR not in part.scenario.factors or part.scenario.arrivals != "closed":
+        return ()
+    scalings = (
+        _describe_scaling(name, at, throughputs, limited)
+        for (name, at), (throughputs, limited) in sorted(_collect_throughputs(part).items())
+        if 1 in throughputs and 1 not in limited
+    )
+    return tuple(scaling for scaling in scalings if scaling is not None)
+
+
+def _collect_throughputs(part: Part) -> dict[tuple[str, str], tuple[Throughputs, frozenset[int]]]:
+    """Return throughputs by contestant and its other levels, and the numbers of cores at which the generator was at its
+    limit with any contestant."""
+    saturated = {cell.level for cell in part.saturated}
+    throughputs: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
+    limited: dict[tuple[str, str], set[int]] = {}
+    for trial, load in part.ranked:
+        key = trial.contestant, ", ".join(level_words(*level) for level in trial.levels.items() if level[0] != FACTOR)
+        cores = int(trial.levels[FACTOR])
+        figure = METRICS["throughput"].of(trial, load)
+        if figure:
+            throughputs.setdefault(key, {}).setdefault(cores, {})[trial.block] = figure
+        if level_key(trial.levels) in saturated:
+            limited.setdefault(key, set()).add(cores)
+    return {key: (by_cores, frozenset(limited.get(key, ()))) for key, by_cores in throughputs.items()}
+
+
+def _describe_scaling(contestant: str, at: str, throughputs: Throughputs, limited: frozenset[int]) -> Scaling | None:
+    """Return None where no block has a throughput on one core and on more."""
+    shared = {cores: _compute_ratios(throughputs, [cores]) for cores in sorted(throughputs) if cores > 1}
+    measured = [cores for cores, ratios in shared.items() if ratios]
+    exact = [cores for cores in measured if cores not in limited]
+    blocks = _compute_ratios(throughputs, exact) if exact else []
+    losses = [fit_gunther(speedups) for speedups in blocks] if len(exact) > 1 else []
+    speedups = tuple(
+        Speedup(
+            cores, _average_ratios([ratios[cores] for ratios in shared[cores]]), "at least" if cores in limited else ""
+        )
+        for cores in measured
+    )
+    if not speedups:
+        return None
+    return Scaling(
+        contestant=contestant,
+        at=at,
+        speedups=speedups,
+        serial=_average(list(map(fit_amdahl, blocks))) if blocks else None,
+        contention=_average([loss.contention for loss in losses]) if losses else None,
+        coherency=_average([loss.coherency for loss in losses]) if losses else None,
+    )
+
+
+def _compute_ratios(throughputs: Throughputs, cores: Sequence[int]) -> list[dict[int, float]]:
+    """Return the speedups of each block that has a throughput on one core and on all of `cores`."""
+    return [
+        {count: throughputs[count][block] / single for count in cores}
+        for block, single in sorted(throughputs[1].items())
+        if all(block in throughputs[count] for count in cores)
+    ]
+
+
+def _average_ratios(ratios: Sequence[float]) -> Estimate:
+    """Return the geometric mean over blocks."""
+    logs = _average(list(map(math.log, ratios)))
+    interval = logs.interval and Interval(math.exp(logs.interval.low), math.exp(logs.interval.high))
+    return Estimate(math.exp(logs.value), interval, tuple(ratios))
+
+
+def _average(shares: Sequence[float]) -> Estimate:
+    """Return the mean over blocks, of which there is at least one."""
+    pairs = stats.pairs_of({(block, ""): share for block, share in enumerate(shares)})
+    return Estimate(float(stats.block_means(pairs).mean()), stats.mean_interval(pairs), tuple(shares))

@@ -1,0 +1,46 @@
+"""The text about how throughput grew with the cores of the server. Pure functions."""
+
+from __future__ import annotations
+
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.notices import Scaling, Speedup
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.base import quantities
+
+EXPLANATION = (
+    "Throughput on several cores over that on one, geometric mean over blocks; the ideal is the number of cores. "
+    "serial: the part of the work that more cores do not make faster, by Amdahl's law; contention (waits for what is "
+    "shared) and coherency (paid to every other core): by Gunther's. Both laws are fitted to these figures and say "
+    "nothing of more cores than were measured. In brackets 95% intervals."
+)
+
+
+def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for every contestant that was measured on one core and on more."""
+    return tuple(map(_describe_scaling, findings.scaling))
+
+
+def _describe_scaling(scaling: Scaling) -> str:
+    at = f" at {scaling.at}" if scaling.at else ""
+    speedups = quantities.listed(
+        [f"{format_speedup(speedup)} on {quantities.plural(speedup.cores, 'core')}" for speedup in scaling.speedups]
+    )
+    serial = f"; Amdahl's law fits with {format_loss(scaling.serial)} serial" if scaling.serial else ""
+    return f"{scaling.contestant}{at}: {speedups}, relative to one{serial}."
+
+
+def format_speedup(speedup: Speedup) -> str:
+    bound = f"{speedup.bound} " if speedup.bound else ""
+    interval = speedup.ratio.interval
+    ends = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
+    return f"{bound}{quantities.TIMES}{speedup.ratio.value:.2f}{ends}"
+
+
+def format_loss(loss: Estimate) -> str:
+    ends = f" [{_format_share(loss.interval.low)}, {_format_share(loss.interval.high)}]" if loss.interval else ""
+    return f"{_format_share(loss.value)}{ends}"
+
+
+def _format_share(share: float) -> str:
+    """A loss below 0 is a gain: throughput grew faster than in proportion."""
+    return f"{quantities.MINUS if share < 0 else ''}{quantities.share(abs(share))}"

@@ -1,0 +1,32 @@
+"""The table of how throughput grew with the cores of the server. No HTML here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.notices import Scaling
+from netdyno.base import quantities
+from netdyno.present.prose.scaling import format_loss, format_speedup
+from netdyno.present.report.tables import Table, make_sortable
+
+
+def tabulate(scalings: Sequence[Scaling]) -> Table:
+    """Return a row for each contestant and its other levels, with a column for each number of cores."""
+    counts = sorted({speedup.cores for scaling in scalings for speedup in scaling.speedups})
+    headings = ("contestant", "at", *(f"on {cores} cores" for cores in counts), "serial", "contention", "coherency")
+    return Table(headings, tuple(_make_row(scaling, counts) for scaling in scalings))
+
+
+def _make_row(scaling: Scaling, counts: Sequence[int]) -> tuple[str, ...]:
+    texts = {speedup.cores: make_sortable(format_speedup(speedup), speedup.ratio.value) for speedup in scaling.speedups}
+    return (
+        scaling.contestant,
+        scaling.at or quantities.DASH,
+        *(texts.get(cores, quantities.DASH) for cores in counts),
+        *map(_make_loss_cell, (scaling.serial, scaling.contention, scaling.coherency)),
+    )
+
+
+def _make_loss_cell(loss: Estimate | None) -> str:
+    return make_sortable(format_loss(loss), loss.value) if loss else quantities.DASH

@@ -1,0 +1,129 @@
+"""How throughput grew with cores stands in the findings, the table and the report, with what it cannot say."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.notices import Scaling
+from netdyno.base.quantities import TIMES
+from netdyno.model.base import type_level
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.findings_json import make_document
+from netdyno.present.report import render_html
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_run import EPOLL, LOCK, made_run
+
+BUSY = Audit(name="generator", passed=False, detail="the busiest thread used 99% of a core")
+CORES = {10: 1, 100: 2, 1000: 4}
+SPEEDUPS = {EPOLL: {1: 1.0, 2: 2.0, 4: 4.0}, LOCK: {1: 1.0, 2: 1 / 0.7, 4: 4 / 2.2}}
+
+
+def run_on_cores(*, arrivals: str = "closed", without: int | None = None, censored: int | None = None) -> Run:
+    """`echo` on 1, 2 and 4 cores: epoll grows in proportion, the lock with 40% serial. `without` a number of cores;
+    with the generator of the lock at its limit on `censored`."""
+    run = made_run()
+    (echo,) = (scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
+    echo = replace(echo, factors={"server-cores": tuple(CORES.values())}, arrivals=arrivals)
+    single = {
+        (trial.contestant, trial.block): trial.load.requests.per_second
+        for trial in run.trials
+        if trial.scenario == "echo" and trial.levels == {"connections": 10} and trial.load
+    }
+
+    def place(trial: Trial) -> Trial:
+        cores = CORES[int(trial.levels["connections"])]
+        levels: dict[str, type_level] = {"server-cores": cores}
+        first = single.get((trial.contestant, trial.block))
+        if trial.load is None or first is None:
+            return replace(trial, levels=levels)
+        rate = first * SPEEDUPS[trial.contestant][cores]
+        load = replace(trial.load, requests=replace(trial.load.requests, per_second=rate))
+        if trial.contestant == LOCK and cores == censored:
+            thread = replace(load.generator.threads[0], cpu_user_s=1.0, cpu_system_s=0.99)
+            load = replace(load, generator=replace(load.generator, threads=(thread,), cores_used=0.995))
+            return replace(trial, levels=levels, load=load, status="struck_out", audits=(BUSY,))
+        return replace(trial, levels=levels, load=load)
+
+    trials = tuple(
+        place(trial)
+        for trial in run.trials
+        if trial.scenario == "echo"
+        and trial.contestant in SPEEDUPS
+        and CORES[int(trial.levels["connections"])] != without
+    )
+    return replace(run, experiment=replace(run.experiment, scenarios=(echo,), claims=(), figures=()), trials=trials)
+
+
+def scalings(run: Run) -> dict[str, Scaling]:
+    (findings,) = analyse(run).scenarios
+    return {scaling.contestant: scaling for scaling in findings.scaling}
+
+
+def printed(run: Run) -> str:
+    out = io.StringIO()
+    Console(file=out, width=200).print(render(analyse(run)))
+    return re.sub(r"\s+", " ", out.getvalue())
+
+
+def test_speedups_and_the_serial_part_are_those_of_the_run() -> None:
+    found = scalings(run_on_cores())
+    assert [speedup.cores for speedup in found[LOCK].speedups] == [2, 4]
+    assert [speedup.ratio.value for speedup in found[LOCK].speedups] == pytest.approx([1 / 0.7, 4 / 2.2])
+    for name, share in ((EPOLL, 0.0), (LOCK, 0.4)):
+        scaling = found[name]
+        assert scaling.serial
+        assert scaling.contention
+        assert scaling.coherency
+        assert scaling.serial.value == pytest.approx(share, abs=1e-9)
+        assert scaling.contention.value == pytest.approx(share, abs=1e-9)
+        assert scaling.coherency.value == pytest.approx(0, abs=1e-9)
+        assert scaling.serial.interval
+
+
+def test_they_stand_in_the_table_the_report_and_the_document() -> None:
+    run = run_on_cores()
+    speedups = f"{TIMES}1.43 [1.43, 1.43] on 2 cores and {TIMES}1.82 [1.82, 1.82] on 4 cores, relative to one"
+    assert f"{LOCK}: {speedups}; Amdahl's law fits with 40% [40%, 40%] serial." in printed(run)
+    page = render_html(analyse(run))
+    assert "Throughput by the cores of the server" in page
+    assert ">ideal</text>" in page
+    (question,) = make_document(analyse(run))["questions"]
+    assert [entry["contestant"] for entry in question["scaling"]] == sorted(SPEEDUPS)
+
+
+def test_two_numbers_of_cores_do_not_tell_the_losses_of_gunther_apart() -> None:
+    found = scalings(run_on_cores(without=4))[LOCK]
+    assert found.serial
+    assert found.serial.value == pytest.approx(0.4)
+    assert found.contention is None
+    assert found.coherency is None
+
+
+def test_without_one_core_there_is_no_speedup() -> None:
+    run = run_on_cores(without=1)
+    assert not scalings(run)
+    assert "relative to one" not in printed(run)
+    assert "Throughput by the cores" not in render_html(analyse(run))
+
+
+def test_a_schedule_decides_the_throughput_of_an_open_loop() -> None:
+    assert not scalings(run_on_cores(arrivals="poisson"))
+
+
+def test_a_speedup_that_the_generator_limits_is_a_bound_and_in_no_fit() -> None:
+    run = run_on_cores(censored=4)
+    for found in scalings(run).values():
+        assert [speedup.bound for speedup in found.speedups] == ["", "at least"]
+    found = scalings(run)[LOCK]
+    assert found.serial
+    assert found.serial.value == pytest.approx(0.4)
+    assert found.contention is None
+    assert f"and at least {TIMES}1.82" in printed(run)
