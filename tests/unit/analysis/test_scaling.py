@@ -14,9 +14,11 @@ from netdyno.analysis.found.notices import Scaling
 from netdyno.base.quantities import TIMES
 from netdyno.model.base import type_level
 from netdyno.model.load_result import Audit
+from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import make_document
+from netdyno.present.prose.scaling import SHARED
 from netdyno.present.report import render_html
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOCK, made_run
@@ -97,6 +99,16 @@ def test_they_stand_in_the_table_the_report_and_the_document() -> None:
     assert ">ideal</text>" in page
     (question,) = make_document(analyse(run))["questions"]
     assert [entry["contestant"] for entry in question["scaling"]] == sorted(SPEEDUPS)
+
+
+def test_of_shared_cores_the_load_takes_a_part() -> None:
+    run = run_on_cores()
+    assert SHARED not in printed(run)
+    assert SHARED not in render_html(analyse(run))
+    shared = Pinning(server=(0, 1), generator=(0, 1), harness=(), note="")
+    run = replace(run, trials=tuple(replace(trial, pinning=shared) for trial in run.trials))
+    assert SHARED in printed(run)
+    assert SHARED in render_html(analyse(run))
 
 
 def test_two_numbers_of_cores_do_not_tell_the_losses_of_gunther_apart() -> None:

@@ -14,10 +14,16 @@ EXPLANATION = (
     "nothing of more cores than were measured. In brackets 95% intervals."
 )
 
+SHARED = "The load ran on the same cores, so what it took of them counts as serial."
+
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
-    """Return a sentence for every contestant that was measured on one core and on more."""
-    return tuple(map(_describe_scaling, findings.scaling))
+    """Return a sentence for every contestant that was measured on one core and on more, and what limits them all."""
+    return (*map(_describe_scaling, findings.scaling), *list_caveats(findings))
+
+
+def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
+    return (SHARED,) if findings.scaling and findings.ground.shared else ()
 
 
 def _describe_scaling(scaling: Scaling) -> str:

@@ -188,8 +188,9 @@ def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: st
 
 
 def _draw_ideal(axes: Axes, findings: ScenarioFindings, sweep: Sweep) -> None:
-    """Draw what the best contestant on one core would reach on more, in proportion."""
-    cores = [int(level.values["server-cores"]) for level in sweep.levels]
+    """Draw what the best contestant on one core would reach on more, in proportion, as far as any was measured."""
+    measured = {cell.level for cell in findings.cells}
+    cores = [int(level.values["server-cores"]) for level in sweep.levels if level.key in measured]
     single = [cell.value("throughput") for cell in findings.cells if cell.level == sweep.levels[0].key]
     if cores[0] == 1 and single:
         ideal = [max(single) * count for count in cores]

@@ -19,6 +19,7 @@ from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import company, excluded, ground, languages, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
+from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.report import along, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.drawing import Panel
@@ -76,6 +77,7 @@ class ScenarioView:
     comparisons: Table
     along: along.AlongView | None
     scaling: Table | None
+    scaling_caveats: tuple[str, ...]
     pairs: Table | None
     lag: str
     undrawn_curves: int
@@ -123,6 +125,7 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         comparisons=_tabulate_comparisons(findings),
         along=along.make_view(findings),
         scaling=scaling.tabulate(findings.scaling) if findings.scaling else None,
+        scaling_caveats=scaling_words.list_caveats(findings),
         pairs=_tabulate_pairs(findings) if findings.pairs else None,
         lag=quantities.duration(lag) if lag is not None else "",
         undrawn_sweeps=max(0, len(panels.list_measured_sweeps(findings)) - panels.MOST_SWEEPS),
