@@ -215,7 +215,7 @@ class Recorder {
       }
     }
     const auto within = given_up ? 0 : static_cast<std::int64_t>(within_window(sent_at, answered_at));
-    figures.service_beyond_ns -= within;
+    if (!window_.holds(answered_at)) figures.service_beyond_ns -= within;
     if (!counts(answered_at)) return;
     roll(answered_at);
     ++figures.completed_in_window;
@@ -223,7 +223,7 @@ class Recorder {
     figures.late_in_window += given_up;
     if (!given_up) {
       figures.completed_service_ns += static_cast<std::uint64_t>(answered_at - sent_at);
-      figures.service_beyond_ns += answered_at - sent_at;
+      figures.service_beyond_ns += answered_at - sent_at - within;
     }
     slot_responses_.record(answered_at - intended);
   }

@@ -177,7 +177,7 @@ double mean_response_s(const Figures& figures) {
 }
 
 /// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over
-/// time from their count alone. X: completions within the window. R: the times of those, each from its own two stamps.
+/// time from their count alone. X * R: the times of the completions within the window, each from its own two stamps.
 /// In a closed loop without rounds N is also known beforehand, and the mean of the response histogram has to agree.
 /// What was given up has no X and no R; it was in the air until then, so that part of N is known from its stamps. So is
 /// that of the messages that were under way at either end of the window, or of a slice of it: a few slow ones would
@@ -201,6 +201,7 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   std::string detail = fmt::format("N {:.4f} in flight and {:.4f} at the ends, X*R {:.4f} ({:.1f}/s * {:.1f} us)",
                                    in_flight, beyond, rate * service_s, rate, service_s * 1e6);
   if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
+  detail += fmt::format(", tolerance {:.1f}%", little_tolerance * 100);
   if (plan.arrivals == Arrivals::closed && plan.round == 0) {
     const std::uint64_t standing = std::min<std::uint64_t>(figures.connections.established, plan.connections);
     const std::uint64_t clients = plan.busy_connections > 0
@@ -210,12 +211,14 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
     const double response_s = mean_response_s(figures);
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
     // Here the messages at the ends stand in one figure and not in the other; the slowest weigh most.
-    const double ends = std::min(0.5, us(figures.response, 99.9) / 1e6 / seconds(measurement.slice));
-    holds = holds && agree(requested, rate * response_s + lost, little_tolerance + ends);
+    const double tolerance =
+        little_tolerance + std::min(0.5, us(figures.response, 99.9) / 1e6 / seconds(measurement.slice));
+    holds = holds && agree(requested, rate * response_s + lost, tolerance);
     detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", requested, rate * response_s);
     if (lost > 0) detail += fmt::format(" and {:.4f} given up", lost);
+    detail += fmt::format(", tolerance {:.1f}%", tolerance * 100);
   }
-  return {"little", holds, fmt::format("{}; tolerance {:.1f}%", detail, little_tolerance * 100)};
+  return {"little", holds, detail};
 }
 
 Audit generator(const LoadPlan& plan, const Measurement& measurement) {

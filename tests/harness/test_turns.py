@@ -80,7 +80,9 @@ def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]
     """Replace the machine's own: in these turns, counted from 0, the hypervisor takes half a core."""
     taken = [0]
 
-    def observe(*_: object) -> MachineObservation:
+    def observe(_: object, __: object, ___: object, *without: object) -> MachineObservation:
+        if not without:  # of the whole turn, with its retried slices
+            return MachineObservation(cores=2, window_s=0.2, steal_s=0.0, own_s=0.1, foreign_s=0.0, switches=10)
         taken[0] += 1
         steal_s = 0.1 if is_disturbed(taken[0] - 1) else 0.0
         return MachineObservation(cores=2, window_s=0.2, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
@@ -199,8 +201,12 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_
         before: cpu_share.Snapshot,
         after: cpu_share.Snapshot,
         cores: Collection[int],
-        without: Sequence[tuple[cpu_share.Snapshot, cpu_share.Snapshot]],
+        without: Sequence[tuple[cpu_share.Snapshot, cpu_share.Snapshot]] | None = None,
     ) -> MachineObservation | None:
+        if without is None:
+            return MachineObservation(
+                cores=2, window_s=after.at_s - before.at_s, steal_s=0.02, own_s=0.0, foreign_s=0.0, switches=0
+            )
         left_out.append(without)
         observed, whole = observe(before, after, cores, without), observe(before, after, cores)
         assert observed is not None
@@ -215,6 +221,25 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_
     assert [len(spans) for spans in left_out] == [2] + [0] * (WANTED - 1)
     assert made_again.summarise_retries(trials, 1).slices_again == {PAUSE: 2}
     assert made_again.summarise_retries(trials, 1).turns_dropped == 0
+
+
+def test_a_turn_of_which_the_hypervisor_took_much_is_dropped_though_its_last_tries_show_none(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet(monkeypatch, [])
+    wholes = [0]
+
+    def see(before: cpu_share.Snapshot, after: cpu_share.Snapshot, *rest: object) -> MachineObservation:
+        wholes[0] += len(rest) == 1
+        steal_s = 0.1 if len(rest) == 1 and wholes[0] == 1 else 0.0
+        window_s = after.at_s - before.at_s
+        return MachineObservation(cores=2, window_s=window_s, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
+
+    monkeypatch.setattr(cpu_share, "compute_observation", see)
+    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    for trial in trials:
+        assert [part.turn for part in trial.slices if not part.kept] == [0]
 
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from netdyno.audits.of_trial import STEAL_FLOOR_S
 from netdyno.model.load_result import Audit
+from netdyno.model.observation import MachineObservation
 
 IDLE_SHARE = 0.01
 """The share of a core that a contestant may use while others have their slices."""
@@ -19,6 +21,8 @@ FOREIGN_SHARE = 0.01
 core meanwhile are then no more than the one in a hundred that p99 leaves out."""
 LOST_SHARE = 0.1
 """The share of it from which on a slice is lost: where no try is left, its turn is then dropped for all."""
+MOST_STOLEN = 0.05
+"""The share of the cores' time in a turn, retried slices included, above which it is dropped for all."""
 
 
 def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
@@ -29,6 +33,12 @@ def is_free(foreign_s: float, slice_s: float, server_cores: int) -> bool:
 def is_lost(foreign_s: float, slice_s: float, server_cores: int) -> bool:
     """Whether one foreign program, or a pause, took so much of a slice that it says little about the server."""
     return foreign_s > LOST_SHARE * slice_s * server_cores
+
+
+def is_stolen(whole: MachineObservation | None) -> bool:
+    """Whether the hypervisor took so much of a turn, retried slices included, that those without a tick of it say
+    little: the kernel counts it in steps of 10 ms, so it is in slices that show none, too."""
+    return whole is not None and whole.steal_s > max(MOST_STOLEN * whole.cores * whole.window_s, STEAL_FLOOR_S)
 
 
 def turns(kept: int, planned: int, dropped: int) -> Audit:

@@ -6,6 +6,7 @@ within tenths of a second (docs/adr/turns.md). The others are measured trial by 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -110,10 +111,15 @@ def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
 
 def find_busy(trials: Sequence[Trial], scenario: str) -> frozenset[str]:
     """Return the contestants that were busy in the slices of others: in this scenario, or, before they have run beside
-    others in it, in another. They are measured alone from then on."""
-    failing = _find_failing(trials, SIDE_BY_SIDE)
+    others in it, in two others, as once may be chance. They are measured alone from then on."""
+    failing = {(where, contestant) for where, contestant, _ in _find_failing(trials, SIDE_BY_SIDE)}
+    scenarios = Counter(contestant for _, contestant in failing)
     tried = {trial.contestant for trial in trials if trial.scenario == scenario and _list_verdicts(trial, SIDE_BY_SIDE)}
-    return frozenset(contestant for where, contestant, _ in failing if where == scenario or contestant not in tried)
+    return frozenset(
+        contestant
+        for contestant, count in scenarios.items()
+        if (scenario, contestant) in failing or (count > 1 and contestant not in tried)
+    )
 
 
 def find_lagging(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:

@@ -12,7 +12,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple, Self
 
@@ -482,15 +482,19 @@ class Turns:
             yield order[::-1]
 
     def _take(self, turn: int, order: Sequence[Stand]) -> None:
-        before = self._read_machine()
+        before = cpu_share.take(self._own_processes)
         complete, retried = True, list[tuple[cpu_share.Snapshot, cpu_share.Snapshot]]()
         standing = [stand for stand in order if stand.takes_turns]
-        foreign = ForeignPrograms(self._own_processes, self._context.pinning.server or self._cores)
+        foreign = ForeignPrograms(self._own_processes, self._server_core_numbers)
         for place, stand in enumerate(standing):
             beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
             with stand.may_fail():
                 complete = self._take_undisturbed(stand, turn, place, beside, foreign, retried) and complete
-        self.seen = cpu_share.compute_observation(before, self._read_machine(), self._cores, retried)
+        after = cpu_share.take(self._own_processes)
+        self.seen = cpu_share.compute_observation(before, after, self._cores, retried)
+        if not self._is_expected:
+            whole = cpu_share.compute_observation(before, after, self._cores)
+            complete = complete and not turn_audits.is_stolen(whole)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.takes_turns:
@@ -513,33 +517,37 @@ class Turns:
         """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long,
         or the hypervisor took one. No figure of the load decides. Adds the readings around each try that does not
         count to `retried`. False where no slice took place, or only one that was lost."""
+        begun: cpu_share.Snapshot | None = None
         for tries_left in reversed(range(MOST_TRIES)):
-            machine_before = self._read_machine()  # of many processes it takes longer, so not within what is judged
+            if begun is None and not self._is_expected:
+                begun = cpu_share.take(self._own_processes)  # of many processes slow, so not within what is judged
             before, stat_before = foreign.read(), cpu_share.read_stat()
             self.seconds += stand.division.length_s
             if not stand.take_slice(turn, place, beside):
                 return False
-            stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._cores)
+            stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._server_core_numbers)
             stand.note_foreign(foreign.find_longest(before, foreign.read()))
             stand.note_foreign(ForeignTime(PAUSE, stolen_s))
-            machine_after = self._read_machine()
             foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
-            if self._is_expected or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
+            if begun is None or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
                 return True
             if not tries_left or not self._slices_again:
                 return not turn_audits.is_lost(foreign_s, slice_s, self._server_cores)
             self._slices_again -= 1
-            retried.append((machine_before, machine_after))
+            ended = cpu_share.take(self._own_processes)
+            retried.append((begun, ended))
+            begun = ended  # each reading rounds the idle time, so there is one between two tries
             stand.keep(turn, keep=False)
         return True
-
-    def _read_machine(self) -> cpu_share.Snapshot:
-        return cpu_share.take(self._own_processes)
 
     @property
     def _is_expected(self) -> bool:
         """Whether no slice is retried: foreign load is only counted, or a neighbour stays."""
         return self._context.foreign_load == "count" or self._context.neighbour is not None
+
+    @property
+    def _server_core_numbers(self) -> Collection[int]:
+        return self._context.pinning.server or self._cores
 
     @property
     def _server_cores(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling
 from netdyno.base.quantities import TIMES
 from netdyno.model.base import type_level
@@ -18,11 +20,12 @@ from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import make_document
-from netdyno.present.prose.scaling import SHARED
+from netdyno.present.prose.scaling import SHARED, describe_contestants
 from netdyno.present.report import render_html
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOCK, made_run
 
+ALL: dict[str, type_level] = {"server-cores": "all"}
 BUSY = Audit(name="generator", passed=False, detail="the busiest thread used 99% of a core")
 CORES = {10: 1, 100: 2, 1000: 4}
 SPEEDUPS = {EPOLL: {1: 1.0, 2: 2.0, 4: 4.0}, LOCK: {1: 1.0, 2: 1 / 0.7, 4: 4 / 2.2}}
@@ -93,7 +96,7 @@ def test_speedups_and_the_serial_part_are_those_of_the_run() -> None:
 def test_they_stand_in_the_table_the_report_and_the_document() -> None:
     run = run_on_cores()
     speedups = f"{TIMES}1.43 [1.43, 1.43] on 2 cores and {TIMES}1.82 [1.82, 1.82] on 4 cores, relative to one"
-    assert f"{LOCK}: {speedups}; Amdahl's law fits with 40% [40%, 40%] serial." in printed(run)
+    assert f"{LOCK}: {speedups}; by Amdahl's law 40% [40%, 40%] of the work is serial." in printed(run)
     page = render_html(analyse(run))
     assert "Throughput by the cores of the server" in page
     assert ">ideal</text>" in page
@@ -126,8 +129,44 @@ def test_without_one_core_there_is_no_speedup() -> None:
     assert "Throughput by the cores" not in render_html(analyse(run))
 
 
-def test_a_schedule_decides_the_throughput_of_an_open_loop() -> None:
+def test_a_schedule_decides_the_throughput_of_an_open_loop_and_of_rounds() -> None:
     assert not scalings(run_on_cores(arrivals="poisson"))
+    run = run_on_cores()
+    (echo,) = run.experiment.scenarios
+    rounds = replace(run.experiment, scenarios=(replace(echo, round_s=0.1),))
+    assert not scalings(replace(run, experiment=rounds))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_all_cores_are_as_many_as_the_server_was_given(known: bool) -> None:
+    run = run_on_cores(without=4)
+    (echo,) = run.experiment.scenarios
+    given = Pinning(server=(0, 1), generator=(2,), harness=(), note="") if known else None
+
+    def give_all(trial: Trial) -> Trial:
+        return trial if trial.levels["server-cores"] == 1 else replace(trial, levels=ALL, pinning=given)
+
+    experiment = replace(run.experiment, scenarios=(replace(echo, factors={"server-cores": (1, "all")}),))
+    found = scalings(replace(run, experiment=experiment, trials=tuple(map(give_all, run.trials))))
+    assert [speedup.cores for entry in found.values() for speedup in entry.speedups] == [2, 2] * known
+
+
+def test_a_number_of_cores_with_few_blocks_does_not_empty_the_fit_of_the_others() -> None:
+    run = run_on_cores()
+    few = tuple(trial for trial in run.trials if trial.levels["server-cores"] != 4 or trial.block == 1)
+    found = scalings(replace(run, trials=few))[LOCK]
+    assert [speedup.cores for speedup in found.speedups] == [2, 4]
+    assert found.serial
+    assert found.serial.interval
+    assert found.contention is None
+
+
+def test_who_is_slower_on_more_cores_is_not_said_to_be_serial() -> None:
+    run = run_on_cores()
+    (findings,) = analyse(run).scenarios
+    slow = dataclasses.replace(findings.scaling[0], serial=Estimate(1.2, None, ()))
+    (text,) = describe_contestants(dataclasses.replace(findings, scaling=(slow,)))
+    assert "serial" not in text
 
 
 def test_a_speedup_that_the_generator_limits_is_a_bound_and_in_no_fit() -> None:

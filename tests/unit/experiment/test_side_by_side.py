@@ -138,7 +138,10 @@ def test_who_was_busy_beside_others_is_so_elsewhere_until_it_was_quiet_there() -
     trials = [judged("a", "s", calm), judged("a", "t", calm, busy), judged("b", "s", few), judged("b", "t")]
     assert find_busy(trials, "t") == {"a"}
     assert not find_busy(trials, "s"), "it was quiet there"
+    assert not find_busy(trials, "new"), "once may be chance"
+    trials.append(judged("a", "u", busy))
     assert find_busy(trials, "new") == {"a"}
+    assert not find_busy(trials, "s")
 
 
 def test_who_was_behind_is_known_by_scenario_and_levels() -> None:

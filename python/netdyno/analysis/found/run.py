@@ -94,7 +94,7 @@ class ScenarioFindings:
     """The best of each language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
     scaling: tuple[Scaling, ...] = ()
-    """Empty where the cores of the server are no factor of a closed loop."""
+    """Empty where the cores of the server are no factor, or a schedule decides the throughput."""
     warmups: tuple[WarmedUp, ...] = ()
     """Contestants that were warmed up for longer than the scenario says."""
     alone: tuple[MeasuredAlone, ...] = ()

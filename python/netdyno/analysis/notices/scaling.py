@@ -10,6 +10,7 @@ from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.trials.split import Part
 from netdyno.model.levels import level_key, level_words
 from netdyno.model.metrics import METRICS
+from netdyno.model.trial import Trial
 from netdyno.statistics import stats
 from netdyno.statistics.scaling import fit_amdahl, fit_gunther
 from netdyno.statistics.stats import Interval
@@ -20,9 +21,9 @@ Throughputs = Mapping[int, Mapping[int, float]]
 
 
 def find_scaling(part: Part) -> tuple[Scaling, ...]:
-    """Return how each contestant scaled, where it was measured on one core and on more. In an open loop the schedule
-    decides the throughput, so there is none."""
-    if FACTOR not in part.scenario.factors or part.scenario.arrivals != "closed":
+    """Return how each contestant scaled, where it was measured on one core and on more. None where a schedule decides
+    the throughput: in an open loop, and in rounds."""
+    if FACTOR not in part.scenario.factors or part.scenario.scheduled:
         return ()
     scalings = (
         _describe_scaling(name, at, throughputs, limited)
@@ -40,20 +41,29 @@ def _collect_throughputs(part: Part) -> dict[tuple[str, str], tuple[Throughputs,
     limited: dict[tuple[str, str], set[int]] = {}
     for trial, load in part.ranked:
         key = trial.contestant, ", ".join(level_words(*level) for level in trial.levels.items() if level[0] != FACTOR)
-        cores = int(trial.levels[FACTOR])
+        cores = _count_cores(trial)
         figure = METRICS["throughput"].of(trial, load)
-        if figure:
+        if cores and figure:
             throughputs.setdefault(key, {}).setdefault(cores, {})[trial.block] = figure
-        if level_key(trial.levels) in saturated:
+        if cores and level_key(trial.levels) in saturated:
             limited.setdefault(key, set()).add(cores)
     return {key: (by_cores, frozenset(limited.get(key, ()))) for key, by_cores in throughputs.items()}
+
+
+def _count_cores(trial: Trial) -> int | None:
+    """Return the cores of the server; None where it had all there were, of an unknown number."""
+    cores = trial.levels[FACTOR]
+    if isinstance(cores, int):
+        return cores
+    return len(trial.pinning.server) or None if trial.pinning else None
 
 
 def _describe_scaling(contestant: str, at: str, throughputs: Throughputs, limited: frozenset[int]) -> Scaling | None:
     """Return None where no block has a throughput on one core and on more."""
     shared = {cores: _compute_ratios(throughputs, [cores]) for cores in sorted(throughputs) if cores > 1}
     measured = [cores for cores, ratios in shared.items() if ratios]
-    exact = [cores for cores in measured if cores not in limited]
+    most = max(map(len, shared.values()), default=0)
+    exact = [cores for cores in measured if cores not in limited and 2 * len(shared[cores]) >= most]
     blocks = _compute_ratios(throughputs, exact) if exact else []
     losses = [fit_gunther(speedups) for speedups in blocks] if len(exact) > 1 else []
     speedups = tuple(

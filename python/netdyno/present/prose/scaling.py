@@ -14,7 +14,10 @@ EXPLANATION = (
     "nothing of more cores than were measured. In brackets 95% intervals."
 )
 
-SHARED = "The load ran on the same cores, so what it took of them counts as serial."
+SHARED = (
+    "The load ran on all cores: where the server had fewer it had the others to itself, so the speedups are too low, "
+    "and the losses too high."
+)
 
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:
@@ -31,7 +34,8 @@ def _describe_scaling(scaling: Scaling) -> str:
     speedups = quantities.listed(
         [f"{format_speedup(speedup)} on {quantities.plural(speedup.cores, 'core')}" for speedup in scaling.speedups]
     )
-    serial = f"; Amdahl's law fits with {format_loss(scaling.serial)} serial" if scaling.serial else ""
+    share = scaling.serial
+    serial = f"; by Amdahl's law {format_loss(share)} of the work is serial" if share and share.value <= 1 else ""
     return f"{scaling.contestant}{at}: {speedups}, relative to one{serial}."
 
 
