@@ -67,7 +67,7 @@ def run_on_cores(*, arrivals: str = "closed", without: int | None = None, censor
     return replace(run, experiment=replace(run.experiment, scenarios=(echo,), claims=(), figures=()), trials=trials)
 
 
-def scalings(run: Run) -> dict[str, Scaling]:
+def find_by_contestant(run: Run) -> dict[str, Scaling]:
     (findings,) = analyse(run).scenarios
     return {scaling.contestant: scaling for scaling in findings.scaling}
 
@@ -79,11 +79,11 @@ def printed(run: Run) -> str:
 
 
 def test_speedups_and_the_serial_part_are_those_of_the_run() -> None:
-    found = scalings(run_on_cores())
-    assert [speedup.cores for speedup in found[LOCK].speedups] == [2, 4]
-    assert [speedup.ratio.value for speedup in found[LOCK].speedups] == pytest.approx([1 / 0.7, 4 / 2.2])
+    by_contestant = find_by_contestant(run_on_cores())
+    assert [speedup.cores for speedup in by_contestant[LOCK].speedups] == [2, 4]
+    assert [speedup.ratio.value for speedup in by_contestant[LOCK].speedups] == pytest.approx([1 / 0.7, 4 / 2.2])
     for name, share in ((EPOLL, 0.0), (LOCK, 0.4)):
-        scaling = found[name]
+        scaling = by_contestant[name]
         assert scaling.serial
         assert scaling.contention
         assert scaling.coherency
@@ -115,26 +115,26 @@ def test_of_shared_cores_the_load_takes_a_part() -> None:
 
 
 def test_two_numbers_of_cores_do_not_tell_the_losses_of_gunther_apart() -> None:
-    found = scalings(run_on_cores(without=4))[LOCK]
-    assert found.serial
-    assert found.serial.value == pytest.approx(0.4)
-    assert found.contention is None
-    assert found.coherency is None
+    scaling = find_by_contestant(run_on_cores(without=4))[LOCK]
+    assert scaling.serial
+    assert scaling.serial.value == pytest.approx(0.4)
+    assert scaling.contention is None
+    assert scaling.coherency is None
 
 
 def test_without_one_core_there_is_no_speedup() -> None:
     run = run_on_cores(without=1)
-    assert not scalings(run)
+    assert not find_by_contestant(run)
     assert "relative to one" not in printed(run)
     assert "Throughput by the cores" not in render_html(analyse(run))
 
 
 def test_a_schedule_decides_the_throughput_of_an_open_loop_and_of_rounds() -> None:
-    assert not scalings(run_on_cores(arrivals="poisson"))
+    assert not find_by_contestant(run_on_cores(arrivals="poisson"))
     run = run_on_cores()
     (echo,) = run.experiment.scenarios
     rounds = replace(run.experiment, scenarios=(replace(echo, round_s=0.1),))
-    assert not scalings(replace(run, experiment=rounds))
+    assert not find_by_contestant(replace(run, experiment=rounds))
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -147,18 +147,18 @@ def test_all_cores_are_as_many_as_the_server_was_given(known: bool) -> None:
         return trial if trial.levels["server-cores"] == 1 else replace(trial, levels=ALL, pinning=given)
 
     experiment = replace(run.experiment, scenarios=(replace(echo, factors={"server-cores": (1, "all")}),))
-    found = scalings(replace(run, experiment=experiment, trials=tuple(map(give_all, run.trials))))
-    assert [speedup.cores for entry in found.values() for speedup in entry.speedups] == [2, 2] * known
+    by_contestant = find_by_contestant(replace(run, experiment=experiment, trials=tuple(map(give_all, run.trials))))
+    assert [speedup.cores for entry in by_contestant.values() for speedup in entry.speedups] == [2, 2] * known
 
 
 def test_a_number_of_cores_with_few_blocks_does_not_empty_the_fit_of_the_others() -> None:
     run = run_on_cores()
     few = tuple(trial for trial in run.trials if trial.levels["server-cores"] != 4 or trial.block == 1)
-    found = scalings(replace(run, trials=few))[LOCK]
-    assert [speedup.cores for speedup in found.speedups] == [2, 4]
-    assert found.serial
-    assert found.serial.interval
-    assert found.contention is None
+    scaling = find_by_contestant(replace(run, trials=few))[LOCK]
+    assert [speedup.cores for speedup in scaling.speedups] == [2, 4]
+    assert scaling.serial
+    assert scaling.serial.interval
+    assert scaling.contention is None
 
 
 def test_who_is_slower_on_more_cores_is_not_said_to_be_serial() -> None:
@@ -171,10 +171,10 @@ def test_who_is_slower_on_more_cores_is_not_said_to_be_serial() -> None:
 
 def test_a_speedup_that_the_generator_limits_is_a_bound_and_in_no_fit() -> None:
     run = run_on_cores(censored=4)
-    for found in scalings(run).values():
-        assert [speedup.bound for speedup in found.speedups] == ["", "at least"]
-    found = scalings(run)[LOCK]
-    assert found.serial
-    assert found.serial.value == pytest.approx(0.4)
-    assert found.contention is None
+    for scaling in find_by_contestant(run).values():
+        assert [speedup.bound for speedup in scaling.speedups] == ["", "at least"]
+    scaling = find_by_contestant(run)[LOCK]
+    assert scaling.serial
+    assert scaling.serial.value == pytest.approx(0.4)
+    assert scaling.contention is None
     assert f"and at least {TIMES}1.82" in printed(run)

@@ -6,7 +6,6 @@ file's is no fault."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +15,7 @@ from netdyno.analysis.claims.evidence import is_in, read_coordinates
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.ranking import loss as losses
+from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials import measured
 from netdyno.analysis.trials.split import Part
 from netdyno.model import outcomes
@@ -25,8 +25,6 @@ from netdyno.model.figure import SCENARIO, Figure, Published
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Interval
 
 Place = tuple[type_level, ...]
 """The values of all coordinates that a figure draws, in the order of Figure.drawn."""
@@ -184,14 +182,8 @@ def _estimate_cell(metric: Metric, counted: Sequence[Counted]) -> Estimate | Non
 
 def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
     """Return the mean of a metric over blocks with its interval; None without a point."""
-    if not points:
-        return None
-    geometric = metric.scale == "ratio" and min(points.values()) > 0
-    transform, back = (math.log, math.exp) if geometric else (float, float)
-    pairs = stats.pairs_of({(block, ""): transform(figure) for block, figure in points.items()})
-    mean_interval = stats.mean_interval(pairs)
-    interval = mean_interval and Interval(back(mean_interval.low), back(mean_interval.high))
-    return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
+    geometric = metric.scale == "ratio" and min(points.values(), default=0) > 0
+    return average_blocks(points, geometric=geometric)
 
 
 def _explain_missing(planned: Sequence[Trial]) -> Missing:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling, Speedup
+from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials.split import Part
 from netdyno.model.levels import level_key, level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
 from netdyno.statistics.scaling import fit_amdahl, fit_gunther
-from netdyno.statistics.stats import Interval
 
 FACTOR = "server-cores"
 Throughputs = Mapping[int, Mapping[int, float]]
@@ -61,46 +58,34 @@ def _count_cores(trial: Trial) -> int | None:
 def _describe_scaling(contestant: str, at: str, throughputs: Throughputs, limited: frozenset[int]) -> Scaling | None:
     """Return None where no block has a throughput on one core and on more."""
     shared = {cores: _compute_ratios(throughputs, [cores]) for cores in sorted(throughputs) if cores > 1}
-    measured = [cores for cores, ratios in shared.items() if ratios]
-    most = max(map(len, shared.values()), default=0)
-    exact = [cores for cores in measured if cores not in limited and 2 * len(shared[cores]) >= most]
-    blocks = _compute_ratios(throughputs, exact) if exact else []
-    losses = [fit_gunther(speedups) for speedups in blocks] if len(exact) > 1 else []
+    averaged = {
+        cores: average_blocks({block: ratios[cores] for block, ratios in by_block.items()}, geometric=True)
+        for cores, by_block in shared.items()
+    }
     speedups = tuple(
-        Speedup(
-            cores, _average_ratios([ratios[cores] for ratios in shared[cores]]), "at least" if cores in limited else ""
-        )
-        for cores in measured
+        Speedup(cores, ratio, "at least" if cores in limited else "") for cores, ratio in averaged.items() if ratio
     )
     if not speedups:
         return None
+    most = max(map(len, shared.values()))
+    exact = [entry.cores for entry in speedups if not entry.bound and 2 * len(shared[entry.cores]) >= most]
+    blocks = _compute_ratios(throughputs, exact) if exact else {}
+    serial = {block: fit_amdahl(ratios) for block, ratios in blocks.items()}
+    losses = {block: fit_gunther(ratios) for block, ratios in blocks.items()} if len(exact) > 1 else {}
     return Scaling(
         contestant=contestant,
         at=at,
         speedups=speedups,
-        serial=_average(list(map(fit_amdahl, blocks))) if blocks else None,
-        contention=_average([loss.contention for loss in losses]) if losses else None,
-        coherency=_average([loss.coherency for loss in losses]) if losses else None,
+        serial=average_blocks(serial, geometric=False),
+        contention=average_blocks({block: loss.contention for block, loss in losses.items()}, geometric=False),
+        coherency=average_blocks({block: loss.coherency for block, loss in losses.items()}, geometric=False),
     )
 
 
-def _compute_ratios(throughputs: Throughputs, cores: Sequence[int]) -> list[dict[int, float]]:
+def _compute_ratios(throughputs: Throughputs, cores: Sequence[int]) -> dict[int, dict[int, float]]:
     """Return the speedups of each block that has a throughput on one core and on all of `cores`."""
-    return [
-        {count: throughputs[count][block] / single for count in cores}
+    return {
+        block: {count: throughputs[count][block] / single for count in cores}
         for block, single in sorted(throughputs[1].items())
         if all(block in throughputs[count] for count in cores)
-    ]
-
-
-def _average_ratios(ratios: Sequence[float]) -> Estimate:
-    """Return the geometric mean over blocks."""
-    logs = _average(list(map(math.log, ratios)))
-    interval = logs.interval and Interval(math.exp(logs.interval.low), math.exp(logs.interval.high))
-    return Estimate(math.exp(logs.value), interval, tuple(ratios))
-
-
-def _average(shares: Sequence[float]) -> Estimate:
-    """Return the mean over blocks, of which there is at least one."""
-    pairs = stats.pairs_of({(block, ""): share for block, share in enumerate(shares)})
-    return Estimate(float(stats.block_means(pairs).mean()), stats.mean_interval(pairs), tuple(shares))
+    }

@@ -6,6 +6,7 @@ interval resamples whole trials, for each is one restart of the server. No trial
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -16,7 +17,7 @@ from netdyno.model import transports
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Counted, Metric, Percentile
 from netdyno.statistics import hdr, stats
-from netdyno.statistics.stats import Floats
+from netdyno.statistics.stats import Floats, Interval
 
 NS_PER_S = 1e9
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
@@ -81,6 +82,18 @@ def divide_sums(amounts: Sequence[float], bases: Sequence[float], seed: int) -> 
         interval=stats.interval(ratio, len(over), seed),
         points=tuple(float(value) for value in ratio(np.eye(len(over)))),
     )
+
+
+def average_blocks(points: Mapping[int, float], *, geometric: bool) -> Estimate | None:
+    """Return the mean of one value a block, with Student's interval; None without a point. `geometric`: of the
+    logarithms, so that every value must be above 0."""
+    if not points:
+        return None
+    transform, back = (math.log, math.exp) if geometric else (float, float)
+    pairs = stats.pairs_of({(block, ""): transform(figure) for block, figure in points.items()})
+    mean_interval = stats.mean_interval(pairs)
+    interval = mean_interval and Interval(back(mean_interval.low), back(mean_interval.high))
+    return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
 from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.notices.scaling import FACTOR
 from netdyno.base import quantities
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
@@ -43,7 +44,7 @@ FACTOR_AXES = {
     "size": "message size, bytes",
     "depth": "in flight per connection",
     "threads": "server threads",
-    "server-cores": "cores of the server",
+    FACTOR: "cores of the server",
 }
 Looks = Mapping[str, Look]
 Ready = Callable[[Axes], None]
@@ -182,7 +183,7 @@ def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: st
         draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
         for x, (_, cell), estimate in zip(xs, cells, drawn, strict=True):
             _mark_loss(axes, x, estimate, cell, look)
-    if metric == "throughput" and sweep.factor == "server-cores" and findings.scaling:
+    if metric == "throughput" and sweep.factor == FACTOR and findings.scaling:
         _draw_ideal(axes, findings, sweep)
     ready(axes)
 
@@ -190,7 +191,7 @@ def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: st
 def _draw_ideal(axes: Axes, findings: ScenarioFindings, sweep: Sweep) -> None:
     """Draw what the best contestant on one core would reach on more, in proportion, as far as any was measured."""
     measured = {cell.level for cell in findings.cells}
-    cores = [int(level.values["server-cores"]) for level in sweep.levels if level.key in measured]
+    cores = [int(level.values[FACTOR]) for level in sweep.levels if level.key in measured]
     single = [cell.value("throughput") for cell in findings.cells if cell.level == sweep.levels[0].key]
     if cores[0] == 1 and single:
         ideal = [max(single) * count for count in cores]
