@@ -66,11 +66,11 @@ class Server:
         """Send a signal to the server itself; SIGSTOP and SIGCONT also to the processes that it has started. After a
         SIGSTOP it stands still: one thread takes that, when it gets a core, and until then the others go on."""
         pid = self.pid or self.process.pid
+        if how is signal.SIGCONT:
+            _signal_started(pid, how)  # first: a server that goes on may end, and then they are its children no more
         os.kill(pid, how)
         if how is signal.SIGSTOP:
             eventually(lambda: _stop_family(pid) and proc.stands_still(pid), "it does not stand still")
-        elif how is signal.SIGCONT:
-            _signal_started(pid, how)
 
     def wait_for_grace(self, *, burns: bool) -> None:
         """Wait until a server that received a signal to end knows of it: it accepts no more, or has burnt much more CPU
