@@ -270,7 +270,7 @@ def _answer_decision(speech: Speech) -> Answer:
     if decision.verdict == "equal":
         return Answer(_name_recommended(decision, speech), _describe_equal(speech), _compare_axes(speech))
     if decision.verdict == "undecided":
-        return Answer(f"Undecided: {_describe_bound(decision)}", _describe_undecided(speech), _compare_axes(speech))
+        return Answer(_head_undecided(decision), _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
         apart = f"No two of {speech.list_names(decision.among)} share a block: nothing to compare."
         return Answer("Not enough blocks", apart, "")
@@ -283,7 +283,7 @@ def make_badge(findings: ScenarioFindings) -> str:
     if decision.verdict in ("winner", "equal"):
         return _name_recommended(decision, Speech(findings))
     if decision.verdict == "undecided":
-        return f"Undecided: {_describe_bound(decision)}"
+        return _head_undecided(decision)
     return BADGES[decision.verdict]
 
 
@@ -364,13 +364,35 @@ def _name_silent_axes(speech: Speech) -> str:
     return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
 
 
+def _head_undecided(decision: Decision) -> str:
+    """Say among how many it is undecided, if not all, and by how much they may differ."""
+    few = f" among {len(decision.front)} of {len(decision.among)}" if len(decision.front) < len(decision.among) else ""
+    return f"Undecided{few}: {_describe_bound(decision)}"
+
+
 def _describe_undecided(speech: Speech) -> str:
     decision = speech.decision
     cannot = (
         f"{speech.list_names(decision.tied)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
-    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
+    return (
+        f"{cannot}: {_describe_bound(decision)}.{_list_proven_worse(speech)}{_describe_more_time(decision)}"
+        f"{_describe_few_blocks(speech)}"
+    )
+
+
+def _list_proven_worse(speech: Speech) -> str:
+    """List those that are proven worse than the leader: an answer that leaves the best open still excludes some."""
+    decision = speech.decision
+    leader = decision.front[0]
+    behind = [find_comparison(name, leader, speech.family) for name in decision.among if name not in decision.front]
+    changes = [
+        f"{speech.says[comparison.a]} ({quantities.percent_change(comparison.ratio)})"
+        for comparison in behind
+        if comparison is not None and comparison.different
+    ]
+    return f" Proven worse than {speech.says[leader]}: {quantities.listed(changes)}." if changes else ""
 
 
 def _describe_bound(decision: Decision) -> str:
