@@ -163,7 +163,7 @@ class Golden : public testing::TestWithParam<Named> {
   void SetUp() override {
     for (const auto& chunk : vector().at("chunks")) chunks_.push_back(from_hex(chunk));
     for (const auto& chunk : chunks_) stream_ += chunk;
-    EXPECT_EQ(format_resolved(options_), vector().at("resolved"));
+    EXPECT_EQ(format_resolved(options_), vector().at("resolved").get<std::string>());
   }
   static const json& vector() { return *GetParam().vector; }
   void expect(const std::vector<std::string_view>& slices) const { expect_golden(vector(), options_, slices); }
