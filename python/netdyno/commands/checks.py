@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -121,7 +122,8 @@ def _make_fast_lint_steps() -> Stage:
 
 def _make_slow_lint_steps(root: Path) -> Stage:
     sources = list_cpp_sources(root)
-    formats = (Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)),) if sources else ()
+    program = str(Path(sysconfig.get_path("scripts")) / "clang-format")  # the locked one: releases format differently
+    formats = (Step("clang-format", (program, "--dry-run", "--Werror", *sources)),) if sources else ()
     return (Step("mypy", (sys.executable, "-m", "mypy")), *formats)
 
 
