@@ -69,10 +69,10 @@ std::optional<int> received_alert(unsigned long error) {
 enum class OwnCertificate { not_requested, missing, sent };
 
 /// The name of an alert in RFC 8446, 6. OpenSSL's own function for it knows none that are newer than TLS 1.1; its
-/// reasons do, behind the version that brought them ("tlsv13 alert certificate required").
+/// reasons do, behind the version that brought them ("tlsv13 alert certificate required"; "ssl/tls alert" since 3.2).
 std::string alert_name(int alert) {
   std::string reason = tls::format_reason(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));
-  for (const std::string_view word : {"sslv3 ", "tlsv1 ", "tlsv13 ", "alert "})
+  for (const std::string_view word : {"sslv3 ", "tlsv1 ", "tlsv13 ", "ssl/tls ", "alert "})
     if (reason.starts_with(word)) reason.erase(0, word.size());
   return reason;
 }
