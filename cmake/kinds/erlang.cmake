@@ -10,7 +10,7 @@ set(netdyno_erlang_least 25) # what Debian 12 has
 function(netdyno_find_erlang root emulator version)
   find_program(NETDYNO_ERLC erlc)
   set(found 0)
-  if(NETDYNO_ERLC)
+  if(EXISTS "${NETDYNO_ERLC}")
     file(REAL_PATH ${NETDYNO_ERLC} folder)
     foreach(level RANGE 3)
       get_filename_component(folder ${folder} DIRECTORY)
