@@ -33,7 +33,7 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     startable(request.param, "client")  # skips where the library it needs is not installed
     source = ROOT / "clients" / request.param.name / "example"
     build = tmp_path_factory.mktemp(request.param.name)
-    subprocess.run(["cmake", "-S", source, "-B", build], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", build], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)
     return build / "example"
 

@@ -366,7 +366,7 @@ def test_a_wrong_certificate_is_one_sentence(
     authority: Authority, trusted: tuple[str, ...], wrong: str, words: str
 ) -> None:
     wrong_names = {"name": "subjectAltName=DNS:example.org", "address": "subjectAltName=DNS:example.org,IP:127.0.0.2"}
-    context = authority.sign(wrong, wrong_names.get(wrong, NAMES), days=-1 if wrong == "expired" else 2)
+    context = authority.sign(wrong, wrong_names.get(wrong, NAMES), days=0 if wrong == "expired" else 2)
     with https(always(OK), context, "localhost" if wrong == "name" else "127.0.0.1") as url:
         done = load(url, *(() if wrong == "authority" else trusted), "-c", "3", *QUICK)
         assert done.returncode == 1, done
@@ -438,7 +438,7 @@ def test_a_server_that_never_shakes_hands_ends_the_run_in_time() -> None:
 
 
 def test_a_connection_that_cannot_be_made_anew_says_why(authority: Authority, trusted: tuple[str, ...]) -> None:
-    good, bad = authority.sign("good"), authority.sign("bad", days=-1)
+    good, bad = authority.sign("good"), authority.sign("bad", days=0)
 
     def serve(connection: socket.socket, number: int) -> None:
         with (good if number == 0 else bad).wrap_socket(connection, server_side=True) as over_tls:

@@ -19,7 +19,7 @@ class Authority:
     file: Path
 
     def sign(self, name: str, alternatives: str = NAMES, days: int = 2) -> ssl.SSLContext:
-        """Make the certificate of a server of this name. Days below 0: it has expired."""
+        """Make the certificate of a server of this name. Of 0 days: it has expired."""
         key, request, certificate = (self.folder / f"{name}.{kind}" for kind in ("key", "request", "pem"))
         extensions = self.folder / f"{name}.extensions"
         extensions.write_text(alternatives)

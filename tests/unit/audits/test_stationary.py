@@ -65,7 +65,7 @@ def test_going_up_and_coming_back_strikes_out() -> None:
 
 
 def test_a_random_walk_strikes_out() -> None:
-    walk = 1 + np.random.default_rng(4).normal(scale=0.06, size=200).cumsum()
+    walk = 1 + np.cumsum(np.random.default_rng(4).normal(scale=0.06, size=200))
     assert not judged(np.maximum(walk, 0.1), noise=0.0).passed
 
 
