@@ -284,7 +284,7 @@ def slow_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's (test_made_again.py)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's (test_retries.py)
 
 
 SIX = {"connections": (1, 2, 3, 4, 5, 6)}

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from netdyno.analysis.notices import made_again
+from netdyno.analysis.notices import retries
 from netdyno.audits import turns as turn_audits
 from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell
@@ -25,7 +25,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import made_again as made_again_words
+from netdyno.present.prose import retries as retries_words
 from netdyno.run import runner
 from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.store import read, schema
@@ -180,11 +180,11 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
         assert len([part for part in trial.slices if part.kept]) == WANTED
         assert trial.load is not None
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
-    totals = made_again.summarise_retries(trials, 1)
+    totals = retries.summarise_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
     assert totals.turns_dropped == 0
     assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
-    assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in made_again_words.describe_retries(
+    assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in retries_words.describe_retries(
         totals
     )
 
@@ -219,8 +219,8 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_
     assert statuses(trials) == [("valid", "")] * 2
     assert sorted(len(trial.slices) for trial in trials) == [WANTED, WANTED + 2]
     assert [len(spans) for spans in left_out] == [2] + [0] * (WANTED - 1)
-    assert made_again.summarise_retries(trials, 1).slices_again == {PAUSE: 2}
-    assert made_again.summarise_retries(trials, 1).turns_dropped == 0
+    assert retries.summarise_retries(trials, 1).slices_again == {PAUSE: 2}
+    assert retries.summarise_retries(trials, 1).turns_dropped == 0
 
 
 def test_a_turn_of_which_the_hypervisor_took_much_is_dropped_though_its_last_tries_show_none(
@@ -268,7 +268,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
         (0, True, PAUSE),
     ]
     assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
-    assert made_again.summarise_retries(trials, 1).slices_again == {PAUSE: 1}
+    assert retries.summarise_retries(trials, 1).slices_again == {PAUSE: 1}
     assert first.server is not None
     assert first.load is not None
     kept = [part for part in first.slices if part.kept]
@@ -317,9 +317,9 @@ def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
     for trial in trials:
         assert [part.turn for part in trial.slices if part.kept] == [*range(WANTED - 1), WANTED]
         assert all(part.foreign_s < lost_s for part in trial.slices if part.kept)
-    totals = made_again.summarise_retries(trials, 1)
+    totals = retries.summarise_retries(trials, 1)
     assert totals.turns_dropped == 1
-    assert "; 1 turn had to be dropped for all contestants." in made_again_words.describe_retries(totals)
+    assert "; 1 turn had to be dropped for all contestants." in retries_words.describe_retries(totals)
 
 
 @pytest.mark.parametrize(("foreign_load", "neighbour"), [("count", None), ("strike-out", NEIGHBOUR)])

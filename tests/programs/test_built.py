@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with pytest.MonkeyPatch.context() as patch:
         # A trial that is ended early because another program took its cores has no figures to look at.
         patch.setenv("NETDYNO_FOREIGN_LOAD", "count")
-        patch.setattr(schedule, "MADE_AGAIN_PER_CELL", 0)
+        patch.setattr(schedule, "RETRIES_PER_CELL", 0)
         draw_nothing(patch)
         use_steady_canary(patch)
         words = ["--duration", "100ms", "--aa-share", "0", "--results", str(folder)]

@@ -12,6 +12,6 @@ if __name__ == "__main__":
     undrawn = ModuleType("netdyno.present.report")  # which loads Matplotlib
     vars(undrawn)["write_page"] = lambda _analysis, path, *_: path.touch()
     sys.modules[undrawn.__name__] = undrawn
-    schedule.MADE_AGAIN_PER_CELL = 0
+    schedule.RETRIES_PER_CELL = 0
     vars(codesize)["describe"] = lambda _servers, _clients: ()
     sys.exit(main())

@@ -15,10 +15,10 @@ from netdyno.analysis.claims.evidence import collect_evidence
 from netdyno.analysis.figures.fill import build_charts
 from netdyno.analysis.flips.judge_flips import follow_flip
 from netdyno.analysis.found.advice import Advice
+from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
-from netdyno.analysis.found.set_aside import TrialNote
 from netdyno.analysis.gate.judge_gate import judge as judge_gate
-from netdyno.analysis.notices import canary, made_again
+from netdyno.analysis.notices import canary, retries
 from netdyno.analysis.ranking import stopping
 from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.trials import measured
@@ -69,7 +69,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
             if trial.status not in (*outcomes.RANKED, "made_again")
         ),
         audits=_count_audits(trials),
-        made_again=made_again.summarise_retries(trials, experiment.seed),
+        made_again=retries.summarise_retries(trials, experiment.seed),
         machine=_summarise_machine_use(trials),
         canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),
@@ -96,7 +96,7 @@ def _describe_trial(experiment: Experiment, trial: Trial) -> TrialNote:
         client=read_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
-        cause=measured.set_aside(trial),
+        cause=measured.find_exclusion_cause(trial),
         reason=trial.reason,
         log=trial.log,
     )

@@ -15,11 +15,11 @@ import numpy as np
 
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
+from netdyno.analysis.found.exclusions import Faulty
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Unranked, Unsteady
 from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, Pair, Standing
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.analysis.found.set_aside import Faulty
 from netdyno.analysis.notices import (
     added,
     associations,
@@ -34,7 +34,7 @@ from netdyno.analysis.notices import (
 from netdyno.analysis.notices.company import find_neighbours
 from netdyno.analysis.ranking import answers, axes, cells, loss
 from netdyno.analysis.ranking.samples import collect_metric, collect_samples
-from netdyno.analysis.trials import excluded
+from netdyno.analysis.trials import unranked
 from netdyno.analysis.trials.peers import describe_part_ground, group_peers
 from netdyno.analysis.trials.server_faults import find_faulty
 from netdyno.analysis.trials.split import Part
@@ -92,7 +92,7 @@ def derive_findings(
         drift=_compute_drift(sampled),
         pairs=_list_pairs(part),
         loss_bound=scenario.loss_bound,
-        unsafe=excluded.describe_unsafe(part.unsafe, part.why_unsafe, levels),
+        unsafe=unranked.describe_unsafe(part.unsafe, part.why_unsafe, levels),
         unranked=tuple(Unranked(name, what) for name, what in part.unranked.items()),
         constant=constant_latency.find_constants(standings, figures, levels, scenario),
         absent=absent,
@@ -221,11 +221,11 @@ def _rank_group(
 ) -> list[Standing]:
     """Rank one group, its first at rank 1."""
     direction = answers.read_direction(part.scenario)
-    ranks, unranked = axes.order(group, family, direction)
+    ranks, without_rank = axes.order(group, family, direction)
     sizes = Counter(ranks.values())
     leader = next(iter(ranks), None)
     standings = []
-    for name in (*ranks, *unranked):
+    for name in (*ranks, *without_rank):
         comparison = answers.find_comparison(name, leader, family) if leader is not None else None
         score = scored[0].score(name) if scored else None
         standings.append(

@@ -19,7 +19,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check
 from netdyno.present.export import schema
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import claims, flips, set_aside, verdict
+from netdyno.present.prose import claims, exclusions, flips, verdict
 from netdyno.present.prose import company as company_words
 from netdyno.statistics.flips import Crossing, Point
 from netdyno.statistics.stats import Interval
@@ -61,7 +61,7 @@ def convert_analysis(analysis: Analysis) -> schema.Findings:
         canary=analysis.canary.ranges if analysis.canary else None,
         flips=tuple(map(convert_flip, analysis.flips)),
         set_aside=tuple(
-            dataclasses.replace(note, reason=set_aside.describe_reason(note)) for note in analysis.set_aside
+            dataclasses.replace(note, reason=exclusions.describe_reason(note)) for note in analysis.set_aside
         ),
     )
 

@@ -14,16 +14,16 @@ import msgspec
 
 from netdyno.analysis.found.capacity import Reason
 from netdyno.analysis.found.cells import Estimate, LevelInfo
+from netdyno.analysis.found.exclusions import ExclusionCause, Faulty, TrialNote
 from netdyno.analysis.found.gate import Faults, Line
 from netdyno.analysis.found.gate import Found as GateFound
-from netdyno.analysis.found.notices import MadeAgain, Unsteady, WarmedUp
+from netdyno.analysis.found.notices import Retries, Unsteady, WarmedUp
 from netdyno.analysis.found.ranking import Censored
-from netdyno.analysis.found.set_aside import Faulty, SetAside, TrialNote
 from netdyno.model.base import type_level
 from netdyno.model.figure import Figure
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Traced
-from netdyno.present.prose import capacity, set_aside
+from netdyno.present.prose import capacity, exclusions
 from netdyno.statistics.stats import Comparison, Interval
 
 LEFT_OUT: Mapping[type, tuple[str, ...]] = {
@@ -41,7 +41,7 @@ KEYS: Mapping[type, Mapping[str, str]] = {
     Faults: {"scenario": "question"},
     Faulty: {"contestant": "name"},
     Line: {"scenario": "question"},
-    MadeAgain: {"p": "p_even", "slices_p": "slices_p_even"},
+    Retries: {"p": "p_even", "slices_p": "slices_p_even"},
     TrialNote: {"scenario": "question"},
     Unsteady: {"contestant": "name", "moved": "trials", "trials": "of"},
     WarmedUp: {"warmups": "each"},
@@ -49,7 +49,7 @@ KEYS: Mapping[type, Mapping[str, str]] = {
 """The keys of fields that have another name there."""
 WORDS: Mapping[type, Callable[[Any], str]] = {
     Objective: lambda objective: objective.text,
-    SetAside: set_aside.describe_cause,
+    ExclusionCause: exclusions.describe_cause,
     **dict.fromkeys(get_args(Reason), capacity.explain_failure),
 }
 NAMES = {Figure: "ChartFigure", GateFound: "Gate"}

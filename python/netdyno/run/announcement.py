@@ -87,6 +87,6 @@ def explain_delay(progress: Progress, limit_s: float | None) -> str:
     """Explain that the machine makes the run longer than was announced."""
     limit_text = "" if limit_s is None else f", at most {format_clock(limit_s)} in all"
     return (
-        f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} retried so far. The rest takes "
+        f"The machine is disturbed: {quantities.plural(progress.retried, 'trial')} retried so far. The rest takes "
         f"about {format_clock(progress.left_s())} more{limit_text}."
     )

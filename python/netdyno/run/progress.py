@@ -21,7 +21,7 @@ class Progress:
         self.blocks = max((cell.block for cell in cells), default=0)
         self._time_budget_s = time_budget_s
         self.counts: Counter[str] = Counter()
-        self.made_again = 0
+        self.retried = 0
         self._planned_trial_s = trial_s
         self._spent_s = 0.0
 
@@ -32,7 +32,7 @@ class Progress:
     def again(self, disturbed: Trial) -> None:
         """Take back a trial that is retried."""
         self.counts[by_itself(disturbed)] -= 1
-        self.made_again += 1
+        self.retried += 1
 
     def revise(self, was: Trial, now: Trial) -> None:
         """Count a trial by its new verdict, which it got after it had been added."""
@@ -52,7 +52,7 @@ class Progress:
     def is_late(self) -> bool:
         """Whether retried trials keep the plan from ending within the budget of time."""
         budget_s = self._time_budget_s
-        return bool(self.made_again) and budget_s is not None and self._spent_s + self._planned_s > budget_s
+        return bool(self.retried) and budget_s is not None and self._spent_s + self._planned_s > budget_s
 
     @property
     def _per_trial_s(self) -> float:

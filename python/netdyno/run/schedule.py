@@ -31,7 +31,7 @@ itself."""
 BEYOND_BLOCKS = 3
 """The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
 trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
-MADE_AGAIN_PER_CELL = 6
+RETRIES_PER_CELL = 6
 """The most retries of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a
 trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long
 at the most."""
@@ -65,7 +65,7 @@ class Schedule:
         """The cells by block."""
         self._left: Counter[int] = Counter()
         """The cells of each block that are still to be tried in this round."""
-        self._made_again: Counter[int] = Counter()
+        self._retried: Counter[int] = Counter()
         """The tries of each block beyond the first of a cell."""
         self._progress = progress
         self._plan(planned)
@@ -97,7 +97,7 @@ class Schedule:
                 return
             yield group
         while again := [cell for cell in cells if self._must_retry(cell)]:
-            room = MADE_AGAIN_PER_CELL * len(cells) - self._made_again[block]
+            room = RETRIES_PER_CELL * len(cells) - self._retried[block]
             if self._is_past_limit() or room <= 0:
                 return
             again = again[:room]
@@ -117,7 +117,7 @@ class Schedule:
 
     def _repeat(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1
-        self._made_again[disturbed.block] += 1
+        self._retried[disturbed.block] += 1
         self._progress.again(disturbed)
 
     def add(self, trial: Trial) -> None:

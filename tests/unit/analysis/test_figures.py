@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.figures import fill
 from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
-from netdyno.analysis.found.set_aside import SetAside
+from netdyno.analysis.found.exclusions import ExclusionCause
 from netdyno.analysis.trials.split import split
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
@@ -47,7 +47,7 @@ from tests.support.builders.made_charts import (
     struck_out,
 )
 
-STRUCK_OUT = Missing("struck_out", SetAside(audits=("connections",)))
+STRUCK_OUT = Missing("struck_out", ExclusionCause(audits=("connections",)))
 
 filled = partial(made, truth=TRUTH, names=TAKING_PART)
 

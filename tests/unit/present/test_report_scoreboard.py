@@ -11,7 +11,7 @@ import pytest
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model.metrics import METRICS
-from netdyno.present.report import along, machine, scoreboard, theme, views
+from netdyno.present.report import associations, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
 from netdyno.statistics.stats import Interval
@@ -138,12 +138,12 @@ def test_a_capacity_stands_alone() -> None:
     assert all(len(row.cells) == 1 for group in view.groups for row in group.rows)
 
 
-# --- what goes along ---------------------------------------------------------------------------------------------
+# --- what correlates ---------------------------------------------------------------------------------------------
 
 
 def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_as_its_logarithm() -> None:
     findings = findings_of(analyse_made(), "echo")
-    view = along.make_view(findings)
+    view = associations.make_view(findings)
     assert view is not None
     assert [(pair.worse, pair.better) for pair in view.pairs] == [(why.worse, why.better) for why in findings.whys]
     scales = []
@@ -170,7 +170,9 @@ def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
     wide = replace(
         difference.comparison, interval=Interval(difference.comparison.ratio / 50, difference.comparison.ratio * 50)
     )
-    view = along.make_view(replace(findings, whys=(replace(why, differences=(replace(difference, comparison=wide),)),)))
+    view = associations.make_view(
+        replace(findings, whys=(replace(why, differences=(replace(difference, comparison=wide),)),))
+    )
     assert view is not None
     bar = view.pairs[0].lines[0].bar
     assert bar is not None

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from netdyno.analysis.trials import excluded, measured
-from netdyno.analysis.trials.excluded import Refusal
+from netdyno.analysis.trials import measured, unranked
 from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.unranked import Refusal
 from netdyno.model.base import Name, type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.contestant import About
@@ -101,9 +101,9 @@ def collect_evidence(run: Run, parts: Sequence[Part]) -> Evidence:
     return Evidence(
         parts={part.scenario.name: part for part in parts},
         studies=run.experiment.parts,
-        about=excluded.remove_from_run(run).about,
+        about=unranked.remove_from_run(run).about,
         environment=run.environment,
-        refused=excluded.list_refused(run),
+        refused=unranked.list_refused(run),
         limited=frozenset(
             (limit.scenario, limit.level, limit.contestant) for part in parts for limit in part.saturated
         ),

@@ -16,7 +16,7 @@ import numpy as np
 
 from netdyno.analysis.compare import differences
 from netdyno.analysis.found.compare import AskedAlone, AskedApart, Both, Change, SideBySide
-from netdyno.analysis.trials import excluded, measured
+from netdyno.analysis.trials import measured, unranked
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes
 from netdyno.model.base import Name, type_level
@@ -35,7 +35,7 @@ NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
 def compare_runs(first: Run, second: Run) -> SideBySide:
     """Compare two runs. A cell is the same where scenario, contestant, levels and metric are; the unsafe and unranked
     are left out."""
-    sides = [_collect_cells(excluded.remove_from_run(outcomes.judged(run))) for run in (first, second)]
+    sides = [_collect_cells(unranked.remove_from_run(outcomes.judged(run))) for run in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         first=first.run_id,

@@ -188,7 +188,9 @@ def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
 
 def _explain_missing(planned: Sequence[Trial]) -> Missing:
     """Return the outcome of most of its trials."""
-    causes = Counter((trial.status, measured.set_aside(trial)) for trial in planned if trial.status != "valid")
+    causes = Counter(
+        (trial.status, measured.find_exclusion_cause(trial)) for trial in planned if trial.status != "valid"
+    )
     if not causes:
         return Missing(None, None)
     ((status, cause), _), *_ = causes.most_common()

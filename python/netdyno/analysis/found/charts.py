@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netdyno.analysis.found.cells import Estimate
-from netdyno.analysis.found.set_aside import SetAside
+from netdyno.analysis.found.exclusions import ExclusionCause
 from netdyno.model.base import Name, type_level
 from netdyno.model.figure import Figure, Published
 from netdyno.model.trial import Status
@@ -19,7 +19,7 @@ class Missing:
     """The outcome of most trials of a cell without a figure; both None where all were valid and none has it."""
 
     status: Status | None
-    cause: SetAside | None
+    cause: ExclusionCause | None
 
 
 @dataclass(frozen=True)

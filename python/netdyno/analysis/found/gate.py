@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from netdyno.analysis.found.set_aside import Fault
+from netdyno.analysis.found.exclusions import Fault
 from netdyno.model.base import Name
 from netdyno.model.experiment import Gate
 from netdyno.statistics.stats import Interval

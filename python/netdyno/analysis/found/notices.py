@@ -107,7 +107,7 @@ class RetriedSlices(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MadeAgain:
+class Retries:
     """Trials that the machine disturbed, retried in their block; `causes` by audit. `p`: how often chance alone spreads
     retries so unevenly over the contestants of a block, None without retries. `given_up`: cells that no try filled.
     `slices_again`: retried slices of trials in turns by the program that took a core (`foreign_program` of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netdyno.analysis.found.cells import Bound, Estimate
-from netdyno.analysis.found.set_aside import Fault
+from netdyno.analysis.found.exclusions import Fault
 from netdyno.model.base import Name
 from netdyno.model.trial import Status
 from netdyno.statistics.stats import Better, Comparison

@@ -12,6 +12,7 @@ from netdyno.analysis.found.capacity import CapacityFindings
 from netdyno.analysis.found.cells import CellFigures, LevelInfo, select_heaviest
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.control import Control
+from netdyno.analysis.found.exclusions import Faulty, TrialNote
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.gate import Found as GateFound
 from netdyno.analysis.found.ground import Ground
@@ -19,8 +20,8 @@ from netdyno.analysis.found.notices import (
     AddedOption,
     Company,
     Constant,
-    MadeAgain,
     MeasuredAlone,
+    Retries,
     SampledThreads,
     Scaling,
     ThreadEach,
@@ -33,7 +34,6 @@ from netdyno.analysis.found.notices import (
     Work,
 )
 from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, ErrorBar, Pair, Standing, Verdict, Within
-from netdyno.analysis.found.set_aside import Faulty, TrialNote
 from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
@@ -193,7 +193,7 @@ class Analysis:
     counts: Counts
     set_aside: tuple[TrialNote, ...]
     audits: tuple[AuditTally, ...]
-    made_again: MadeAgain
+    made_again: Retries
     machine: MachineUse | None
     """None where no valid trial tells."""
     canary: MachineOverTime | None

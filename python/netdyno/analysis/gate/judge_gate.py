@@ -9,8 +9,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import METRIC_NAMES, Decision, Faults, Found, Line, Metric, Outcome
-from netdyno.analysis.found.set_aside import Fault
 from netdyno.analysis.ranking import axes
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.server_faults import find_faulty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from netdyno.analysis.found.set_aside import SetAside
+from netdyno.analysis.found.exclusions import ExclusionCause
 from netdyno.model import outcomes
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -29,9 +29,9 @@ def select_distinct(trials: Iterable[Trial], statuses: Collection[Status]) -> It
             yield trial, trial.load
 
 
-def set_aside(trial: Trial) -> SetAside:
+def find_exclusion_cause(trial: Trial) -> ExclusionCause:
     """Return why a trial enters no figure."""
     if outcomes.is_disturbed(trial):
-        return SetAside(disturbed=True)
+        return ExclusionCause(disturbed=True)
     decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
-    return SetAside(audits=tuple(audit.name for audit in decided), reason="" if decided else trial.reason)
+    return ExclusionCause(audits=tuple(audit.name for audit in decided), reason="" if decided else trial.reason)

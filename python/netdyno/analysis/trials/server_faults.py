@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.found.set_aside import Fault, Faulty
+from netdyno.analysis.found.exclusions import Fault, Faulty
 from netdyno.model import outcomes
 from netdyno.model.load_result import Audit
 from netdyno.model.trial import Trial

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno.analysis.trials import excluded, measured
+from netdyno.analysis.trials import measured, unranked
 from netdyno.model import outcomes
 from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import About
@@ -61,14 +61,14 @@ class Part:
 
 def split(run: Run) -> tuple[Part, ...]:
     """Split a run, in the order of the experiment's scenarios."""
-    safe = excluded.remove_from_run(run)
+    safe = unranked.remove_from_run(run)
     saturated = outcomes.saturated(safe)
     return tuple(_make_part(run, safe, scenario, saturated) for scenario in run.experiment.scenarios)
 
 
 def select_part(run: Run, scenario: Scenario) -> Part:
     """Return the part of a single scenario, where no bound is needed."""
-    return _make_part(run, excluded.remove_from_run(run), scenario, ())
+    return _make_part(run, unranked.remove_from_run(run), scenario, ())
 
 
 def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated]) -> Part:
@@ -76,7 +76,7 @@ def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Satu
     all_trials = [trial for trial in run.trials if trial.scenario == name]
     trials = tuple(trial for trial in safe.trials if trial.scenario == name)
     cores, quota = run.environment.get("cores_allowed"), run.environment.get("limit.cpu_quota_cores")
-    wrong, no_contestants = excluded.list_unsafe(run), excluded.list_unranked(run)
+    wrong, no_contestants = unranked.list_unsafe(run), unranked.list_unranked(run)
     return Part(
         scenario=scenario,
         seed=run.experiment.seed,

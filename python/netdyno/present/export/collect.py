@@ -13,7 +13,7 @@ from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.present import findings_json
 from netdyno.present.export.schema import VERSION, Cell, Contestant, Export, Figure, Metric, Note, Trial
-from netdyno.present.prose import aa, associations, canary, made_again, stopping, verdict
+from netdyno.present.prose import aa, associations, canary, retries, stopping, verdict
 
 
 def collect(analysis: Analysis) -> Export:
@@ -99,6 +99,6 @@ def _collect_notes(analysis: Analysis) -> Iterator[Note]:
     texts = {
         "control": aa.describe_control(analysis.control),
         "machine": canary.summarise_drift(analysis.canary),
-        "made_again": made_again.describe_retries(analysis.made_again),
+        "made_again": retries.describe_retries(analysis.made_again),
     }
     yield from (Note(kind=kind, question=None, text=text) for kind, text in texts.items() if text)

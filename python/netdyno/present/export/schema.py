@@ -16,13 +16,14 @@ from netdyno.analysis.found.capacity import CapacityFindings
 from netdyno.analysis.found.cells import Bound, LevelInfo
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.control import AA
+from netdyno.analysis.found.exclusions import Faulty, TrialNote
 from netdyno.analysis.found.gate import Found
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
     Constant,
-    MadeAgain,
     MeasuredAlone,
+    Retries,
     SampledThreads,
     Scaling,
     ThreadEach,
@@ -36,7 +37,6 @@ from netdyno.analysis.found.notices import (
 )
 from netdyno.analysis.found.ranking import Censored, Decision, Ending, Pair, Verdict, Within
 from netdyno.analysis.found.run import AuditTally, Counts, MachineUse
-from netdyno.analysis.found.set_aside import Faulty, TrialNote
 from netdyno.model.base import Frozen, Name, Quoted, type_level
 from netdyno.model.claim import Side
 from netdyno.model.observation import Neighbour
@@ -289,7 +289,7 @@ class Findings(Frozen):
     finished_at: Quoted | None
     blocks: int
     counts: Counts = msgspec.field(name="trials")
-    made_again: MadeAgain
+    made_again: Retries
     scenarios: tuple[Question, ...] = msgspec.field(name="questions")
     claims: tuple[ClaimEntry, ...]
     control: ControlEntry = msgspec.field(name="aa")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.found.set_aside import Fault, Faulty
+from netdyno.analysis.found.exclusions import Fault, Faulty
 from netdyno.base import quantities
 
 WORDS = {

@@ -10,7 +10,7 @@ from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import SCENARIO
 from netdyno.model.levels import level_words
-from netdyno.present.prose import set_aside
+from netdyno.present.prose import exclusions
 from netdyno.present.prose.statuses import STATUS_WORDS
 
 MOST_OF_A_REASON = 110
@@ -38,7 +38,7 @@ def explain_missing(spot: Spot) -> str:
         return ""
     if spot.missing.status is None or spot.missing.cause is None:
         return NOT_RECORDED
-    cause = set_aside.describe_cause(spot.missing.cause)
+    cause = exclusions.describe_cause(spot.missing.cause)
     short = cause if len(cause) <= MOST_OF_A_REASON else f"{cause[:MOST_OF_A_REASON].rstrip()}…"
     return f"{STATUS_WORDS[spot.missing.status]} ({short})"
 

@@ -20,7 +20,6 @@ from netdyno.present.prose import (
     capacity,
     company,
     constant_latency,
-    excluded,
     faults,
     flips,
     ground,
@@ -28,6 +27,7 @@ from netdyno.present.prose import (
     ranking,
     turns,
     uneven_threads,
+    unranked,
     warmups,
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -75,7 +75,7 @@ class Answer:
 
 def answer(findings: ScenarioFindings) -> Answer:
     result = _answer_search(findings) or _answer_flips(findings) or _answer_verdict(findings)
-    return Answer(result.headline, result.short, result.rest + excluded.name_left_out(findings.unsafe))
+    return Answer(result.headline, result.short, result.rest + unranked.name_left_out(findings.unsafe))
 
 
 def _answer_search(findings: ScenarioFindings) -> Answer | None:
@@ -505,8 +505,8 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
     """All that a reader must know before quoting the answer."""
     return (
         *company.list_caveats(findings.company),
-        *excluded.explain_unsafe(findings.unsafe),
-        *excluded.explain_unranked(findings.unranked),
+        *unranked.explain_unsafe(findings.unsafe),
+        *unranked.explain_unranked(findings.unranked),
         *ground.list_caveats(findings.ground),
         *ground.describe_load_shares(findings.ground, findings.cells),
         *_explain_bounds(findings),

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.compare import SideBySide
+from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
-from netdyno.analysis.found.set_aside import TrialNote
 from netdyno.base import quantities
 from netdyno.base.files import write_whole
 from netdyno.model.profile import Profiled
@@ -23,7 +23,7 @@ from netdyno.model.run import Run
 from netdyno.present import profile, templates
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
-from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
+from netdyno.present.prose import exclusions, loss, repeat, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -154,7 +154,7 @@ def _load_template() -> Template:
     environment = templates.load_folder(HERE)
     environment.filters.update(
         groupby_reason=_group_by_reason,
-        reason=set_aside.describe_reason,
+        reason=exclusions.describe_reason,
         pinning=surroundings.describe_pinning,
         entry=surroundings.format_entry,
         share=quantities.share,
@@ -194,7 +194,7 @@ def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, s
     """Group a contestant's trials that are excluded for the same cause, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
     for note in notes:
-        groups.setdefault((note.status, note.contestant, set_aside.describe_cause(note.cause)), []).append(note)
+        groups.setdefault((note.status, note.contestant, exclusions.describe_cause(note.cause)), []).append(note)
     return list(groups.items())
 
 

@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from netdyno.analysis.found.canary import Beside, MachineOverTime, Range
-from netdyno.analysis.found.notices import MadeAgain
+from netdyno.analysis.found.notices import Retries
 from netdyno.analysis.notices.canary import group_by_block
 from netdyno.audits.canary import FACTOR
 from netdyno.base import quantities
-from netdyno.present.prose import made_again
+from netdyno.present.prose import retries
 from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_dots, finish, format_short_number, open_panel
@@ -69,21 +69,21 @@ class AgainView:
     slices_by_program: Table | None
 
 
-def make_retries_view(retries: MadeAgain) -> AgainView | None:
+def make_retries_view(totals: Retries) -> AgainView | None:
     """Return the tables of retries; None where the machine disturbed no trial, and no slice of one."""
-    if retries.is_empty:
+    if totals.is_empty:
         return None
     contestants = (
-        (name, str(tries), str(cells), *map(str, retries.slices_by_contestant[name]))
-        for name, (tries, cells) in retries.by_contestant.items()
+        (name, str(tries), str(cells), *map(str, totals.slices_by_contestant[name]))
+        for name, (tries, cells) in totals.by_contestant.items()
     )
-    causes = ((name.replace("_", " "), str(count)) for name, count in retries.causes.items())
-    programs = ((name, str(count)) for name, count in retries.slices_again.items())
+    causes = ((name.replace("_", " "), str(count)) for name, count in totals.causes.items())
+    programs = ((name, str(count)) for name, count in totals.slices_again.items())
     return AgainView(
-        sentence=made_again.describe_retries(retries),
+        sentence=retries.describe_retries(totals),
         by_contestant=Table(("contestant", "retried", "cells", "slices again", "slices"), tuple(contestants)),
-        by_cause=Table(("cause", "tries"), tuple(causes)) if retries.causes else None,
-        slices_by_program=Table(("program", "slices"), tuple(programs)) if retries.slices_again else None,
+        by_cause=Table(("cause", "tries"), tuple(causes)) if totals.causes else None,
+        slices_by_program=Table(("program", "slices"), tuple(programs)) if totals.slices_again else None,
     )
 
 

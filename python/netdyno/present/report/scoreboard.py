@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from netdyno.analysis.found.cells import Bound
+from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.ranking import Axis, Standing
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.analysis.found.set_aside import Fault
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, loss, verdict

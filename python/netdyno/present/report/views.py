@@ -17,11 +17,12 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import claims as claim_words
-from netdyno.present.prose import company, excluded, ground, languages, ranking, stopping, verdict, verdicts
+from netdyno.present.prose import company, ground, languages, ranking, stopping, unranked, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
-from netdyno.present.report import along, panels, scaling, scoreboard
+from netdyno.present.report import associations, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
+from netdyno.present.report.associations import AssociationsView
 from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.scale import RatioScale, Tick
@@ -75,7 +76,7 @@ class ScenarioView:
     costs: tuple[Panel, ...]
     figures: Table
     comparisons: Table
-    along: along.AlongView | None
+    associations: AssociationsView | None
     scaling: Table | None
     scaling_caveats: tuple[str, ...]
     pairs: Table | None
@@ -123,7 +124,7 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         costs=tuple(panels.draw_costs(findings, drawn, name)) if findings.cells else (),
         figures=_tabulate_figures(findings),
         comparisons=_tabulate_comparisons(findings),
-        along=along.make_view(findings),
+        associations=associations.make_view(findings),
         scaling=scaling.tabulate(findings.scaling) if findings.scaling else None,
         scaling_caveats=scaling_words.list_caveats(findings),
         pairs=_tabulate_pairs(findings) if findings.pairs else None,
@@ -134,15 +135,15 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_tabulate_trials(findings) if findings.may_lose else None,
-        unsafe=Table(excluded.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe))) if findings.unsafe else None,
-        unsafe_explained=excluded.explain_columns(findings.unsafe),
+        unsafe=Table(unranked.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe))) if findings.unsafe else None,
+        unsafe_explained=unranked.explain_columns(findings.unsafe),
         ended=stopping.explain_end(findings.ending) if findings.ending else "",
         work=behind.make_view(findings),
     )
 
 
 def _make_unsafe_row(server: Unsafe) -> tuple[str, ...]:
-    contestant, level, *texts = excluded.make_row(server)
+    contestant, level, *texts = unranked.make_row(server)
     counts = (server.trials, server.wrong, server.lost, server.duplicated, server.reordered, server.corrupt)
     return contestant, level, *map(make_sortable, texts, (*counts, server.streams))
 

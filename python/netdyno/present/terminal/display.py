@@ -151,7 +151,7 @@ def render(cell: Cell, progress: Progress, per_second: float | None, width: int)
     bar = "━" * filled + "─" * (bar_width - filled)
     counts = ", ".join(
         f"{count} {AS_A_BOUND if status == 'censored' else STATUS_WORDS[status]}"
-        for status, count in [*sorted(progress.counts.items()), ("made_again", progress.made_again)]
+        for status, count in [*sorted(progress.counts.items()), ("made_again", progress.retried)]
         if count
     )
     speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.ranking import Axis, Standing, Verdict
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.analysis.found.set_aside import TrialNote
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ClaimVerdict
@@ -25,17 +25,17 @@ from netdyno.present.prose import (
     claims,
     company,
     constant_latency,
-    excluded,
+    exclusions,
     ground,
     languages,
     loss,
-    made_again,
     ranking,
+    retries,
     scaling,
-    set_aside,
     stopping,
     turns,
     uneven_threads,
+    unranked,
     verdict,
     verdicts,
     warmups,
@@ -85,7 +85,7 @@ def render(analysis: Analysis) -> RenderableType:
             text for findings in analysis.scenarios for text in ground.list_caveats(findings.ground)
         )
     ]
-    if retried := made_again.describe_retries(analysis.made_again):
+    if retried := retries.describe_retries(analysis.made_again):
         parts.append(Text(retried))
     if drifted := canary.summarise_drift(analysis.canary):
         parts.append(Text(drifted, style="yellow"))
@@ -154,8 +154,8 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     if findings.pairs:
         parts += [Text(), _draw_pairs(findings), Text(_explain_pairs(findings), style="dim")]
     if findings.unsafe:
-        parts += [Text(), *(Text(text, style="bold red") for text in excluded.explain_unsafe(findings.unsafe))]
-        parts += [_draw_unsafe(findings), Text(excluded.explain_columns(findings.unsafe), style="dim")]
+        parts += [Text(), *(Text(text, style="bold red") for text in unranked.explain_unsafe(findings.unsafe))]
+        parts += [_draw_unsafe(findings), Text(unranked.explain_columns(findings.unsafe), style="dim")]
     return parts
 
 
@@ -186,7 +186,7 @@ def _draw_unsafe(findings: ScenarioFindings) -> Table:
         table.add_column(heading, justify="right", overflow="fold")
     for row in findings.unsafe:
         wrong = f"{row.wrong} of {row.trials}"
-        counts = (excluded.format_lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
+        counts = (unranked.format_lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
         table.add_row(row.contestant, row.level, wrong, *counts)
     return table
 
@@ -339,7 +339,7 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
     """Draw each cause in a line, with its number of excluded trials by contestant; the report has the details."""
     groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
-        groups.setdefault((note.status, set_aside.describe_cause(note.cause)), []).append(note)
+        groups.setdefault((note.status, exclusions.describe_cause(note.cause)), []).append(note)
     # With pairs, the answer itself is which pairs do not work, and why.
     shown = len(groups) if any(findings.pairs for findings in analysis.scenarios) else CAUSES_SHOWN
     parts: list[RenderableType] = []
@@ -351,7 +351,7 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
         origins = [_name_origins(notes) for _, notes in shown_groups]
         table.columns[-1].min_width = max(len(word) for text in origins for word in text.split())
         for ((status, cause), notes), origin in zip(shown_groups, origins, strict=True):
-            why = set_aside.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
+            why = exclusions.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
             shown_reason = Text(quantities.shortened(why, LONGEST_REASON))
             table.add_row(STATUS_WORDS[status], str(len(notes)), shown_reason, Text(origin))
         parts.append(table)

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.analysis.found.set_aside import Fault
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import ground

@@ -21,14 +21,14 @@ class TrialNote:
     """The client of a pair; empty where the client is no factor."""
     level: Name
     status: Status
-    cause: SetAside
+    cause: ExclusionCause
     reason: Quoted
     """Empty where none was stored."""
     log: Quoted
 
 
 @dataclass(frozen=True)
-class SetAside:
+class ExclusionCause:
     """The cause of excluded trials: `disturbed` by the machine in every try, or the failed `audits` that decided, or
     where neither is known their `reason`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from netdyno.analysis.found.notices import MadeAgain, Retried, RetriedSlices
+from netdyno.analysis.found.notices import Retried, RetriedSlices, Retries
 from netdyno.model import outcomes
 from netdyno.model.levels import level_key
 from netdyno.model.trial import Slice, Trial
@@ -18,7 +18,7 @@ SHUFFLES = 2_000
 """The number of shuffles of the test; the smallest p is 1 / (SHUFFLES + 1)."""
 
 
-def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
+def summarise_retries(trials: Sequence[Trial], seed: int) -> Retries:
     """Count the retries over all scenarios, the twins of the A/A control included."""
     places: dict[tuple[int, str, str, str, bool], list[Trial]] = {}
     for trial in trials:
@@ -48,7 +48,7 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> MadeAgain:
                 before.slices + sum(len(trial.slices) for trial in tries),
             )
     cells = {name: len(retries) for name, retries in by_contestant.items()}
-    return MadeAgain(
+    return Retries(
         tries=sum(map(sum, by_contestant.values())),
         cells=len(places),
         by_contestant={name: Retried(sum(retries), len(retries)) for name, retries in sorted(by_contestant.items())},

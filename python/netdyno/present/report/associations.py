@@ -48,7 +48,7 @@ class PairView:
 
 
 @dataclass(frozen=True)
-class AlongView:
+class AssociationsView:
     """All pairs on one scale; the bars begin at `same_at`."""
 
     pairs: tuple[PairView, ...]
@@ -56,12 +56,12 @@ class AlongView:
     same_at: float
 
 
-def make_view(findings: ScenarioFindings) -> AlongView | None:
+def make_view(findings: ScenarioFindings) -> AssociationsView | None:
     """Return the section; None where no two are proven different."""
     if not findings.whys:
         return None
     scale = RatioScale(list(_list_ends(findings.whys)))
-    return AlongView(
+    return AssociationsView(
         pairs=tuple(_make_pair(why, findings.scenario, scale) for why in findings.whys),
         ticks=scale.ticks(),
         same_at=scale.at(1.0),

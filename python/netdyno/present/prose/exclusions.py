@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.found.set_aside import SetAside, TrialNote
+from netdyno.analysis.found.exclusions import ExclusionCause, TrialNote
 
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
 
 
-def describe_cause(excluded: SetAside) -> str:
+def describe_cause(excluded: ExclusionCause) -> str:
     """Return the cause that trials excluded for the same reason have in common."""
     return DISTURBED if excluded.disturbed else ", ".join(excluded.audits) or excluded.reason or NO_REASON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.found.notices import MadeAgain
+from netdyno.analysis.found.notices import Retries
 from netdyno.base import quantities
 
 UNEVEN = 0.01
@@ -14,14 +14,14 @@ UNEVEN = 0.01
 MOST_NAMED = 3
 
 
-def describe_retries(retries: MadeAgain) -> str:
+def describe_retries(retries: Retries) -> str:
     """Say how often, why, and whether all contestants were disturbed equally; empty where nothing was retried."""
     parts = [_describe_trials(retries)] if retries.causes else []
     parts += [_describe_slices(retries)] if retries.slices_again else []
     return " ".join(parts)
 
 
-def _describe_trials(retries: MadeAgain) -> str:
+def _describe_trials(retries: Retries) -> str:
     causes = quantities.listed([f"{name}: {count}" for name, count in retries.causes.items()])
     given_up = f" {quantities.plural(retries.given_up, 'cell')} stayed empty." if retries.given_up else ""
     return (
@@ -31,7 +31,7 @@ def _describe_trials(retries: MadeAgain) -> str:
     ).strip()
 
 
-def _describe_slices(retries: MadeAgain) -> str:
+def _describe_slices(retries: Retries) -> str:
     again, slices = map(sum, zip(*retries.slices_by_contestant.values(), strict=True))
     named = [f"{program}: {count}" for program, count in list(retries.slices_again.items())[:MOST_NAMED]]
     spread = _describe_spread(retries.slices_p, retries.slices_by_contestant)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.found.notices import MadeAgain
-from netdyno.analysis.notices import made_again
+from netdyno.analysis.found.notices import Retries
+from netdyno.analysis.notices import retries
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -16,7 +16,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import made_again as made_again_words
+from netdyno.present.prose import retries as retries_words
 from netdyno.run import runner, schedule
 from netdyno.store import read, schema
 from netdyno.trial.context import TrialContext
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300 ms")
 
 
-def of_run(run: Run) -> MadeAgain:
-    return made_again.summarise_retries(run.all_trials, run.experiment.seed)
+def of_run(run: Run) -> Retries:
+    return retries.summarise_retries(run.all_trials, run.experiment.seed)
 
 
 def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0, by: Audit = STEAL) -> None:
@@ -126,11 +126,11 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
 ) -> None:
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1)
     run = stored(execute(fixed("echo"), tmp_path, fake_build))
-    assert max(trial.attempt for trial in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
+    assert max(trial.attempt for trial in run.trials) == 1 + schedule.RETRIES_PER_CELL * len(NAMES)
     assert {trial.contestant for trial in run.trials if trial.block == 2} == set(NAMES)  # and the run goes on
     totals = of_run(outcomes.judged(run))
     assert totals.given_up == 1
-    assert "1 cell stayed empty" in made_again_words.describe_retries(totals)
+    assert "1 cell stayed empty" in retries_words.describe_retries(totals)
 
 
 def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
@@ -232,15 +232,13 @@ def _named(name: str) -> Contestant:
 def test_a_bias_between_contestants_is_found_and_said() -> None:
     totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
     assert totals.p is not None
-    assert totals.p < made_again_words.UNEVEN
-    assert "NOT disturbed equally" in made_again_words.describe_retries(totals)
-    assert "c most" in made_again_words.describe_retries(totals)
+    assert totals.p < retries_words.UNEVEN
+    assert "NOT disturbed equally" in retries_words.describe_retries(totals)
+    assert "c most" in retries_words.describe_retries(totals)
 
 
 def test_what_meets_all_alike_is_said_too() -> None:
     totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
-    assert "No contestant is proven to be disturbed more than others (p = 1)." in made_again_words.describe_retries(
-        totals
-    )
+    assert "No contestant is proven to be disturbed more than others (p = 1)." in retries_words.describe_retries(totals)
     assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

@@ -19,7 +19,7 @@ from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused
-from netdyno.present.prose import excluded as words
+from netdyno.present.prose import unranked as words
 from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
