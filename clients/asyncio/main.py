@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from netdyno.base.addresses import Found, resolve
+from netdyno.base.addresses import SocketAddress, resolve
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
@@ -68,7 +68,7 @@ class Instance:
         while self._network.journal.may_send():
             await self._exchange(reader, writer)
 
-    async def _resolve(self, deadline: float) -> list[Found]:
+    async def _resolve(self, deadline: float) -> list[SocketAddress]:
         """Return the addresses of the server. Raises FailedError where they are not known in time."""
         try:
             async with asyncio.timeout_at(deadline):
@@ -76,7 +76,7 @@ class Instance:
         except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long for a name
             raise FailedError(Failure.RESOLVE_FAILED) from error  # TimeoutError is an OSError
 
-    async def _connect(self, addresses: list[Found], deadline: float) -> Stream:
+    async def _connect(self, addresses: list[SocketAddress], deadline: float) -> Stream:
         """Return a stream to the first address that answers, all of them within one time limit."""
         self.caller.connecting()
         last_error = OSError()
@@ -163,7 +163,7 @@ class Chatter(Instance):
             raise FailedError(Failure.RESET) from error
 
 
-async def _open_stream(address: Found, nodelay: bool) -> Stream:
+async def _open_stream(address: SocketAddress, nodelay: bool) -> Stream:
     """Return a connected stream, as asyncio.open_connection makes it, but to exactly this address. Raises OSError."""
     sock = socket.socket(address.family, socket.SOCK_STREAM)
     try:
@@ -177,7 +177,7 @@ async def _open_stream(address: Found, nodelay: bool) -> Stream:
     return stream
 
 
-def _retrieve_exception(lookup: asyncio.Future[list[Found]]) -> None:
+def _retrieve_exception(lookup: asyncio.Future[list[SocketAddress]]) -> None:
     """Retrieve the exception of a lookup: perhaps no instance waits for it any more, and asyncio would complain."""
     if not lookup.cancelled():
         lookup.exception()
@@ -201,7 +201,7 @@ class Network:
             self._instances = [Instance(self, Caller(self.journal, identity)) for identity in range(plan.connections)]
         self._tasks: list[asyncio.Task[None]] = []
         self._wake_up: asyncio.TimerHandle | None = None
-        self._lookup: asyncio.Future[list[Found]] | None = None
+        self._lookup: asyncio.Future[list[SocketAddress]] | None = None
 
     async def run(self) -> int:
         """Run the load; returns the program's exit code."""
@@ -215,7 +215,7 @@ class Network:
         self.journal.recorder.finish()
         return self._application.finish()
 
-    def lookup(self) -> asyncio.Future[list[Found]]:
+    def lookup(self) -> asyncio.Future[list[SocketAddress]]:
         """Return the addresses of the server's name, by getaddrinfo(3) in a thread of the loop's pool: it blocks, and
         the loop must not. All instances that wait share one lookup: the pool is small, and slow ones would add up."""
         if not self.is_resolving():

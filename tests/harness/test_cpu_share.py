@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from netdyno.machine import cpu_quota, cpu_share, server_proc
-from netdyno.machine.cpu_share import Snapshot
+from netdyno.machine.cpu_share import MachineSnapshot
 from netdyno.model.observation import MachineObservation
 
 pytestmark = pytest.mark.quiet
@@ -35,7 +35,7 @@ BUSY = "while True: pass"
 
 
 def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
-    before, after = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6)
+    before, after = MachineSnapshot(10.0, STAT, 3.0), MachineSnapshot(11.0, SECOND_LATER, 3.6)
     seen = cpu_share.compute_observation(before, after, {0, 1})
     assert seen is not None
     assert (seen.cores, seen.window_s) == (2, 1.0)
@@ -49,7 +49,11 @@ def test_a_span_that_is_left_out_counts_in_no_figure() -> None:
     """A second before it and one after it, of which each is that of the other tests."""
     third = STAT.replace("100 0 100 400 50 0 10 30", "160 0 140 480 50 0 10 50").replace("1000\n", "11000\n")
     third = third.replace("200 0 100 500 10 0 10 10", "240 0 120 620 30 0 10 10")
-    first, second, last = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6), Snapshot(12.0, third, 4.0)
+    first, second, last = (
+        MachineSnapshot(10.0, STAT, 3.0),
+        MachineSnapshot(11.0, SECOND_LATER, 3.6),
+        MachineSnapshot(12.0, third, 4.0),
+    )
     alone = cpu_share.compute_observation(second, last, {0, 1})
     left = cpu_share.compute_observation(first, last, {0, 1}, [(first, second)])
     assert alone is not None
@@ -58,7 +62,9 @@ def test_a_span_that_is_left_out_counts_in_no_figure() -> None:
     assert left.steal_s == pytest.approx(alone.steal_s) == pytest.approx(0.1)
     assert (left.window_s, left.own_s) == pytest.approx((1.0, 0.4))
     assert (left.switches, set(left.softirq_s)) == (5000, {0, 1})
-    assert cpu_share.compute_observation(first, last, {0, 1}, [(first, Snapshot(11.0, "intr 17\n", 3.6))]) is None
+    assert (
+        cpu_share.compute_observation(first, last, {0, 1}, [(first, MachineSnapshot(11.0, "intr 17\n", 3.6))]) is None
+    )
 
 
 def test_steal_is_read_where_the_kernel_counts_it() -> None:
@@ -67,14 +73,18 @@ def test_steal_is_read_where_the_kernel_counts_it() -> None:
 
 
 def test_only_the_cores_that_the_harness_may_use_count() -> None:
-    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
+    seen = cpu_share.compute_observation(
+        MachineSnapshot(10.0, STAT, 3.0), MachineSnapshot(11.0, SECOND_LATER, 3.2), {1}
+    )
     assert seen is not None
     assert (seen.cores, seen.steal_s) == (1, 0.0)
     assert seen.foreign_s == pytest.approx(1.0 - 0.7 - 0.2)
 
 
 def test_ticks_that_round_against_us_are_no_negative_load() -> None:
-    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 0.0), Snapshot(11.0, SECOND_LATER, 0.9), {0, 1})
+    seen = cpu_share.compute_observation(
+        MachineSnapshot(10.0, STAT, 0.0), MachineSnapshot(11.0, SECOND_LATER, 0.9), {0, 1}
+    )
     assert seen is not None
     assert seen.foreign_s == 0.0
 
@@ -85,7 +95,9 @@ def test_ticks_that_round_against_us_are_no_negative_load() -> None:
     ids=["no cores", "zeros only", "another core"],
 )
 def test_a_kernel_that_does_not_tell_of_every_core_is_not_guessed_at(stat: str) -> None:
-    assert cpu_share.compute_observation(Snapshot(1.0, stat, 0.0), Snapshot(2.0, stat, 0.0), {0, 1}) is None
+    assert (
+        cpu_share.compute_observation(MachineSnapshot(1.0, stat, 0.0), MachineSnapshot(2.0, stat, 0.0), {0, 1}) is None
+    )
 
 
 def test_descendants_are_children_and_theirs() -> None:
@@ -179,7 +191,7 @@ def test_this_machine_tells() -> None:
 
 def test_softirqs_are_told_of_each_core() -> None:
     softirq = SECOND_LATER.replace("cpu0 130 0 120 440 50 0 10 ", "cpu0 130 0 120 440 50 0 17 ")
-    seen = cpu_share.compute_observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
+    seen = cpu_share.compute_observation(MachineSnapshot(10.0, STAT, 3.0), MachineSnapshot(11.0, softirq, 3.6), {0, 1})
     assert seen is not None
     assert seen.softirq_s == pytest.approx({0: 0.07, 1: 0.0})
     assert msgspec.json.decode(msgspec.json.encode(seen), type=MachineObservation) == seen

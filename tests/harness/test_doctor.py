@@ -23,7 +23,7 @@ from netdyno.instruments.doctor.finding import Finding, Verdict, list_checks
 from netdyno.instruments.doctor.system import Moment, System
 from netdyno.instruments.doctor.text import as_text
 from netdyno.machine import pinning
-from netdyno.machine.cpu_share import Snapshot
+from netdyno.machine.cpu_share import MachineSnapshot
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.model.observation import Pinning
 
@@ -102,9 +102,9 @@ class Made(System):
     def watched(self) -> tuple[Moment, Moment]:
         """Half a second of two cores is 100 ticks."""
         if not self.tells:
-            return (Moment(Snapshot(1.0, "", 0.0), ""),) * 2
-        before = Moment(Snapshot(1.0, stat(0, 0), 0.0), INTERRUPTS.format(first=0))
-        after = Snapshot(1.5, stat(self.idle_ticks, self.stolen_ticks), 0.0)
+            return (Moment(MachineSnapshot(1.0, "", 0.0), ""),) * 2
+        before = Moment(MachineSnapshot(1.0, stat(0, 0), 0.0), INTERRUPTS.format(first=0))
+        after = MachineSnapshot(1.5, stat(self.idle_ticks, self.stolen_ticks), 0.0)
         return before, Moment(after, INTERRUPTS.format(first=self.interrupts))
 
     def has_program(self, name: str) -> bool:

@@ -28,7 +28,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.cluster import authority, engine, secure_comm
 from netdyno.cluster.authority import Role
-from netdyno.cluster.control import Control
+from netdyno.cluster.control import Controller
 from netdyno.cluster.stage import Stage
 from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Scenario
@@ -94,16 +94,16 @@ def _fresh(trap: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def control(at: str, folder: Path, trap: Path) -> Iterator[Control]:
+def control(at: str, folder: Path, trap: Path) -> Iterator[Controller]:
     """The controller of a cluster whose host of servers is hostile."""
-    with hostile(folder, "server", trap) as line, Control(folder) as controller:
+    with hostile(folder, "server", trap) as line, Controller(folder) as controller:
         assert line.startswith(f"joined {at}")
         yield controller
 
 
 @pytest.mark.parametrize("deed", [deed.__name__ for deed in (*OPENED, *ODD, *WRITTEN)])
 def test_the_controller_opens_and_writes_nothing_of_what_a_host_of_servers_sends(
-    deed: str, control: Control, trap: Path, tmp_path: Path
+    deed: str, control: Controller, trap: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "results" / "run"
     run.mkdir(parents=True)
@@ -130,7 +130,7 @@ def test_a_clients_certificate_does_not_join_as_server(at: str, folder: Path, tr
     with hostile(folder, "server", trap, IS_A_CLIENT) as line:
         assert line.startswith(f"no scheduler lets this host in at {at}")
         assert "its certificate is for client" in line
-    with hostile(folder, "client", trap, SAYS_IT_IS_A_SERVER) as line, Control(folder) as control:
+    with hostile(folder, "client", trap, SAYS_IT_IS_A_SERVER) as line, Controller(folder) as control:
         assert line.startswith(f"joined {at}")
         with pytest.raises(UserError, match="says it is server, and its certificate is for client"):
             control.hosts()
@@ -143,7 +143,7 @@ def test_a_hosts_certificate_is_no_schedulers(folder: Path, trap: Path, tmp_path
     with hostile(theirs, "scheduler", trap, IS_A_CLIENT) as line:
         assert line.startswith("scheduler at ")
         with pytest.raises(UserError, match="no scheduler of this cluster answers at "):
-            Control(theirs)
+            Controller(theirs)
         with hostile(theirs, "server", trap) as line:
             assert line.startswith("no scheduler lets this host in at ")
 
@@ -182,7 +182,7 @@ ASKED: tuple[tuple[Role, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("role", "asked"), ASKED)
 def test_a_scheduler_does_nothing_that_is_not_the_roles_to_ask_for(
-    role: Role, asked: dict[str, Any], control: Control, folder: Path, trap: Path
+    role: Role, asked: dict[str, Any], control: Controller, folder: Path, trap: Path
 ) -> None:
     assert ask_at(authority.read_scheduler(folder), folder, role, asked) is None
     assert control.names()
@@ -197,7 +197,7 @@ def test_a_scheduler_does_nothing_that_is_not_the_roles_to_ask_for(
     ],
 )
 def test_a_scheduler_opens_no_pickle_of_what_a_role_may_ask_for(
-    role: Role, asked: dict[str, Any], control: Control, folder: Path, trap: Path
+    role: Role, asked: dict[str, Any], control: Controller, folder: Path, trap: Path
 ) -> None:
     ask_at(authority.read_scheduler(folder), folder, role, asked)
     assert control.names()
@@ -219,7 +219,7 @@ def test_a_scheduler_opens_no_pickle_of_what_a_role_may_ask_for(
     ],
 )
 def test_a_host_does_nothing_that_is_not_the_roles_to_ask_for(
-    role: Role, operation: str, control: Control, folder: Path, trap: Path
+    role: Role, operation: str, control: Controller, folder: Path, trap: Path
 ) -> None:
     client = next(address for address, name in control.names().items() if name.startswith("client@"))
     message = {"op": operation, "function": pickle.dumps(Trap()), "request": b"{}"}

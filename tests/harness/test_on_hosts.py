@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path, generator_path
 from netdyno.cluster import load_helper, trial_helper
-from netdyno.cluster.control import Control
+from netdyno.cluster.control import Controller
 from netdyno.cluster.described import Host
 from netdyno.cluster.requests import (
-    Ground,
+    CommonSettings,
     LoadEnded,
     PartRequest,
     Prepare,
@@ -99,7 +99,7 @@ def stage(
         control = SimpleNamespace(
             hosts=lambda: hosts, names=lambda: {joined.address: joined.name for joined in hosts}, answers=lambda _: True
         )
-        return Stage(cast(Control, control))
+        return Stage(cast(Controller, control))
 
     return build_stage
 
@@ -130,7 +130,9 @@ def run(requested: Experiment, results: Path, build: Path, stage: Stage) -> dict
     return {level_key(trial.levels): trial for trial in executed(requested, ready, results, build, stage)}
 
 
-def executed(requested: Experiment, ready: needed.Ready, results: Path, build: Path, stage: Stage) -> tuple[Trial, ...]:
+def executed(
+    requested: Experiment, ready: needed.PreparedContestants, results: Path, build: Path, stage: Stage
+) -> tuple[Trial, ...]:
     outcome = runner.execute(
         requested,
         ready.servers,
@@ -226,7 +228,9 @@ def test_what_this_machine_cannot_start_is_skipped_and_no_host_is_asked_for_it(
     servers = [
         replace(contestant, available=contestant.name == CONTESTANT, why_not="no Folly") for contestant in servers
     ]
-    trials = executed(requested, needed.Ready(tuple(servers), ()), tmp_path / "results", fake_build, stage(1))
+    trials = executed(
+        requested, needed.PreparedContestants(tuple(servers), ()), tmp_path / "results", fake_build, stage(1)
+    )
     assert {trial.contestant: trial.reason for trial in trials} == {CONTESTANT: "", NAMES[1]: "no Folly"}
 
 
@@ -304,7 +308,7 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     assert placed.value.args == ((5,), (6, 7), True)
 
     pinned = Pinning(server=(2, 3), generator=(5, 6, 7), note="", realtime=True)  # the generator's, on other hosts
-    ground = Ground(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
+    ground = CommonSettings(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
     scenario = make_experiment({}).scenarios[0]
     cell = Cell(block=1, position=0, scenario="echo", contestant=CONTESTANT, levels={})
     with pytest.raises(PlacedError) as placed:

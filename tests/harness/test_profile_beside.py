@@ -23,11 +23,11 @@ from tests.support.builders.stored import stored
 
 
 @pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch, context: TrialContext) -> list[profiled.Task]:
+def looked_at(monkeypatch: pytest.MonkeyPatch, context: TrialContext) -> list[profiled.ProfileTask]:
     """The servers that would have been profiled."""
-    tasks: list[profiled.Task] = []
+    tasks: list[profiled.ProfileTask] = []
 
-    def pretend(task: profiled.Task, _context: TrialContext) -> tuple[Profile, Profile]:
+    def pretend(task: profiled.ProfileTask, _context: TrialContext) -> tuple[Profile, Profile]:
         tasks.append(task)
         name, why = task.contestant.name, task.contestant.why_not
         on = Profile(server=name, sort="on-cpu", missing=why, stacks={} if why else {("main", "a"): 5.0})
@@ -39,14 +39,16 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, context: TrialContext) -> list[pr
 
 
 def test_each_server_of_each_question_at_the_middle_of_its_levels(
-    experiment: Experiment, contestant: Contestant, looked_at: list[profiled.Task], tmp_path: Path
+    experiment: Experiment, contestant: Contestant, looked_at: list[profiled.ProfileTask], tmp_path: Path
 ) -> None:
     missing = replace(contestant, name="other", available=False, why_not="Folly not found")
     (first,) = experiment.with_each(contestants=("fake", "other")).scenarios
     first = replace(first, factors={"connections": (1, 2, 40)})
     requested = replace(experiment, scenarios=(first, replace(first, name="../second", contestants=("fake",))))
     output = io.StringIO()
-    profile.run_after_trials(requested, needed.Ready((contestant, missing), ()), tmp_path, tmp_path / "build", output)
+    profile.run_after_trials(
+        requested, needed.PreparedContestants((contestant, missing), ()), tmp_path, tmp_path / "build", output
+    )
 
     assert [(task.cell.scenario, task.contestant.name, task.settings.connections) for task in looked_at] == [
         ("echo", "fake", 2),
@@ -84,11 +86,11 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
     outcome = runner.Outcome(run.run_id, folder, 0)
     seen = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks={("main", "a"): 5.0}, samples=9)
 
-    def looks(_asked: Experiment, _ready: needed.Ready, where: Path, *_: object) -> None:
+    def looks(_asked: Experiment, _ready: needed.PreparedContestants, where: Path, *_: object) -> None:
         assert names_in(where / "report.html") == []  # the figures are there before anything else may fail
         profiles.write(Profiled(question=name, load="echo", profiles=(seen,)), where, f"profile-{name}")
 
-    monkeypatch.setattr(needed, "make", lambda *_, **__: needed.Ready((), ()))
+    monkeypatch.setattr(needed, "make", lambda *_, **__: needed.PreparedContestants((), ()))
     monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
     monkeypatch.setattr(profile, "run_after_trials", looks)
     main(["run", "smoke", "--profile", "--results", str(tmp_path)])

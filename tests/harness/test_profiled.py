@@ -21,9 +21,9 @@ from netdyno.trial.context import TrialContext
 SCENARIO = Scenario(name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1)
 
 
-def task(contestant: Contestant) -> profiled.Task:
+def task(contestant: Contestant) -> profiled.ProfileTask:
     cell = Cell(block=0, position=0, scenario="echo", contestant=contestant.name, levels={})
-    return profiled.Task(cell, settings(SCENARIO, {}), contestant)
+    return profiled.ProfileTask(cell, settings(SCENARIO, {}), contestant)
 
 
 def tool(folder: Path, script: str) -> str:

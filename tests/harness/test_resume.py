@@ -192,7 +192,7 @@ def statuses(path: Path) -> list[str]:
 # --- what is traced beside the trials ----------------------------------------------------------------------------
 
 
-def made_trace(task: traced.Task, *_: object) -> Traced:
+def made_trace(task: traced.TraceTask, *_: object) -> Traced:
     """Return a trace without starting programs."""
     reason = task.reason or "made"
     return Traced(scenario=task.scenario.name, contestant=task.contestant, levels=task.levels, reason=reason)
@@ -205,7 +205,7 @@ def reasons(path: Path) -> list[tuple[str, str]]:
 def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_nothing_twice(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(task: traced.Task, *_: object) -> Traced:
+    def interrupted(task: traced.TraceTask, *_: object) -> Traced:
         if task.contestant == NAMES[1]:
             signal.raise_signal(signal.SIGINT)
         return made_trace(task)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.machine import server_proc
-from netdyno.machine.server_proc import Reading, Task, compute_observation
+from netdyno.machine.server_proc import Reading, ThreadCounters, compute_observation
 from tests.support.patience import eventually
 
 HELD = 16 << 20
@@ -59,15 +59,15 @@ def ask(process: Still) -> None:
     process.stdin.flush()
 
 
-def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, Task]) -> Reading:
+def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, ThreadCounters]) -> Reading:
     return Reading(
         at_s, cpu_s, *ticks, rss_peak_bytes=1 << 20, threads=len(tasks), tasks=tasks, harness_cpu_s=at_s / 100
     )
 
 
 def test_a_window_is_the_difference_of_two_readings() -> None:
-    before = reading(10.0, 5.0, (100, 100), {1: Task(10, 1, 1000)})
-    after = reading(11.0, 5.8, (120, 160), {1: Task(30, 4, 5000), 2: Task(7, 0, 10**9)})
+    before = reading(10.0, 5.0, (100, 100), {1: ThreadCounters(10, 1, 1000)})
+    after = reading(11.0, 5.8, (120, 160), {1: ThreadCounters(30, 4, 5000), 2: ThreadCounters(7, 0, 10**9)})
     seen = compute_observation(before, None, after, {"requests": 3})
     assert seen.cpu_user_s == pytest.approx(0.2)
     assert seen.cpu_system_s == pytest.approx(0.6)
@@ -78,9 +78,9 @@ def test_a_window_is_the_difference_of_two_readings() -> None:
 
 
 def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_reading() -> None:
-    before = reading(0.0, 0.0, (0, 0), {1: Task(0, 0, 0), 2: Task(5, 0, 0)})
-    late = reading(0.98, 0.9, (1, 1), {1: Task(1, 0, 0), 2: Task(95, 2, 0)})
-    after = reading(1.0, 1.0, (1, 1), {1: Task(2, 0, 0)})
+    before = reading(0.0, 0.0, (0, 0), {1: ThreadCounters(0, 0, 0), 2: ThreadCounters(5, 0, 0)})
+    late = reading(0.98, 0.9, (1, 1), {1: ThreadCounters(1, 0, 0), 2: ThreadCounters(95, 2, 0)})
+    after = reading(1.0, 1.0, (1, 1), {1: ThreadCounters(2, 0, 0)})
     assert compute_observation(before, late, after, {}).voluntary_switches == 2 + 90
     assert compute_observation(before, late, after, {}).threads_unread == 0
     lost = compute_observation(before, None, after, {})
@@ -89,8 +89,12 @@ def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_readin
 
 def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
     """A main thread that switched 1000 times, and two of 400 others, which switched 10 and 20 times."""
-    before = reading(0.0, 0.0, (0, 0), {1: Task(0, 0, 0), 7: Task(5, 0, 0), 9: Task(0, 0, 0)})._replace(threads=401)
-    after = reading(1.0, 1.0, (1, 1), {1: Task(1000, 0, 10), 7: Task(15, 1, 100), 9: Task(20, 0, 0)})
+    before = reading(
+        0.0, 0.0, (0, 0), {1: ThreadCounters(0, 0, 0), 7: ThreadCounters(5, 0, 0), 9: ThreadCounters(0, 0, 0)}
+    )._replace(threads=401)
+    after = reading(
+        1.0, 1.0, (1, 1), {1: ThreadCounters(1000, 0, 10), 7: ThreadCounters(15, 1, 100), 9: ThreadCounters(20, 0, 0)}
+    )
     after = after._replace(threads=401)
     seen = compute_observation(before, None, after, {}, main=1)
     assert (seen.voluntary_switches, seen.involuntary_switches) == (1000 + 200 * 30, 200)

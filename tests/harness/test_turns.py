@@ -118,7 +118,7 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
     in_turns = set()
     take = cpu_share.take
 
-    def watch(processes: Sequence[int]) -> cpu_share.Snapshot:
+    def watch(processes: Sequence[int]) -> cpu_share.MachineSnapshot:
         in_turns.add(frozenset(os.sched_getaffinity(0)))
         return take(processes)
 
@@ -198,10 +198,10 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_
     observe, left_out = cpu_share.compute_observation, []
 
     def see(
-        before: cpu_share.Snapshot,
-        after: cpu_share.Snapshot,
+        before: cpu_share.MachineSnapshot,
+        after: cpu_share.MachineSnapshot,
         cores: Collection[int],
-        without: Sequence[tuple[cpu_share.Snapshot, cpu_share.Snapshot]] | None = None,
+        without: Sequence[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]] | None = None,
     ) -> MachineObservation | None:
         if without is None:
             return MachineObservation(
@@ -229,7 +229,7 @@ def test_a_turn_of_which_the_hypervisor_took_much_is_dropped_though_its_last_tri
     meet(monkeypatch, [])
     wholes = [0]
 
-    def see(before: cpu_share.Snapshot, after: cpu_share.Snapshot, *rest: object) -> MachineObservation:
+    def see(before: cpu_share.MachineSnapshot, after: cpu_share.MachineSnapshot, *rest: object) -> MachineObservation:
         wholes[0] += len(rest) == 1
         steal_s = 0.1 if len(rest) == 1 and wholes[0] == 1 else 0.0
         window_s = after.at_s - before.at_s
@@ -372,7 +372,7 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
     make_slice, slices_of_b = Stand._make_slice, [0]
     stands: dict[str, Stand] = {}
 
-    def kill_and_make(stand: Stand) -> generate.Event:
+    def kill_and_make(stand: Stand) -> generate.LoadEvent:
         stands[stand.name] = stand
         slices_of_b[0] += stand.name == "b"
         if stand.name == "b" and slices_of_b[0] == 5:
@@ -541,7 +541,7 @@ def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
 ) -> None:
     make_slice = Stand._make_slice
 
-    def make_late(stand: Stand) -> generate.Event:
+    def make_late(stand: Stand) -> generate.LoadEvent:
         event = make_slice(stand)
         if stand.name == "b" and stand.prepared.settings.connections == 2:
             time.sleep(0.06)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from netdyno.contestants import contestants
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, CellKind
 from netdyno.machine import cpu_share, jit
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -27,7 +27,7 @@ from tests.support.builders.made_blocks import permit
 ECHO = Scenario(
     name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1, timeout_s=1.0, blocks=5
 )
-KIND = Kind("echo", "fake", {})
+KIND = CellKind("echo", "fake", {})
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: None)
 
 
-def measured(contestant: Contestant, context: TrialContext, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
+def measured(contestant: Contestant, context: TrialContext, kinds: Iterable[CellKind] = (KIND,)) -> list[Warmup]:
     return [warmup for _, warmup in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, context)]
 
 

@@ -35,7 +35,7 @@ def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytes
     taken: list[int] = []
     take = server_proc.take
 
-    def counted(pid: int, chosen: Sequence[str] = ()) -> server_proc.Snapshot:
+    def counted(pid: int, chosen: Sequence[str] = ()) -> server_proc.ProcessSnapshot:
         if pid == os.getpid():  # it may have children, of the tests before this one
             taken.append(pid)
         return take(pid, chosen)

@@ -21,9 +21,9 @@ from netdyno.commands import calibrate, cli
 from netdyno.contestants import contestants
 from netdyno.instruments.calibrate import card, cases, others, running, truths
 from netdyno.instruments.calibrate.cases import CASES, Case
-from netdyno.instruments.calibrate.done import Done, Pause, StallDone
+from netdyno.instruments.calibrate.done import Pause, ServerTotals, StallDone
 from netdyno.instruments.calibrate.running import Attempt, Programs, Result
-from netdyno.instruments.calibrate.scores import Score, score_count, score_time
+from netdyno.instruments.calibrate.scores import CalibrationScore, score_count, score_time
 from netdyno.machine import pinning
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.experiment import Scenario
@@ -60,9 +60,9 @@ def loaded(response: Iterable[float], service: Iterable[float] | None = None, **
     return msgspec.structs.replace(made, latency=latency, plan=whole, requests=requests)
 
 
-def done(**changes: object) -> Done:
+def done(**changes: object) -> ServerTotals:
     nothing = distribution([])
-    base = Done(
+    base = ServerTotals(
         arrived=0,
         arrivals_span_ns=0,
         arrivals_ns=(),
@@ -77,12 +77,12 @@ def done(**changes: object) -> Done:
     return msgspec.structs.replace(base, **changes)
 
 
-def one_stall(seconds: float = 1.0) -> Done:
+def one_stall(seconds: float = 1.0) -> ServerTotals:
     length = round(seconds * SECOND)
     return done(stalls=(StallDone(programmed_ns=length, actual_ns=length, began_ns=2 * SECOND, connection=None),))
 
 
-def verdicts(scores: Iterable[Score]) -> dict[str, bool]:
+def verdicts(scores: Iterable[CalibrationScore]) -> dict[str, bool]:
     return {score.name: score.passed for score in scores}
 
 
@@ -199,7 +199,7 @@ DELAY, SEND, WAKE_UP, WAY, RECEIVE = 50 * US, 5 * US, 20 * US, 12 * US, 15 * US
 REST = "- the rest, the kernel's"
 
 
-def short(read: int = DELAY + SEND + WAKE_UP + WAY + RECEIVE, receive: int = RECEIVE) -> tuple[Score, ...]:
+def short(read: int = DELAY + SEND + WAKE_UP + WAY + RECEIVE, receive: int = RECEIVE) -> tuple[CalibrationScore, ...]:
     """A delay of 50 us as a generator with such readings tells it."""
     lags = {"send_lag_ns": distribution([SEND] * 999), "receive_lag_ns": distribution([receive] * 1000)}
     delays, waits = distribution([DELAY] * 1001), distribution([WAKE_UP] * 998)
@@ -281,7 +281,7 @@ def read_on_that_machine(delay: int) -> list[int]:
     return [after_pause(after_pause(due) + delay) + 100_000 - due for due in range(0, 4 * SECOND, MS)]
 
 
-def constant_delay(*machine: Pause) -> Done:
+def constant_delay(*machine: Pause) -> ServerTotals:
     delays = distribution([200 * MS] * 4000)
     return done(delay_programmed_ns=delays, delay_actual_ns=delays, pauses=machine, look_ns=MS // 2)
 
@@ -321,7 +321,7 @@ def test_a_server_that_was_paused_kept_its_programme_as_well_as_it_could() -> No
     actual = distribution(200 * MS + time for time in late)
     name = "server kept its programme, p99"
 
-    def judged(summary: Done) -> bool:
+    def judged(summary: ServerTotals) -> bool:
         return verdicts(cases.score_response_times(loaded([200 * MS] * 4000, warmup_s=0.0), summary))[name]
 
     assert judged(msgspec.structs.replace(constant_delay(*machine), delay_actual_ns=actual))

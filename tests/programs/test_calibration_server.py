@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.instruments.calibrate.done import Done
+from netdyno.instruments.calibrate.done import ServerTotals
 from netdyno.machine import server_proc
 from netdyno.statistics import hdr
 from tests.contract.golden import wire
@@ -35,7 +35,7 @@ def ask(client: Client, count: int) -> list[bytes]:
     return client.rest().splitlines(keepends=True)
 
 
-def programmed(*options: str, count: int) -> Done:
+def programmed(*options: str, count: int) -> ServerTotals:
     """The summary of the server after that many answers under a programme."""
     with serving(COMMAND, "--workload", "lines", *options) as server:
         with Client(server.address) as client:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.instruments.calibrate.done import Done
+from netdyno.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.contract.messages.transport import Client
 from tests.contract.messages.transports.udp import UdpClient
@@ -111,7 +111,7 @@ def test_what_waits_is_bounded() -> None:
             assert client.receive() == b"taken again\n"
         totals = server.stop()
     assert totals["receive_dropped"] == 1
-    assert msgspec.convert(totals["calibration"], Done).arrived == 2
+    assert msgspec.convert(totals["calibration"], ServerTotals).arrived == 2
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from netdyno.machine.links import lan
 from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError
 from netdyno.machine.links.namespace_child import read_network
-from netdyno.machine.links.network import Place, make_network
+from netdyno.machine.links.network import NetworkNeeds, make_network
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -281,7 +281,7 @@ def test_the_kernel_counts_at_the_servers_end(context: TrialContext) -> None:
     with joined():
         pass  # it can be had
     with make_network(
-        TRANSPORTS["udp"], chosen, Place(context.pinning, TrialLog(context.folder / "log"), 1)
+        TRANSPORTS["udp"], chosen, NetworkNeeds(context.pinning, TrialLog(context.folder / "log"), 1)
     ) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netdyno.machine.links import lan, link_check, wan
 from netdyno.machine.links.link_check import (
     ATTEMPTS,
-    Measured,
+    LinkMeasurement,
     choose_rate_hz,
     describe_measurement,
     find_faults,
@@ -28,9 +28,9 @@ FAR = Terms(delay_s=0.02, loss=0.01)
 UNPINNED = Pinning(server=(), generator=(), note="")
 
 
-def measured(trip_s: float | None = 0.0402, lost_there: float = 0.01, lost_back: float = 0.01) -> Measured:
+def measured(trip_s: float | None = 0.0402, lost_there: float = 0.01, lost_back: float = 0.01) -> LinkMeasurement:
     arrived = round(4000 * (1 - lost_there))
-    return Measured(4000, arrived, round(arrived * (1 - lost_back)), trip_s, trip_s)
+    return LinkMeasurement(4000, arrived, round(arrived * (1 - lost_back)), trip_s, trip_s)
 
 
 def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
@@ -52,7 +52,7 @@ def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
         (measured(lost_back=0.0), "it should lose 1% and lost 0% on the way back"),
     ],
 )
-def test_each_way_to_be_wrong_is_told_with_its_figures(measurement: Measured, fault: str) -> None:
+def test_each_way_to_be_wrong_is_told_with_its_figures(measurement: LinkMeasurement, fault: str) -> None:
     assert find_faults(FAR, measurement) == [fault]
 
 
@@ -82,7 +82,7 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
     assert "measured 40.2 ms round trip (99% within 40.2 ms), 1% lost there and 1.01% back, of 4000" in line
     tries: list[int] = []
 
-    def slow() -> Measured:
+    def slow() -> LinkMeasurement:
         tries.append(1)
         return measured(trip_s=0.09)
 
@@ -105,7 +105,7 @@ def test_who_makes_the_link_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
-    def refuse() -> Measured:
+    def refuse() -> LinkMeasurement:
         raise NotAllowedError("no namespaces (run it as root)")
 
     assert judge("wan", FAR, refuse) == (
@@ -115,8 +115,8 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
 
 
 def test_a_link_over_which_nothing_came_back_is_said_to_be_so() -> None:
-    assert describe_measurement(Measured(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
-    assert len(find_faults(FAR, Measured(20, 0, 0, None, None))) == 2
+    assert describe_measurement(LinkMeasurement(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
+    assert len(find_faults(FAR, LinkMeasurement(20, 0, 0, None, None))) == 2
 
 
 # --- of a whole experiment ------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_each_different_wan_is_measured_once(
 ) -> None:
     probed: list[Terms] = []
 
-    def probe(terms: Terms, *_: object) -> Measured:
+    def probe(terms: Terms, *_: object) -> LinkMeasurement:
         probed.append(terms)
         return measured(trip_s=2 * terms.delay_s, lost_there=terms.loss, lost_back=terms.loss)
 

@@ -34,7 +34,7 @@ from netdyno.model.experiment import Budget, Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.metrics import METRICS, TIME
 from netdyno.model.run import Run
-from netdyno.model.verdicts import ClaimVerdict, Step
+from netdyno.model.verdicts import ClaimComparison, ClaimVerdict
 from tests.support.builders.made_claims import Point, of_points
 from tests.support.studies import at
 
@@ -99,7 +99,7 @@ def measured_once(name: str, size: Budget) -> Evidence:
     return evidence_of(run, split(run))
 
 
-def comparisons(study: Experiment, claim: Claim) -> list[Step]:
+def comparisons(study: Experiment, claim: Claim) -> list[ClaimComparison]:
     return [step for test in claim.tests for step in list_steps(test, measured_once(study.name, study.budget))]
 
 
@@ -109,14 +109,14 @@ def comparisons(study: Experiment, claim: Claim) -> list[Step]:
 Sides = list[tuple[int, list[tuple[str, Cell]]]]
 
 
-def sides(study: Experiment, step: Step) -> Iterator[tuple[int, list[tuple[str, Cell]]]]:
+def sides(study: Experiment, step: ClaimComparison) -> Iterator[tuple[int, list[tuple[str, Cell]]]]:
     """What is added up in a comparison, and what is taken off."""
     for sign, selection in zip((1, -1, -1, 1), (step.a, step.b, *(step.over or ())), strict=False):
         if selection is not None:
             yield sign, [(step.metric, cell) for cell in cells_of(study, selection, step.metric)]
 
 
-def settle(step: Step, moved: Sides, truth: Truth) -> bool:
+def settle(step: ClaimComparison, moved: Sides, truth: Truth) -> bool:
     """Whether a comparison holds clearly; where it does not, its sides are moved so far that it does."""
     if step.subtracts:
         return settle_difference(step, moved, truth)
@@ -137,7 +137,7 @@ def settle(step: Step, moved: Sides, truth: Truth) -> bool:
     return False
 
 
-def settle_difference(step: Step, moved: Sides, truth: Truth) -> bool:
+def settle_difference(step: ClaimComparison, moved: Sides, truth: Truth) -> bool:
     """The same of a comparison of differences: whichever side is to be greater grows."""
     for _, keys in moved:
         for key in keys:
@@ -153,13 +153,13 @@ def settle_difference(step: Step, moved: Sides, truth: Truth) -> bool:
     return False
 
 
-def can_fail(step: Step) -> bool:
+def can_fail(step: ClaimComparison) -> bool:
     """Whether a figure can show that a comparison does not hold; what overestimates something never shows that it is
     large."""
     return not (METRICS[step.metric].is_upper_bound and step.side == "below")
 
 
-def settled(study: Experiment, plan: Sequence[Step], truth: Truth) -> Truth:
+def settled(study: Experiment, plan: Sequence[ClaimComparison], truth: Truth) -> Truth:
     """Figures near these for which all of the plan holds."""
     figures, moved = dict(truth), [list(sides(study, step)) for step in plan]
     for _ in range(1000):
@@ -169,7 +169,7 @@ def settled(study: Experiment, plan: Sequence[Step], truth: Truth) -> Truth:
     raise AssertionError("no figures were found for which all of its comparisons hold")
 
 
-def against(step: Step) -> Step:
+def against(step: ClaimComparison) -> ClaimComparison:
     return dataclasses.replace(step, side="below" if step.side == "above" else "above")
 
 
@@ -195,7 +195,7 @@ def about(cell: Cell, code: Mapping[str, float]) -> About:
 
 
 @cache
-def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[Step, Run], ...]]:
+def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[ClaimComparison, Run], ...]]:
     study = STUDIES[size][name]
     (claim,) = (candidate for candidate in study.claims if candidate.id == claim_id)
     plan = comparisons(study, claim)
@@ -204,7 +204,7 @@ def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[S
     return run_of(study, claim, holds), tuple(fails)
 
 
-def both_ways(study: Experiment, claim: Claim) -> tuple[Run, tuple[tuple[Step, Run], ...]]:
+def both_ways(study: Experiment, claim: Claim) -> tuple[Run, tuple[tuple[ClaimComparison, Run], ...]]:
     """A run in which all comparisons of a claim hold, and for each of them a run in which it does not. Made once: what
     a large machine and two smaller ones say of them differs by the environment alone."""
     return _figures(study.name, study.budget, claim.id)

@@ -285,7 +285,7 @@ def shown(stream: io.StringIO, at_s: list[float], lines: list[str | None]) -> li
     """What comes of Ninja's lines at these times; None is a second in which it said nothing."""
     times = iter([0.0, *at_s])
     now = [next(times)]
-    screen = building.Screen(stream, ["a", "b"], Path("log"), lambda: now[0])
+    screen = building.BuildProgress(stream, ["a", "b"], Path("log"), lambda: now[0])
     for line in lines:
         now[0] = next(times)
         if line is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from netdyno.instruments.calibrate.done import Done
+from netdyno.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.support.server import Server, run
 
@@ -43,16 +43,16 @@ def spoken(workload: str) -> tuple[Callable[[int], bytes], list[bytes]]:
     return say, expected
 
 
-def expect_counted(report: Done) -> None:
+def expect_counted(report: ServerTotals) -> None:
     """Check that the report counts the FAULTS to NUMBERS."""
     assert (report.lost, report.corrupted, report.duplicated) == (len(LOST), len(CORRUPTED), len(TWICE))
     assert report.arrived == len(NUMBERS)
     assert report.delay_actual_ns.count == len(NUMBERS) - len(LOST) - len(CORRUPTED)
 
 
-def done(server: Server) -> Done:
+def done(server: Server) -> ServerTotals:
     """What it says at its end."""
-    return msgspec.convert(server.stop()["calibration"], Done)
+    return msgspec.convert(server.stop()["calibration"], ServerTotals)
 
 
 def expect_refused(command: Sequence[str], option: str, value: str) -> None:

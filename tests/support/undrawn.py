@@ -12,7 +12,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from netdyno.analysis.found.run import Analysis
 from netdyno.present import report
 from netdyno.present.report import NO_PROFILES, drawing, panels
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def without_panels() -> Iterator[None]:
         yield
 
 
-def page_without_panels(analysis: Analysis, profiled: Stored = NO_PROFILES) -> str:
+def page_without_panels(analysis: Analysis, profiled: StoredProfiles = NO_PROFILES) -> str:
     """Return the page of a run without the figures of its scenarios."""
     with without_panels():
         return report.render_html(analysis, (), profiled)

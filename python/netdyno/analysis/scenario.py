@@ -37,7 +37,7 @@ from netdyno.analysis.ranking.samples import collect_metric, collect_samples
 from netdyno.analysis.trials import unranked
 from netdyno.analysis.trials.peers import describe_part_ground, group_peers
 from netdyno.analysis.trials.server_faults import find_faulty
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes, transports
 from netdyno.model.base import type_level
@@ -52,7 +52,7 @@ LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
 def derive_findings(
-    part: Part, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()
+    part: ScenarioTrials, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()
 ) -> ScenarioFindings:
     """Return the findings of a part. `flips` are those that the levels follow from: levels chosen by their results make
     no ranking, so nothing is compared over all of them."""
@@ -133,7 +133,7 @@ def _list_levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo
     return tuple(LevelInfo(key, level_label(scenario, values), values) for key, values in by_key.items())
 
 
-def _compute_cells(part: Part, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
+def _compute_cells(part: ScenarioTrials, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
     by_cell: dict[tuple[str, str], list[Counted]] = {}
     for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
@@ -149,7 +149,7 @@ def read_client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
     return settings(scenario, levels).client if "client" in scenario.factors else ""
 
 
-def _list_pairs(part: Part) -> tuple[Pair, ...]:
+def _list_pairs(part: ScenarioTrials) -> tuple[Pair, ...]:
     scenario = part.scenario
     clients = () if scenario.metric == CAPACITY else scenario.factors.get("client", ())
     trials: dict[tuple[str, str], list[Trial]] = {}
@@ -180,7 +180,7 @@ def _describe_pair(scenario: Scenario, contestant: str, client_name: str, trials
 
 
 def _rank_all(
-    part: Part,
+    part: ScenarioTrials,
     samples: Mapping[str, Samples],
     grounds: axes.Grounds,
     family: Sequence[Comparison],
@@ -213,7 +213,7 @@ def _rank_all(
 
 
 def _rank_group(
-    part: Part,
+    part: ScenarioTrials,
     samples: Mapping[str, Samples],
     group: Sequence[str],
     family: Sequence[Comparison],
@@ -247,7 +247,7 @@ def _rank_group(
     return standings
 
 
-def compute_block_seconds(part: Part) -> float | None:
+def compute_block_seconds(part: ScenarioTrials) -> float | None:
     """Return how long one block of this scenario takes, with its repeated trials; None where there was none."""
     return sum(trial.seconds for trial in part.trials) / part.blocks if part.blocks else None
 
@@ -257,7 +257,7 @@ def _compute_mean_capacity(capacities: Samples) -> float:
     return math.exp(statistics.fmean(math.log(figure) for figure in capacities.values()))
 
 
-def _count_missing(part: Part, name: str) -> int:
+def _count_missing(part: ScenarioTrials, name: str) -> int:
     """Count the trials of a contestant that its metric does not use."""
     if part.scenario.metric == CAPACITY:
         return capacity.count_silent_trials(part, name)

@@ -62,7 +62,7 @@ class Limits(NamedTuple):
     service_s: float = 0.0
 
 
-class Bound(NamedTuple):
+class FigureLimit(NamedTuple):
     """A figure and the most that it can be."""
 
     what: str
@@ -100,7 +100,7 @@ def _format_figure(value: float) -> str:
     return f"{value:.7g}" if abs(value) < 1e7 else f"{value:.0f}"
 
 
-def accounts(load: LoadResult, server: ServerObservation | None = None) -> Iterator[Bound]:
+def accounts(load: LoadResult, server: ServerObservation | None = None) -> Iterator[FigureLimit]:
     """Yield the figures that are counted twice, in different places."""
     yield from counts(load)
     yield from populations(load)
@@ -109,7 +109,7 @@ def accounts(load: LoadResult, server: ServerObservation | None = None) -> Itera
         yield from _check_distribution("lag of the server's timer", server.tick_lag_ns)
 
 
-def physical(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[Bound]:
+def physical(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[FigureLimit]:
     """Yield the figures that the machine and the link limit."""
     yield from times(load, limits)
     yield from work(load, server, limits)
@@ -119,62 +119,68 @@ def physical(load: LoadResult, server: ServerObservation | None, limits: Limits)
 # --- accounts ----------------------------------------------------------------------------------------------------
 
 
-def counts(load: LoadResult) -> Iterator[Bound]:
+def counts(load: LoadResult) -> Iterator[FigureLimit]:
     """Check that nothing is answered that was not sent, and that figures counted in several places are the same in
     all."""
     window, life, connections = load.requests, load.messages, load.connections
     timed = load.latency.response_ns.count
-    yield Bound("messages sent in the window, of those sent at all", window.sent, life.sent)
-    yield Bound("messages timed, of those sent in the window", timed, window.sent)
+    yield FigureLimit("messages sent in the window, of those sent at all", window.sent, life.sent)
+    yield FigureLimit("messages timed, of those sent in the window", timed, window.sent)
     before = max(life.sent - window.sent, 0)
-    yield Bound(
+    yield FigureLimit(
         "messages answered in the window, of those timed in it or sent before it", window.completed, timed + before
     )
     if load.plan.arrivals == "closed":
         under_way = load.plan.connections * load.plan.depth + life.late
-        yield Bound(
+        yield FigureLimit(
             "messages answered in the window, of those timed in it or under way at its start",
             window.completed,
             timed + under_way,
         )
     slots = sum(load.timeseries.completed)
-    yield Bound("messages answered in all intervals, off from those of the window", abs(slots - window.completed), 0)
+    yield FigureLimit(
+        "messages answered in all intervals, off from those of the window", abs(slots - window.completed), 0
+    )
     difference = abs(window.per_second * load.plan.duration_s - window.completed)
     room = ARITHMETIC * (window.completed + 1)
-    yield Bound("messages per second times the window, off from those answered in it", difference, room)
+    yield FigureLimit("messages per second times the window, off from those answered in it", difference, room)
     arrived = life.received - life.duplicated
-    yield Bound("replies without repeated ones, of those expected", arrived, life.expected)
-    yield Bound("messages lost, off from those missing", abs(life.lost - (life.expected - arrived)), 0)
+    yield FigureLimit("replies without repeated ones, of those expected", arrived, life.expected)
+    yield FigureLimit("messages lost, off from those missing", abs(life.lost - (life.expected - arrived)), 0)
     failed = connections.refused + connections.timed_out + connections.reset + connections.other
     difference = abs(connections.attempted - failed - connections.established)
-    yield Bound("connections, off from those that did not fail", difference, 0)
+    yield FigureLimit("connections, off from those that did not fail", difference, 0)
     if (requests := load.plan.requests_per_connection) is not None:
-        yield Bound(
+        yield FigureLimit(
             "messages sent, of those that the connections may carry", life.sent, connections.established * requests
         )
-        yield Bound("connections of the window, of all", connections.in_window, connections.established)
-    yield Bound("bytes of the messages sent, of all bytes sent", life.sent * load.plan.size, load.bytes.sent)
-    yield Bound("bytes of the replies, of all bytes received", life.received * load.plan.size, load.bytes.received)
+        yield FigureLimit("connections of the window, of all", connections.in_window, connections.established)
+    yield FigureLimit("bytes of the messages sent, of all bytes sent", life.sent * load.plan.size, load.bytes.sent)
+    yield FigureLimit(
+        "bytes of the replies, of all bytes received", life.received * load.plan.size, load.bytes.received
+    )
     used = load.generator.cpu_user_s + load.generator.cpu_system_s
     difference = abs(load.generator.cores_used * load.plan.duration_s - used)
-    yield Bound("cores times the window (s), off from the CPU of the load", difference, ARITHMETIC * (used + 1))
+    yield FigureLimit("cores times the window (s), off from the CPU of the load", difference, ARITHMETIC * (used + 1))
 
 
-def populations(load: LoadResult) -> Iterator[Bound]:
+def populations(load: LoadResult) -> Iterator[FigureLimit]:
     """Check that no part of a population is larger than the whole (protocol/load-result.md, Populations)."""
     window, life, errors = load.requests, load.messages, load.errors
     if window.due is not None and life.due is not None and life.unsent is not None:
-        yield Bound("messages sent, of those due", life.sent, life.due)
-        yield Bound("messages never sent, off from those due and missing", abs(life.due - life.sent - life.unsent), 0)
-        yield Bound("messages due in the window, of those due at all", window.due, life.due)
-        yield Bound("messages sent in the window, of those due in it", window.sent, window.due)
-        yield Bound("messages without an answer in time, of those due", errors.get("timeout", 0), life.due)
+        yield FigureLimit("messages sent, of those due", life.sent, life.due)
+        yield FigureLimit(
+            "messages never sent, off from those due and missing", abs(life.due - life.sent - life.unsent), 0
+        )
+        yield FigureLimit("messages due in the window, of those due at all", window.due, life.due)
+        yield FigureLimit("messages sent in the window, of those due in it", window.sent, window.due)
+        yield FigureLimit("messages without an answer in time, of those due", errors.get("timeout", 0), life.due)
     if load.client is None:  # a client counts first attempts as connections, and every failure as an error
-        yield Bound(
+        yield FigureLimit(
             "messages answered too late, of those without an answer in time", life.late, errors.get("timeout", 0)
         )
         ended = sum(errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
-        yield Bound("connections that ended early, of those established", ended, load.connections.established)
+        yield FigureLimit("connections that ended early, of those established", ended, load.connections.established)
     if not isinstance(load.replies, Replies):
         return
     arrived = life.received + load.replies.unexpected
@@ -187,13 +193,13 @@ def populations(load: LoadResult) -> Iterator[Bound]:
     }
     for fault in load.replies.faults:
         if (most := totals[fault.of]) is not None:
-            yield Bound(f"{fault.of} with the fault {fault.what!r}, of all", fault.count, most)
+            yield FigureLimit(f"{fault.of} with the fault {fault.what!r}, of all", fault.count, most)
     if load.replies.statuses:
         difference = abs(sum(load.replies.statuses.values()) - arrived)
-        yield Bound("replies by their statuses, off from those that came", difference, 0)
+        yield FigureLimit("replies by their statuses, off from those that came", difference, 0)
 
 
-def distributions(load: LoadResult) -> Iterator[Bound]:
+def distributions(load: LoadResult) -> Iterator[FigureLimit]:
     """Check that percentiles rise and match their histogram. The response time of a message is its service time plus
     its send lag, so it is no less than the service time at any percentile, and the means add up."""
     response, service, lag = load.latency.response_ns, load.latency.service_ns, load.send_lag_ns
@@ -202,82 +208,86 @@ def distributions(load: LoadResult) -> Iterator[Bound]:
         named["lag of the timer"] = load.client.tick_lag_ns
     for name, distribution in named.items():
         yield from _check_distribution(name, distribution)
-    yield Bound("service times, off from response times in number", abs(service.count - response.count), 0)
+    yield FigureLimit("service times, off from response times in number", abs(service.count - response.count), 0)
     for name in ("p50", "p90", "p99", "p999", "max", "mean"):
         most = getattr(response, name) * (1 + HISTOGRAM_SHARE) + HISTOGRAM_NS
-        yield Bound(f"{name} of the service time (ns), of the response time's", getattr(service, name), most)
+        yield FigureLimit(f"{name} of the service time (ns), of the response time's", getattr(service, name), most)
     if lag.count == response.count:
         difference = abs(response.mean - service.mean - lag.mean)
         room = HISTOGRAM_SHARE * response.mean + HISTOGRAM_NS
-        yield Bound("mean response time (ns), off from mean service time and send lag", difference, room)
+        yield FigureLimit("mean response time (ns), off from mean service time and send lag", difference, room)
 
 
-def _check_distribution(name: str, distribution: Distribution) -> Iterator[Bound]:
+def _check_distribution(name: str, distribution: Distribution) -> Iterator[FigureLimit]:
     rising = (0, distribution.p50, distribution.p90, distribution.p99, distribution.p999, distribution.max)
     falls = sum(low > high for low, high in pairwise(rising))
-    yield Bound(f"percentiles of the {name} that lie below a lower one", falls, 0)
-    yield Bound(f"mean {name} (ns), of the longest", distribution.mean, distribution.max)
-    yield Bound(f"mean {name} (ns) below 0", -distribution.mean, 0)
+    yield FigureLimit(f"percentiles of the {name} that lie below a lower one", falls, 0)
+    yield FigureLimit(f"mean {name} (ns), of the longest", distribution.mean, distribution.max)
+    yield FigureLimit(f"mean {name} (ns) below 0", -distribution.mean, 0)
     histogram = hdr.decode(distribution.histogram)
     if distribution.count == 0:
         return
-    yield Bound(f"values of the {name}, off from those in its histogram", abs(histogram.count - distribution.count), 0)
+    yield FigureLimit(
+        f"values of the {name}, off from those in its histogram", abs(histogram.count - distribution.count), 0
+    )
     for percent, stated in ((50, distribution.p50), (99, distribution.p99), (100, distribution.max)):
         difference = abs(hdr.percentile(histogram, percent) - stated)
         room = HISTOGRAM_SHARE * stated + HISTOGRAM_NS
-        yield Bound(f"{percent}% of the {name} (ns), off from its histogram", difference, room)
+        yield FigureLimit(f"{percent}% of the {name} (ns), off from its histogram", difference, room)
 
 
 # --- limits ------------------------------------------------------------------------------------------------------
 
 
-def times(load: LoadResult, limits: Limits) -> Iterator[Bound]:
+def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
     """Check that nothing is answered sooner than the link, the kernel and the service time allow, or after the load has
     ended."""
     plan = load.plan
-    yield Bound(
+    yield FigureLimit(
         "longest response time (s)",
         load.latency.response_ns.max / 1e9,
         plan.duration_s + plan.timeout_s + LATE_END_S,
     )
     if (soonest_connect := _find_shortest_ns(load.connect_ns)) is not None:
         both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)
-        yield Bound("both ways over the link (ns), of the shortest connect time", both_ways, soonest_connect)
+        yield FigureLimit("both ways over the link (ns), of the shortest connect time", both_ways, soonest_connect)
     if (soonest := _find_shortest_ns(load.latency.service_ns)) is None:
         return
     both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)
     requested = 1e9 * max(limits.service_s * (1 - TIMER_SHARE) - TIMER_S, 0.0)
-    yield Bound("a round trip through the kernel (ns), of the shortest service time", ROUND_TRIP_NS, soonest)
-    yield Bound("both ways over the link (ns), of the shortest service time", both_ways, soonest)
-    yield Bound("what a request was to take (ns), of the shortest service time", requested, soonest)
+    yield FigureLimit("a round trip through the kernel (ns), of the shortest service time", ROUND_TRIP_NS, soonest)
+    yield FigureLimit("both ways over the link (ns), of the shortest service time", both_ways, soonest)
+    yield FigureLimit("what a request was to take (ns), of the shortest service time", requested, soonest)
     if plan.arrivals == "closed":
         turns = plan.duration_s / plan.round_s + 2 if plan.round_s else plan.duration_s * 1e9 / soonest + 1
         most = plan.connections * plan.depth * turns + load.messages.late
-        yield Bound("messages that a closed loop answers, each after the one before", load.requests.completed, most)
+        yield FigureLimit(
+            "messages that a closed loop answers, each after the one before", load.requests.completed, most
+        )
 
 
-def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[Bound]:
+def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[FigureLimit]:
     """Check that no side uses more CPU than there is, and that every message costs some."""
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
-    yield Bound("CPU of the load (s)", generated, _limit_cpu(limits.generator_cores, load.plan.duration_s))
+    yield FigureLimit("CPU of the load (s)", generated, _limit_cpu(limits.generator_cores, load.plan.duration_s))
     # The lookout is timed by the clock, so it includes the time in which other programs had the core.
     lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
-    yield Bound("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
+    yield FigureLimit("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
-    yield Bound("CPU that the messages cost the load at least (s), of what it used", least, generated)
+    yield FigureLimit("CPU that the messages cost the load at least (s), of what it used", least, generated)
     if server is not None:
-        yield Bound("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, server.window_s))
+        yield FigureLimit("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, server.window_s))
         if limits.server_cores + limits.generator_cores > limits.all_cores:
             window_s = max(server.window_s, load.plan.duration_s)
-            yield Bound("CPU of both sides (s)", generated + server.cpu_s, _limit_cpu(limits.all_cores, window_s))
-        yield Bound("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
+            yield FigureLimit("CPU of both sides (s)", generated + server.cpu_s, _limit_cpu(limits.all_cores, window_s))
+        yield FigureLimit("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
 
 
 def _limit_cpu(cores: int, window_s: float) -> float:
     return cores * window_s * (1 + CLOCK_SHARE) + CLOCK_S
 
 
-def transfer(load: LoadResult, limits: Limits) -> Iterator[Bound]:
+def transfer(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
     """Check that there are no more bytes than memory copies, nor more bits than the link carries. Messages that were
     answered in the window crossed the link at most the longest service time before its start or after its end."""
     if load.messages.sent == 0:
@@ -288,12 +298,12 @@ def transfer(load: LoadResult, limits: Limits) -> Iterator[Bound]:
     # At least one copy out of the kernel for each receiver; into the kernel, one copy may serve many.
     copied = (up + down) * load.plan.size
     copies = COPY_MARGIN * limits.all_cores * limits.copies_hz * window_s
-    yield Bound("bytes that are copied out of the kernel", copied, copies)
+    yield FigureLimit("bytes that are copied out of the kernel", copied, copies)
     if limits.rate_hz is None:
         return
     most = limits.rate_hz * (window_s * (1 + LINK_SHARE) + LINK_S)
     for way, messages in (("to the server", up), ("back", down)):
-        yield Bound(f"bits on their way {way} over the link", 8 * _count_wire_bytes(load, messages), most)
+        yield FigureLimit(f"bits on their way {way} over the link", 8 * _count_wire_bytes(load, messages), most)
 
 
 def _count_wire_bytes(load: LoadResult, messages: float) -> float:

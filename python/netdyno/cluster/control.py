@@ -42,7 +42,7 @@ class Known(msgspec.Struct):
     workers: dict[str, Joined]
 
 
-class Control:
+class Controller:
     """The connections to the scheduler and the hosts, used as a context manager."""
 
     def __init__(self, folder: Path) -> None:

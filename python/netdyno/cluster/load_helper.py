@@ -40,7 +40,7 @@ class Cores:
 
     def __init__(self) -> None:
         self._own: tuple[int, ...] = ()
-        self._taken: list[cpu_share.Snapshot] = []
+        self._taken: list[cpu_share.MachineSnapshot] = []
 
     def hear(self, line: str) -> None:
         """Read the cores at the window's ends, which the generator announces."""

@@ -79,7 +79,7 @@ class _Host:
         )
 
 
-class _Load:
+class _DistributedLoad:
     def __init__(self, hosts: Sequence[_Host], reach: Reach, tell: Tell) -> None:
         self._hosts = hosts
         self._reach = reach
@@ -235,7 +235,7 @@ async def make(request: LoadRequest, reach: Reach, tell: Tell) -> bytes:
                 hosts.append(_Host(host.address, await stack.enter_async_context(reach.connected(host.address))))
             except OSError as error:
                 raise _Host(host.address, None).lost(error) from error
-        return await _Load(hosts, reach, tell).make(requests)
+        return await _DistributedLoad(hosts, reach, tell).make(requests)
 
 
 def split_request(request: LoadRequest) -> list[PartRequest]:

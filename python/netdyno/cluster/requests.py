@@ -40,7 +40,7 @@ class LoadHost(Frozen):
     realtime: bool
 
 
-class Ground(Frozen):
+class CommonSettings(Frozen):
     """The common ground of all trials of a run: `loads` are the hosts that make a load; a cell with a number of
     `client-hosts` takes the first so many."""
 
@@ -54,7 +54,7 @@ class Ground(Frozen):
 class TrialRequest(Frozen, tag=True):
     """A request for a trial on a host of servers."""
 
-    ground: Ground
+    ground: CommonSettings
     cell: Cell
     scenario: Scenario
     warmup: Warmup | None
@@ -70,7 +70,7 @@ class TrialDone(Frozen, tag=True):
 class WarmupsRequest(Frozen, tag=True):
     """A request to measure how long servers warm up; a kind is a scenario, a contestant and its levels."""
 
-    ground: Ground
+    ground: CommonSettings
     scenarios: tuple[Scenario, ...]
     kinds: tuple[tuple[str, str, dict[str, type_level]], ...]
 

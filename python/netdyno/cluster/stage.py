@@ -11,11 +11,11 @@ import msgspec
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path, generator_path
-from netdyno.cluster.control import Control
+from netdyno.cluster.control import Controller
 from netdyno.cluster.described import Host
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import (
-    Ground,
+    CommonSettings,
     LoadHost,
     NotDone,
     Prepare,
@@ -28,7 +28,7 @@ from netdyno.cluster.requests import (
     WarmupsRequest,
 )
 from netdyno.experiment import plan
-from netdyno.experiment.plan import Cell, Kind, Named
+from netdyno.experiment.plan import Cell, CellKind, Named
 from netdyno.machine import digests, environment
 from netdyno.machine.links import network
 from netdyno.machine.links.network import Network
@@ -57,9 +57,9 @@ class HostLostError(Exception):
 
 
 class Stage:
-    """The hosts of a run, used within their Control."""
+    """The hosts of a run, used within their Controller."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Controller) -> None:
         """Choose the hosts of the run. Raises UserError where there is not exactly one host of servers, or none that
         makes a load."""
         self._control = control
@@ -67,7 +67,7 @@ class Stage:
         self._server = _find_only(hosts, "server")
         self._clients = _select_clients(hosts)
         _take_first(self._clients, 1)
-        self._ground = Ground(
+        self._ground = CommonSettings(
             seed=0,
             pinning=Pinning(server=(), generator=(), note=""),
             foreign_load="strike-out",
@@ -195,7 +195,9 @@ class Stage:
         path.write_text(done.log, encoding="utf-8", errors="replace")
         return str(log_path(cell))
 
-    def warm_ups(self, kinds: Sequence[Kind], scenarios: Mapping[str, Scenario]) -> Iterator[tuple[Kind, Warmup]]:
+    def warm_ups(
+        self, kinds: Sequence[CellKind], scenarios: Mapping[str, Scenario]
+    ) -> Iterator[tuple[CellKind, Warmup]]:
         """Measure how long those with a JIT warm up. Raises GoneError."""
         if not kinds:
             return

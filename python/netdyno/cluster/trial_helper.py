@@ -14,7 +14,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster import clocks
 from netdyno.cluster.requests import (
-    Ground,
+    CommonSettings,
     LoadMade,
     PartsMade,
     Prepare,
@@ -27,7 +27,7 @@ from netdyno.cluster.requests import (
     WarmupsRequest,
 )
 from netdyno.contestants import building, contestants
-from netdyno.experiment.plan import Kind
+from netdyno.experiment.plan import CellKind
 from netdyno.machine import digests, environment
 from netdyno.machine.links.network import Network
 from netdyno.machine.pinning import place_canary
@@ -103,7 +103,7 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
 
 
 def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
-    kinds = [Kind(*kind) for kind in request.kinds]
+    kinds = [CellKind(*kind) for kind in request.kinds]
     servers = {
         server.name: server for server in _find_contestants(sorted({kind.contestant for kind in kinds}), "server")
     }
@@ -130,7 +130,7 @@ def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
     }
 
 
-def _build_context(ground: Ground, folder: Path, clients: Iterable[str]) -> TrialContext:
+def _build_context(ground: CommonSettings, folder: Path, clients: Iterable[str]) -> TrialContext:
     """Build the context of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
     it."""
     pinning = ground.pinning

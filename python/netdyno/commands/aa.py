@@ -65,7 +65,7 @@ def select_workload(experiment: Experiment, workload: str | None) -> Experiment:
     return msgspec.structs.replace(experiment, scenarios=chosen)
 
 
-class _Load(NamedTuple):
+class _ScenarioLoad(NamedTuple):
     """One load of a scenario, and the contestants that support it."""
 
     scenario: Scenario
@@ -92,14 +92,14 @@ def spread(experiment: Experiment, comparisons: int, servers: Named, clients: Na
     return msgspec.structs.replace(experiment, scenarios=tuple(scenarios))
 
 
-def _repeat(loads: Sequence[_Load]) -> Iterator[tuple[int, _Load]]:
+def _repeat(loads: Sequence[_ScenarioLoad]) -> Iterator[tuple[int, _ScenarioLoad]]:
     """Yield all loads without end, each with the number of its round."""
     for number in itertools.count(1):
         for load in loads:
             yield number, load
 
 
-def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Contestant]) -> Iterator[_Load]:
+def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Contestant]) -> Iterator[_ScenarioLoad]:
     for scenario in experiment.scenarios:
         several = sum(1 for _ in combinations(scenario)) > 1
         for levels in combinations(scenario):
@@ -110,4 +110,4 @@ def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Co
             )
             name = f"{scenario.name}, {level_label(scenario, levels)}" if several else scenario.name
             factors = {factor: (level,) for factor, level in levels.items()}
-            yield _Load(msgspec.structs.replace(scenario, name=name, factors=factors), eligible)
+            yield _ScenarioLoad(msgspec.structs.replace(scenario, name=name, factors=factors), eligible)

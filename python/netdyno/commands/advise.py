@@ -31,7 +31,7 @@ from netdyno.store import read
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.found.advice import Advice, Along
-    from netdyno.commands.advised import Stored
+    from netdyno.commands.advised import StoredAdvice
 
 FILE_NAME, BESIDE_NAME = "advise.toml", f"{workload.BESIDE}.toml"
 """In a run's folder, its experiment as a file for ./netdyno run."""
@@ -61,10 +61,10 @@ class Rests(NamedTuple):
 
     run: str
     folder: Path
-    stored: Stored | None = None
+    stored: StoredAdvice | None = None
 
 
-class Beside(NamedTuple):
+class NeighbourRun(NamedTuple):
     """Half and double of the workload's values, and the folder of that run; or `why` they were not measured,
     unless that was the user's choice."""
 
@@ -73,10 +73,10 @@ class Beside(NamedTuple):
     why: str = ""
 
 
-class Answer(NamedTuple):
+class AdviceAnswer(NamedTuple):
     advice: Advice
     rests: Rests
-    beside: Beside = Beside()
+    beside: NeighbourRun = NeighbourRun()
 
 
 def run(request: AdviseRequest, argv: Sequence[str]) -> int:
@@ -151,7 +151,7 @@ def answer_from_stored(
     argv: Sequence[str],
     build: Path,
     notes: list[str],
-) -> Answer | None:
+) -> AdviceAnswer | None:
     """Answer from a stored run; None where none covers it. `notes` gets why those that would were not used."""
     if not read.run_ids(request.results):
         return None
@@ -164,15 +164,17 @@ def answer_from_stored(
     machine = environment.collect(parsed, cores, build) | {
         "programs": digests.digest_programs(generator_path(build), ready)
     }
-    question = advised.Asked(parsed, workload.advise_of(requested), names, machine, pinning.count_server_cores(cores))
+    question = advised.AdviceRequest(
+        parsed, workload.advise_of(requested), names, machine, pinning.count_server_cores(cores)
+    )
     stored = advised.find(question, request.results, notes)
     if stored is None:
         return None
-    answer = Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
+    answer = AdviceAnswer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
     if not request.along or stored.near or stored.between:
         return answer
     if along_there := advised.find_half_and_double(question, stored.advice.take[0], request.results):
-        return answer._replace(beside=Beside(*along_there))
+        return answer._replace(beside=NeighbourRun(*along_there))
     return answer._replace(
         beside=_measure_beside(requested, stored.advice, servers, read_budget_s(requested), request, argv)
     )
@@ -195,7 +197,7 @@ def answer_from_run(
     servers: Sequence[Contestant],
     request: AdviseRequest,
     argv: Sequence[str],
-) -> Answer | int:
+) -> AdviceAnswer | int:
     """Answer from a new run; return its exit code where there is no answer."""
     from netdyno.analysis.analysis import derive_advice
 
@@ -211,7 +213,7 @@ def answer_from_run(
     advice = derive_advice(stored_run)
     if advice is None or not advice.take:
         return 1
-    answer = Answer(advice, Rests(stored_run.run_id, folder))
+    answer = AdviceAnswer(advice, Rests(stored_run.run_id, folder))
     if not request.along:
         return answer
     left_s = read_budget_s(requested) - plan.sum_seconds(stored_run.all_trials)
@@ -220,7 +222,7 @@ def answer_from_run(
 
 def _run_experiment(
     text: str, name: str, request: AdviseRequest, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
-) -> tuple[run_command.Done, Path]:
+) -> tuple[run_command.RunResult, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
     with temporary_folder("advise") as temporary:
         path = temporary / name
@@ -246,7 +248,7 @@ def _measure_beside(
     left_s: float,
     request: AdviseRequest,
     argv: Sequence[str],
-) -> Beside:
+) -> NeighbourRun:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
     from netdyno.analysis.advice.along import compare_across_factor
     from netdyno.analysis.trials.split import split
@@ -254,11 +256,11 @@ def _measure_beside(
 
     names = dict.fromkeys((*advice.take, *(standing.contestant for standing in advice.findings.standings)))
     ranked = [server for name in names for server in servers if server.name == name]
-    no_time = Beside(why="there was no time left")
+    no_time = NeighbourRun(why="there was no time left")
     if left_s <= 0:
         return no_time
     if len(ranked) < 2 or not workload.list_factors(requested):
-        return Beside()
+        return NeighbourRun()
     try:
         chosen = _choose_what_fits(requested, ranked, left_s)
         if chosen is None:
@@ -268,12 +270,12 @@ def _measure_beside(
         done, folder = _run_experiment(text, BESIDE_NAME, request, argv, lambda parsed: parsed)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
-        return Beside()
+        return NeighbourRun()
     if done.exit_code > 128 or done.analysis is None:
-        return Beside()
+        return NeighbourRun()
     stored_run = read.load(read.find(request.results, str(done.line["run_id"])))
     to_keep = workload.advise_of(requested)
-    return Beside(
+    return NeighbourRun(
         [compare_across_factor(part, to_keep, first, rivals) for part in split(outcomes.judged(stored_run))], folder
     )
 
@@ -297,7 +299,7 @@ def _choose_what_fits(
 # --- the sentences -------------------------------------------------------------------------------------------------
 
 
-def format_answer(answer: Answer, requested: Workload, notes: Sequence[str]) -> list[str]:
+def format_answer(answer: AdviceAnswer, requested: Workload, notes: Sequence[str]) -> list[str]:
     from netdyno.present.prose import advice as prose
 
     lines = ["", *prose.describe_advice(answer.advice)]
@@ -326,7 +328,7 @@ def _describe_cores(requested: Workload) -> list[str]:
     return [f"Here the server has {cores}, and yours will have {expected}: the effect of that was not measured."]
 
 
-def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
+def as_json(answer: AdviceAnswer, lines: Sequence[str]) -> dict[str, Any]:
     """Return the answer for programs (docs/advise.md)."""
     from netdyno.present.export.advice import make_document
 

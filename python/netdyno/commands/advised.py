@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from netdyno.analysis.advice import covered
 from netdyno.analysis.advice.along import compare_across_factor
-from netdyno.analysis.advice.covered import Place
+from netdyno.analysis.advice.covered import StoredCell
 from netdyno.analysis.analysis import derive_advice
 from netdyno.analysis.compare import differences
 from netdyno.analysis.found.advice import Advice, Along
@@ -41,7 +41,7 @@ class Near(NamedTuple):
     take: tuple[str, ...]
 
 
-class Stored(NamedTuple):
+class StoredAdvice(NamedTuple):
     """The advice of a stored run. `between`: the option and both values that the workload lies between, where it was
     not measured itself."""
 
@@ -53,7 +53,7 @@ class Stored(NamedTuple):
     between: tuple[str, float, float] | None = None
 
 
-class Asked(NamedTuple):
+class AdviceRequest(NamedTuple):
     """The workload as an experiment with its time; the eligible contestants; this machine; and a server's cores
     here."""
 
@@ -77,7 +77,7 @@ class _Covering(NamedTuple):
     beside: bool
 
 
-def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
+def find(request: AdviceRequest, results: Path, refused: list[str]) -> StoredAdvice | None:
     """Return the newest run that covers the workload. One of half and double comes last, for it has fewer contestants
     and blocks. `refused` gets a line with the reason for each run that covers it and cannot be used."""
     for candidate in sorted(
@@ -86,7 +86,7 @@ def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
         why = _describe_differences(candidate.environment, request)
         run = None if why else read.load(candidate.path)
         answer = run and _answer_from(run, candidate.path, request)
-        if isinstance(answer, Stored):
+        if isinstance(answer, StoredAdvice):
             return answer
         if len(refused) < MOST_REFUSED:
             coverage = "measured it" if candidate.exactly else "measured values around it"
@@ -94,7 +94,7 @@ def find(request: Asked, results: Path, refused: list[str]) -> Stored | None:
     return None
 
 
-def _find_covering(request: Asked, results: Path) -> Iterator[_Covering]:
+def _find_covering(request: AdviceRequest, results: Path) -> Iterator[_Covering]:
     """Find the runs that cover the workload, the newest first."""
     for path, stored, environment in _read_stored(results):
         exactly = any(covered.find_exact_cells(stored, request.scenario, request.cores))
@@ -114,7 +114,7 @@ def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]
             yield path, stored, environment
 
 
-def find_half_and_double(request: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
+def find_half_and_double(request: AdviceRequest, first: str, results: Path) -> tuple[list[Along], Path] | None:
     """Return what the newest complete run of half and double says of the recommended contestant, and its folder."""
     for path, stored, environment in _read_stored(results):
         rivals = [name for name in request.names if name != first and _has_all(stored, (first, name))]
@@ -132,7 +132,7 @@ def _has_all(stored: Experiment, names: Collection[str]) -> bool:
     return all(name in scenario.contestants for scenario in stored.scenarios for name in names)
 
 
-def _is_along(stored: Experiment, request: Asked) -> bool:
+def _is_along(stored: Experiment, request: AdviceRequest) -> bool:
     """Whether it is half and double of the workload, ranked by the same metric, with messages enough for its
     objective."""
     if stored.name != workload.BESIDE:
@@ -143,13 +143,14 @@ def _is_along(stored: Experiment, request: Asked) -> bool:
         and len(scenario.factors) == 1
         and scenario.metric == request.scenario.metric
         and not any(
-            _explain_short_windows(stored, Place(scenario.name, levels), request) for levels in combinations(scenario)
+            _explain_short_windows(stored, StoredCell(scenario.name, levels), request)
+            for levels in combinations(scenario)
         )
         for scenario in stored.scenarios
     )
 
 
-def _describe_differences(environment: Environment, request: Asked) -> str:
+def _describe_differences(environment: Environment, request: AdviceRequest) -> str:
     """Describe the differences that forbid its use; empty where there are none."""
     differ = [
         change for change in differences.list_decisive(environment, request.here) if change.key not in NOT_COMPARED
@@ -158,7 +159,7 @@ def _describe_differences(environment: Environment, request: Asked) -> str:
     return "; ".join(changes.format_change(change) for change in differ[:2])
 
 
-def _compare_programs(environment: Environment, request: Asked) -> list[Change]:
+def _compare_programs(environment: Environment, request: AdviceRequest) -> list[Change]:
     was, now = (_parse_digests(environment) for environment in (environment, request.here))
     return [
         Change(f"the program {name}", was[name], now[name]) for name in now if name in was and was[name] != now[name]
@@ -170,13 +171,13 @@ def _parse_digests(environment: Environment) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines) if isinstance(lines, list) else {}
 
 
-def _answer_from(run: Run, path: Path, request: Asked) -> Stored | str:
+def _answer_from(run: Run, path: Path, request: AdviceRequest) -> StoredAdvice | str:
     """Return the answer of a run, or why it has none."""
     why: list[str] = []
     for place in covered.find_exact_cells(run.experiment, request.scenario, request.cores):
         advice = _decide(run, place, request)
         if isinstance(advice, Advice):
-            return Stored(run, path, advice, *_find_neighbours(run, request, place.scenario))
+            return StoredAdvice(run, path, advice, *_find_neighbours(run, request, place.scenario))
         why.append(advice)
     for neighbours in covered.find_nearest_cells(run.experiment, request.scenario, request.cores):
         both = [_decide(run, place, request) for place in (neighbours.below, neighbours.above)]
@@ -191,11 +192,11 @@ def _answer_from(run: Run, path: Path, request: Asked) -> Stored | str:
             )
             continue
         worst = max(ends, key=lambda advice: math.inf if advice.behind is None else advice.behind)
-        return Stored(run, path, worst, (), {}, (neighbours.option, *neighbours.values))
+        return StoredAdvice(run, path, worst, (), {}, (neighbours.option, *neighbours.values))
     return why[0]
 
 
-def _decide(run: Run, place: Place, request: Asked) -> Advice | str:
+def _decide(run: Run, place: StoredCell, request: AdviceRequest) -> Advice | str:
     """Return the advice at a place. One that more time may change counts only if it had as much time as there is
     now."""
     advice = _judge_place(run, place, request)
@@ -207,7 +208,7 @@ def _decide(run: Run, place: Place, request: Asked) -> Advice | str:
     return f"its answer is not settled, and this run has {format_clock(has_s)} where that run had {format_clock(had_s)}"
 
 
-def _find_budget_s(run: Run, place: Place) -> float:
+def _find_budget_s(run: Run, place: StoredCell) -> float:
     """The time budget of a completed advise run; of any other run, the time spent at the place."""
     if run.experiment.advise is not None and run.finished_at is not None:
         return run.experiment.time_budget_s or 0.0
@@ -217,7 +218,7 @@ def _find_budget_s(run: Run, place: Place) -> float:
     )
 
 
-def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
+def _judge_place(run: Run, place: StoredCell, request: AdviceRequest) -> Advice | str:
     missing = sorted(set(request.names) - covered.list_contestants(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
@@ -229,7 +230,7 @@ def _judge_place(run: Run, place: Place, request: Asked) -> Advice | str:
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
 
 
-def _explain_short_windows(stored: Experiment, place: Place, request: Asked) -> str:
+def _explain_short_windows(stored: Experiment, place: StoredCell, request: AdviceRequest) -> str:
     """Explain that its windows are too short for the objective; empty where they are not."""
     if not request.advise.slo:
         return ""
@@ -238,7 +239,7 @@ def _explain_short_windows(stored: Experiment, place: Place, request: Asked) -> 
     return "" if enough else f"its windows have too few messages for {goal.text}"
 
 
-def _find_neighbours(run: Run, request: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
+def _find_neighbours(run: Run, request: AdviceRequest, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
     """Find the nearest measured values on both sides."""
     neighbours: list[Near] = []
     values: dict[str, float] = {}

@@ -212,7 +212,7 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
 
 def _encode_search(
     request: CapacityRequest,
-    outcome: capacity_search.Found,
+    outcome: capacity_search.SearchResult,
     conclusion: str,
     report: Path | None,
     steps: list[dict[str, object]],

@@ -45,7 +45,7 @@ TESTS_FAILED = {"pytest": 1, "ctest": 8}
 """The exit codes of a runner that worked, while some of its tests failed."""
 
 
-class Step(NamedTuple):
+class CheckStep(NamedTuple):
     """One runner: its name here, its command, and the command that runs its failed tests again, alone (none: there is
     no second try)."""
 
@@ -54,7 +54,7 @@ class Step(NamedTuple):
     alone: tuple[str, ...] = ()
 
 
-Stage = tuple[Step, ...]
+Stage = tuple[CheckStep, ...]
 """Steps that run at the same time: they wait more than they work, or work while the others wait."""
 
 
@@ -63,7 +63,7 @@ def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT)
     at a time, and before them those that need most of it, a few at a time. Marks in the tests put each into one of the
     three steps."""
 
-    def side_by_side(name: str, machine: str, processes: int) -> Step:
+    def side_by_side(name: str, machine: str, processes: int) -> CheckStep:
         arguments = ("--machine", machine, *pytest_arguments)
         return _step_with_retry(
             name, arguments, beside=_choose_xdist_options(processes), alone=_choose_xdist_options(1)
@@ -101,13 +101,13 @@ def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path =
     return [(_make_cpp_test_step(build), *_make_fast_lint_steps(), *_make_slow_lint_steps(root)), (tests,)]
 
 
-def _make_cpp_test_step(build: Path) -> Step:
+def _make_cpp_test_step(build: Path) -> CheckStep:
     """Return the C++ tests, four times as many at a time as there are cores: most of their time passes in windows."""
     command = ("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error")
-    return Step("C++ tests", (*command, "--parallel", str(4 * _count_cores())), (*command, "--rerun-failed"))
+    return CheckStep("C++ tests", (*command, "--parallel", str(4 * _count_cores())), (*command, "--rerun-failed"))
 
 
-def _make_collection_step() -> Step:
+def _make_collection_step() -> CheckStep:
     """Return the collection of all tests. It also compiles their Python, which else every process would do."""
     return _make_pytest_step("collection of the tests", "tests", "--collect-only", "-qq")
 
@@ -115,25 +115,25 @@ def _make_collection_step() -> Step:
 def _make_fast_lint_steps() -> Stage:
     python = sys.executable
     return (
-        Step("ruff check", (python, "-m", "ruff", "check", ".")),
-        Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
+        CheckStep("ruff check", (python, "-m", "ruff", "check", ".")),
+        CheckStep("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
     )
 
 
 def _make_slow_lint_steps(root: Path) -> Stage:
     sources = list_cpp_sources(root)
     program = str(Path(sysconfig.get_path("scripts")) / "clang-format")  # the locked one: releases format differently
-    formats = (Step("clang-format", (program, "--dry-run", "--Werror", *sources)),) if sources else ()
-    return (Step("mypy", (sys.executable, "-m", "mypy")), *formats)
+    formats = (CheckStep("clang-format", (program, "--dry-run", "--Werror", *sources)),) if sources else ()
+    return (CheckStep("mypy", (sys.executable, "-m", "mypy")), *formats)
 
 
-def _make_pytest_step(name: str, *arguments: str) -> Step:
-    return Step(name, (sys.executable, "-m", "pytest", *arguments))
+def _make_pytest_step(name: str, *arguments: str) -> CheckStep:
+    return CheckStep(name, (sys.executable, "-m", "pytest", *arguments))
 
 
 def _step_with_retry(
     name: str, arguments: Sequence[str], beside: Sequence[str] = (), alone: Sequence[str] = ()
-) -> Step:
+) -> CheckStep:
     """Return all tests, and a second try that ends with the first test that fails again. `alone`: the options for one
     process, under pytest-xdist like the first try, because it stores failed tests by names that end with their
     group."""
@@ -162,7 +162,7 @@ def list_cpp_sources(root: Path = ROOT) -> list[str]:
 def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
     """Run every step, even after one has failed. Return 0 when all passed, else 1."""
     planned = (plan_attack_stages if attack else plan_quick_stages if quick else plan_stages)(build, pytest_arguments)
-    results: list[tuple[Step, int]] = []
+    results: list[tuple[CheckStep, int]] = []
     times: list[tuple[Stage, float]] = []
     for stage in planned:
         began = time.monotonic()
@@ -174,7 +174,7 @@ def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = Fal
     return code
 
 
-def pass_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+def pass_empty(results: Sequence[tuple[CheckStep, int]]) -> list[tuple[CheckStep, int]]:
     """Pass the steps of pytest that arguments such as -k left empty, unless all are empty."""
     empty = {step for step, code in results if "pytest" in step.command and code == NOTHING_SELECTED}
     if all(step in empty for step, _ in results if "pytest" in step.command):
@@ -182,7 +182,7 @@ def pass_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
     return [(step, 0 if step in empty else code) for step, code in results]
 
 
-def run_stage(stage: Stage) -> list[tuple[Step, int]]:
+def run_stage(stage: Stage) -> list[tuple[CheckStep, int]]:
     """Run its steps at the same time. The first writes its output as it comes; that of each other follows in one piece.
     The others have a lower priority, for the tests of the first wait for moments."""
     first, *others = stage
@@ -198,7 +198,7 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     return results
 
 
-def retry_failed(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+def retry_failed(results: Sequence[tuple[CheckStep, int]]) -> list[tuple[CheckStep, int]]:
     """Return the results after tests that failed beside others ran once more, alone. If all pass then, the step has
     passed, and its name says so. The suite starts some ten thousand servers, eight side by side on two cores, where
     a test may fail for a pause that nothing bounds. A fault that shows only beside others may pass; `--attack` looks
@@ -206,16 +206,16 @@ def retry_failed(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
     return [_try_again(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
 
 
-def _may_pass_alone(step: Step, code: int) -> bool:
+def _may_pass_alone(step: CheckStep, code: int) -> bool:
     return bool(step.alone) and any(name in step.command and code == TESTS_FAILED[name] for name in TESTS_FAILED)
 
 
-def _try_again(step: Step) -> tuple[Step, int]:
-    code = run_step(Step(f"{step.name}: those that failed, again and alone", step.alone))
+def _try_again(step: CheckStep) -> tuple[CheckStep, int]:
+    code = run_step(CheckStep(f"{step.name}: those that failed, again and alone", step.alone))
     return (step if code else step._replace(name=f"{step.name}; some failed at first, and passed alone"), code)
 
 
-def _collect_output(step: Step) -> tuple[int, str]:
+def _collect_output(step: CheckStep) -> tuple[int, str]:
     if shutil.which(step.command[0]) is None:
         return NOT_INSTALLED, _describe_missing(step)
     with subprocess.Popen(
@@ -226,7 +226,7 @@ def _collect_output(step: Step) -> tuple[int, str]:
     return process.returncode, output
 
 
-def report(results: Sequence[tuple[Step, int]]) -> int:
+def report(results: Sequence[tuple[CheckStep, int]]) -> int:
     """Print the result of every step. Return 0 when all passed, else 1."""
     print("\n== summary", flush=True)
     for step, code in results:
@@ -256,7 +256,7 @@ def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> in
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def run_step(step: Step) -> int:
+def run_step(step: CheckStep) -> int:
     """Run one step with its output as its own; returns its exit code."""
     print(f"\n== {step.name}: {_show_command(step)}", flush=True)
     if shutil.which(step.command[0]) is None:
@@ -265,9 +265,9 @@ def run_step(step: Step) -> int:
     return subprocess.run(step.command, cwd=ROOT, check=False).returncode
 
 
-def _show_command(step: Step) -> str:
+def _show_command(step: CheckStep) -> str:
     return " ".join(step.command)[:200]
 
 
-def _describe_missing(step: Step) -> str:
+def _describe_missing(step: CheckStep) -> str:
     return f"{step.command[0]} is not installed (run ./netdyno, which installs it)\n"

@@ -68,9 +68,9 @@ def _find_faults() -> list[str]:
 def print_hosts(folder: Path, as_json: bool) -> int:
     """Print the hosts. Raises UserError."""
     engine.require_dask()
-    from netdyno.cluster.control import Control
+    from netdyno.cluster.control import Controller
 
-    with Control(folder) as control:
+    with Controller(folder) as control:
         hosts = control.hosts(links=True)
     if as_json:
         print(msgspec.json.encode(hosts).decode())

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from netdyno.analysis.flips import judge_flips
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.analysis.trials.split import Part, split
+from netdyno.analysis.trials.split import ScenarioTrials, split
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
@@ -54,7 +54,7 @@ def run(
     return 0
 
 
-def _find_own(run: Run, parts: Sequence[Part], *, needed: bool = True) -> list[FlipFound]:
+def _find_own(run: Run, parts: Sequence[ScenarioTrials], *, needed: bool = True) -> list[FlipFound]:
     """Find the flips that its experiment pursues."""
     if needed and not run.experiment.flips:
         raise UserError(
@@ -78,7 +78,9 @@ def _find_same(
     ]
 
 
-def find_flips(parts: Sequence[Part], first: str, second: str, factor: str, metric: str | None) -> list[FlipFound]:
+def find_flips(
+    parts: Sequence[ScenarioTrials], first: str, second: str, factor: str, metric: str | None
+) -> list[FlipFound]:
     """Find the flips in every question of the run that has several levels of the factor."""
     if metric is not None and metric not in METRICS:
         raise UserError(f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}")

@@ -28,7 +28,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.statistics.block_counts import GATE_LOOKS
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
-    from netdyno.analysis.found.gate import Found
+    from netdyno.analysis.found.gate import GateFindings
 
 BEFORE, AFTER = "before", "after"
 MARGINS: Mapping[str, float] = {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
@@ -166,7 +166,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
     return EXIT_CODES[findings.decision if findings else "open"]
 
 
-def _write(findings: Found, run_id: str, request: GateRequest, notes: Sequence[str]) -> None:
+def _write(findings: GateFindings, run_id: str, request: GateRequest, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
     print(gate.format_text(findings, notes), file=sys.stderr if request.as_json else sys.stdout, flush=True)

@@ -138,12 +138,12 @@ def _build_task(
     load_settings: Settings,
     server: Contestant,
     context: TrialContext,
-) -> profiled.Task:
+) -> profiled.ProfileTask:
     """Return the task of a server at a combination of levels. A server that cannot have it says why in its profile."""
     cell = Cell(block=0, position=number, scenario=scenario.name, contestant=server.name, levels=levels)
     why_skipped = plan.explain_skip(server, scenario, levels, context.clients)
     possible = replace(server, available=False, why_not=why_skipped) if why_skipped else server
-    return profiled.Task(cell, load_settings, possible)
+    return profiled.ProfileTask(cell, load_settings, possible)
 
 
 def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
@@ -183,7 +183,9 @@ def _describe_notes(measured: Sequence[Profile]) -> str:
     )
 
 
-def run_after_trials(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, output: IO[str]) -> None:
+def run_after_trials(
+    experiment: Experiment, ready: needed.PreparedContestants, folder: Path, build: Path, output: IO[str]
+) -> None:
     """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
     middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
     context, _ = preparation.set_up(

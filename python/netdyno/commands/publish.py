@@ -24,7 +24,7 @@ from netdyno.present.published import site
 from netdyno.present.published.private import Private, clean_profiles, clean_run, make_cleaners
 from netdyno.present.published.site import Site
 from netdyno.store import profiles, read
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 
 SITE_NAME = "site.json"
 INDEX_NAME = "index.html"
@@ -93,7 +93,7 @@ def collect_private(results: Path, target: Path) -> Private:
     return Private(tuple(forms), (*dict.fromkeys(users), platform.node()))
 
 
-def _add_run(published: Site, stored: Run, profiled: Stored, target: Path) -> tuple[Site, str]:
+def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Path) -> tuple[Site, str]:
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect

@@ -80,7 +80,7 @@ class RunRequest:
     """The folder of the hosts to run on."""
 
 
-class Done(NamedTuple):
+class RunResult(NamedTuple):
     """The result of a run: its exit code, its line of JSON, and its findings where it has any."""
 
     exit_code: int
@@ -98,7 +98,7 @@ Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Exper
 
 def carry_out(
     request: RunRequest, argv: Sequence[str], adapt: Adapt = lambda requested, _servers, _clients: requested
-) -> Done:
+) -> RunResult:
     """Run the requested experiment, print its table and write its report. `adapt` changes the experiment before that;
     it gets all servers and all clients, too."""
     build = build_dir()
@@ -152,10 +152,10 @@ def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
         yield None
         return
     engine.require_dask()
-    from netdyno.cluster.control import Control
+    from netdyno.cluster.control import Controller
     from netdyno.cluster.stage import Stage
 
-    with Control(cluster) as control:
+    with Controller(cluster) as control:
         yield Stage(control)
 
 
@@ -199,13 +199,13 @@ def _open_screen(as_json: bool) -> tuple[Console, Display]:
     return console, LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
 
 
-def _end(done: Done, as_json: bool) -> int:
+def _end(done: RunResult, as_json: bool) -> int:
     if as_json:
         print(json.dumps(done.line), flush=True)
     return done.exit_code
 
 
-def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
+def _conclude_run(outcome: runner.Outcome, console: Console) -> RunResult:
     """Present a stored run: its table, its report and its result."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = outcomes.counts(stored)
@@ -216,7 +216,7 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> Done:
             file=sys.stderr,
         )
     report, analysis = _write_results(stored, outcome.folder, console) if stored.all_trials else (None, None)
-    return Done(
+    return RunResult(
         exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
         line={
             "run_id": outcome.run_id,
@@ -270,7 +270,7 @@ def _write_page(analysis: Analysis, folder: Path) -> Path:
     return path
 
 
-def _read_profiles(folder: Path) -> profiles.Stored:
+def _read_profiles(folder: Path) -> profiles.StoredProfiles:
     """Read the profiles of a run, and print those that cannot be used."""
     stored = profiles.read(folder)
     for text in stored.damaged:

@@ -69,7 +69,7 @@ def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
         return
     log = root / ".netdyno" / "logs" / f"build-{build.name}.log"
     with _hold_lock(root / ".netdyno") as lock, log.open("wb") as output:
-        screen = Screen(sys.stderr, names, log)
+        screen = BuildProgress(sys.stderr, names, log)
         command = ["cmake", "--build", str(build), "--target", *names]
         try:
             status = _run_logged(command, root, lock, output, screen)
@@ -105,7 +105,7 @@ def _hold_lock(state: Path) -> Iterator[int]:
         os.close(lock)
 
 
-def _run_logged(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: Screen) -> int:
+def _run_logged(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: BuildProgress) -> int:
     """Run a command and return its exit code. Its output goes to the log and, line by line, to the screen, which ticks
     after each second of silence."""
     with subprocess.Popen(
@@ -164,7 +164,7 @@ class _Step(NamedTuple):
         return self.number / self.total
 
 
-class Screen:
+class BuildProgress:
     """The progress of a build for a person: on a terminal its last line, drawn in place, else a line now and then."""
 
     def __init__(

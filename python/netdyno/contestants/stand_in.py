@@ -40,17 +40,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Asked(NamedTuple):
+class StandInRequest(NamedTuple):
     """The command of the server, and the address that it is to listen at."""
 
     command: tuple[str, ...]
     address: str
 
 
-def parse(words: Sequence[str]) -> Asked:
+def parse(words: Sequence[str]) -> StandInRequest:
     """Parse the command line: the harness's options begin with the last --listen."""
     listen_index = len(words) - 1 - list(reversed(words)).index("--listen")
-    return Asked(tuple(words[:listen_index]), place(words[listen_index + 1])[0])
+    return StandInRequest(tuple(words[:listen_index]), place(words[listen_index + 1])[0])
 
 
 def place(url: str) -> tuple[str, int]:
@@ -230,7 +230,7 @@ def main() -> int:
         end_all()
 
 
-def serve(request: Asked) -> int:
+def serve(request: StandInRequest) -> int:
     """Serve until a signal or the server's end. Returns the exit code: 0 after the signal, else the server's."""
     port = find_free_port(request.address)
     signals: list[int] = []

@@ -49,7 +49,7 @@ def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Cl
     """Parse all claims of an experiment with these scenarios. Raises UserError with one clear line."""
     if not isinstance(tables, list):
         raise UserError(f"{where}: 'claim' must be one or more [[claim]] tables")
-    reader = Reader(scenarios)
+    reader = ClaimReader(scenarios)
     claims = [reader.claim(table, f"{where}: claim {number}") for number, table in enumerate(tables, 1)]
     for number, claim in enumerate(claims, 1):
         if any(claim.id == earlier.id for earlier in claims[: number - 1]):
@@ -57,7 +57,7 @@ def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Cl
     return tuple(claims)
 
 
-class Reader:
+class ClaimReader:
     """Reads claims about the cells of these scenarios."""
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:

@@ -49,11 +49,11 @@ def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Fi
     """Parse all figures of an experiment with these scenarios. Raises UserError with one clear line."""
     if not isinstance(tables, list):
         raise UserError(f"{where}: 'figure' must be one or more [[figure]] tables")
-    reader = Reader(scenarios)
+    reader = FigureReader(scenarios)
     return tuple(reader.figure(table, f"{where}: figure {number}") for number, table in enumerate(tables, 1))
 
 
-class Reader:
+class FigureReader:
     """Reads figures of the cells of these scenarios."""
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.base.units import duration_words
 from netdyno.experiment.capacity import CAPACITY
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, CellKind
 from netdyno.experiment.selection import fail, read_positive, read_word
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Flip, Scenario
@@ -213,11 +213,11 @@ NextLevels = Sequence[tuple[Flip, type_level]]
 def block(experiment: Experiment, levels: NextLevels, number: int) -> tuple[Cell, ...]:
     """The block of this number: both sides at each of these levels, in an order drawn from the seed."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-    kinds: list[Kind] = []
+    kinds: list[CellKind] = []
     for flip, level in levels:
         contestants = scenarios[flip.scenario].contestants
         for name in (*select_side(flip, flip.first, contestants), *select_side(flip, flip.second, contestants)):
-            kind = Kind(flip.scenario, name, {flip.along: level})
+            kind = CellKind(flip.scenario, name, {flip.along: level})
             if kind not in kinds:
                 kinds.append(kind)
     random.Random(f"flips {experiment.seed} {number}").shuffle(kinds)

@@ -54,7 +54,7 @@ class Cell(Frozen):
     attempt: int = 1
 
 
-class Kind(NamedTuple):
+class CellKind(NamedTuple):
     """The part of a cell that is the same in all blocks."""
 
     scenario: str
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
     levels: dict[str, type_level]
 
 
-def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]:
+def plan(experiment: Experiment, twice: Sequence[CellKind] = ()) -> tuple[Cell, ...]:
     """Return all cells of all blocks, in running order. The scenarios name their contestants. A scenario with fewer
     blocks than others is in the first ones. `twice`: the kinds with a twin in each of their blocks."""
     randomness = random.Random(experiment.seed)
@@ -78,29 +78,29 @@ def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]
     return tuple(cells)
 
 
-def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> Iterator[tuple[Kind, bool]]:
+def _shuffle(order: Sequence[tuple[CellKind, bool]], randomness: random.Random) -> Iterator[tuple[CellKind, bool]]:
     """Yield the groups of compared contestants in random order, and the cells of each group in random order."""
-    groups: dict[tuple[str, str], list[tuple[Kind, bool]]] = {}
+    groups: dict[tuple[str, str], list[tuple[CellKind, bool]]] = {}
     for kind, twin in order:
         groups.setdefault((kind.scenario, level_key(kind.levels)), []).append((kind, twin))
     for group in randomness.sample(list(groups.values()), len(groups)):
         yield from randomness.sample(group, len(group))
 
 
-def find_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
+def find_twins(cells: Iterable[Cell]) -> tuple[CellKind, ...]:
     """Return the kinds that these cells hold twice."""
-    kinds: list[Kind] = []
+    kinds: list[CellKind] = []
     for cell in cells:
-        kind = Kind(cell.scenario, cell.contestant, cell.levels)
+        kind = CellKind(cell.scenario, cell.contestant, cell.levels)
         if cell.twin and kind not in kinds:
             kinds.append(kind)
     return tuple(kinds)
 
 
-def _list_kinds(scenario: Scenario) -> Iterator[Kind]:
+def _list_kinds(scenario: Scenario) -> Iterator[CellKind]:
     for levels in combinations(scenario):
         for contestant in scenario.contestants:
-            yield Kind(scenario.name, contestant, levels)
+            yield CellKind(scenario.name, contestant, levels)
 
 
 Named = Mapping[str, Contestant]
@@ -259,12 +259,12 @@ def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = Ma
     return once + sum(seconds for _, seconds in _draw_twins(experiment, servers, clients))
 
 
-def choose_twins(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
+def choose_twins(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[CellKind, ...]:
     """The kinds that the A/A control runs twice in every block: as many as fit into its share of the time."""
     return tuple(kind for kind, _ in _draw_twins(experiment, servers, clients))
 
 
-def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[CellKind, float]]:
     """List the kinds that will be run, each with its seconds in all blocks together."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     return [
@@ -278,14 +278,14 @@ def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[
 class _Unit(NamedTuple):
     """The cells of one A/A comparison, for a capacity those of all rates, and their seconds."""
 
-    costs: list[tuple[Kind, float]]
+    costs: list[tuple[CellKind, float]]
 
     @property
     def seconds(self) -> float:
         return sum(seconds for _, seconds in self.costs)
 
 
-def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[CellKind, float]]:
     """Draw the twins from the seed, so that scenarios come in turn, and contestants within them. Contestants that enter
     no ranking are never drawn, nor cells with too few blocks for a verdict."""
     costs = _list_costs(experiment, servers, clients)
@@ -300,7 +300,7 @@ def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[
             units.setdefault(unit_key, _Unit([])).costs.append((kind, seconds))
     waiting = list(units.items())
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
-    chosen: list[tuple[Kind, float]] = []
+    chosen: list[tuple[CellKind, float]] = []
     of_scenario, of_contestant = Counter[str](), Counter[str]()
     while waiting := [keyed_unit for keyed_unit in waiting if keyed_unit[1].seconds <= left_s]:
         unit_key, unit = min(

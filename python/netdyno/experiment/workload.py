@@ -18,7 +18,18 @@ from netdyno.model import objective
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment
 from netdyno.model.options import SCENARIO, SERVER, read_value
-from netdyno.model.values import LEAST_RATE, MOST_RATE, NAMES, TIME, Kind, Option, declared, read_duration, whole, word
+from netdyno.model.values import (
+    LEAST_RATE,
+    MOST_RATE,
+    NAMES,
+    TIME,
+    Option,
+    ValueKind,
+    declared,
+    read_duration,
+    whole,
+    word,
+)
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 
 THROUGHPUT = "throughput"
@@ -69,18 +80,18 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(NAMES.read(listed))
 
 
-def _make_option(name: str, takes: Kind, text: str, default: object = None) -> Option:
+def _make_option(name: str, takes: ValueKind, text: str, default: object = None) -> Option:
     return Option(takes, text, "search", name, name, default)
 
 
-NAMED = Kind(_read_names, ",".join, metavar="NAME,...")
+NAMED = ValueKind(_read_names, ",".join, metavar="NAME,...")
 OPTIONS: Mapping[str, Option] = {
     option.name: option
     for option in (
         replace(SCENARIO["connections"], default=None),
         _make_option(
             "rate",
-            Kind(_read_rate, metavar="RATE"),
+            ValueKind(_read_rate, metavar="RATE"),
             "Messages per second of all connections; without it, as many as possible.",
         ),
         replace(SCENARIO["size"], default=None, help="Bytes of a message (default 64)."),
@@ -92,11 +103,11 @@ OPTIONS: Mapping[str, Option] = {
         _make_option("speaks", word(*SPEAKS), "Without a room: rpc, http, echo or lines (default rpc)."),
         _make_option(
             "slow-readers",
-            Kind(_read_share, metavar="SHARE"),
+            ValueKind(_read_share, metavar="SHARE"),
             "In a room: the share of clients that read slowly, such as 5%.",
         ),
         _make_option(
-            "objective", Kind(_read_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."
+            "objective", ValueKind(_read_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."
         ),
         _make_option("cores", whole(1), "How many cores the server will have."),
         _make_option("languages", NAMED, "Servers in these only, such as c++,go."),

@@ -31,7 +31,7 @@ class CoreTimes(NamedTuple):
     softirq_s: float
 
 
-class Snapshot(NamedTuple):
+class MachineSnapshot(NamedTuple):
     """The machine at one moment. `stat` is /proc/stat as it is, `own_cpu_s` the time that the harness and all that it
     started have used so far, `throttled` the time for which control groups have held them back so far."""
 
@@ -46,10 +46,10 @@ def find_own_processes() -> tuple[int, ...]:
     return server_proc.find_descendants(os.getpid(), server_proc.read_parents())
 
 
-def take(own: Sequence[int]) -> Snapshot:
+def take(own: Sequence[int]) -> MachineSnapshot:
     """Read the machine now; `own` are the processes that count as the harness's, with those that have ended and were
     waited for. One that begins later counts once it has ended and was waited for."""
-    return Snapshot(
+    return MachineSnapshot(
         at_s=time.monotonic(),
         stat=read_stat(),
         own_cpu_s=_sum_used_s(own),
@@ -63,7 +63,10 @@ def read_stat() -> str:
 
 
 def compute_observation(
-    before: Snapshot, after: Snapshot, cores: Collection[int], without: Sequence[tuple[Snapshot, Snapshot]] = ()
+    before: MachineSnapshot,
+    after: MachineSnapshot,
+    cores: Collection[int],
+    without: Sequence[tuple[MachineSnapshot, MachineSnapshot]] = (),
 ) -> MachineObservation | None:
     """Return the window between two readings, on these cores, less the spans `without`; None where the kernel does not
     count each of the cores. Pure.
@@ -109,7 +112,7 @@ class _Span(NamedTuple):
     throttled: Throttled | None
 
 
-def _count_span(before: Snapshot, after: Snapshot, cores: Collection[int]) -> _Span | None:
+def _count_span(before: MachineSnapshot, after: MachineSnapshot, cores: Collection[int]) -> _Span | None:
     first, last = parse_stat(before.stat), parse_stat(after.stat)
     if not all(core in first and core in last for core in cores):
         return None

@@ -28,14 +28,14 @@ class ProcessTime(NamedTuple):
     """The core on which it ran last."""
 
 
-class Look(NamedTuple):
+class CpuUse(NamedTuple):
     """The CPU time that other programs used, in cores' worth, and these programs, the largest share first."""
 
     foreign_cores: float
     programs: tuple[ProgramShare, ...]
 
 
-def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
+def look(cores: Collection[int], seconds: float = LOOK_S) -> CpuUse:
     """Watch the machine for so long. Nothing of netdyno's may run meanwhile but this process."""
     before = cpu_share.take(())
     began_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S
@@ -48,7 +48,7 @@ def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
     seen = cpu_share.compute_observation(before, cpu_share.take(()), cores)
     took_s = time.monotonic() - began_s
     used = compute_shares(first, last, cores, took_s, began_ticks)
-    return Look(seen.foreign_s / seen.window_s if seen else sum(program.cores for program in used), used)
+    return CpuUse(seen.foreign_s / seen.window_s if seen else sum(program.cores for program in used), used)
 
 
 def compute_shares(

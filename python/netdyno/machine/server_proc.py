@@ -50,7 +50,7 @@ MOST_THREADS_READ = 200
 """In a server with more threads, its main thread and a random choice of the others stand for all of them."""
 
 
-class Snapshot(NamedTuple):
+class ProcessSnapshot(NamedTuple):
     """The kernel's texts on a process at one moment. `tasks`: status and schedstat of each thread, or of those that
     were chosen."""
 
@@ -74,7 +74,7 @@ class Kernel(NamedTuple):
         return parse_counters(self.text) | drops
 
 
-class Task(NamedTuple):
+class ThreadCounters(NamedTuple):
     """One thread's counters since it began."""
 
     voluntary: int
@@ -93,7 +93,7 @@ class Reading(NamedTuple):
     system_ticks: int
     rss_peak_bytes: int
     threads: int
-    tasks: dict[int, Task]
+    tasks: dict[int, ThreadCounters]
     harness_cpu_s: float
     reaped_s: float = 0.0
 
@@ -167,12 +167,12 @@ def read_parents() -> dict[int, int]:
     return parents
 
 
-def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
+def take(pid: int, chosen: Sequence[str] = ()) -> ProcessSnapshot:
     """Read a process now, with all of its threads or with the chosen ones. Raises OSError when it is gone."""
     harness_cpu_s = time.process_time()
     proc = f"{_PROC}/{pid}"
     stat = read_file(f"{proc}/stat")
-    return Snapshot(
+    return ProcessSnapshot(
         at_s=time.monotonic(),
         cpu_s=time.clock_gettime(cpu_clock(pid)),
         stat=stat,
@@ -182,7 +182,7 @@ def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
     )
 
 
-def understand(taken: Snapshot) -> Reading:
+def understand(taken: ProcessSnapshot) -> Reading:
     """Parse the figures of a snapshot. Pure."""
     stat = _split_stat(taken.stat)
     return Reading(
@@ -250,9 +250,9 @@ def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, by
     return tasks
 
 
-def _parse_task(status: bytes, schedstat: bytes) -> Task:
+def _parse_task(status: bytes, schedstat: bytes) -> ThreadCounters:
     times = schedstat.split()
-    return Task(
+    return ThreadCounters(
         voluntary=parse_status_number(status, b"voluntary_ctxt_switches"),
         involuntary=parse_status_number(status, b"nonvoluntary_ctxt_switches"),
         wait_ns=int(times[1]) if len(times) > 1 else 0,
@@ -284,7 +284,7 @@ def compute_observation(
     sampled = len(tasks) if main and len(tasks) < threads else 0
     threads_per_sample = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
 
-    def all_threads(figure: Callable[[Task], int]) -> float:
+    def all_threads(figure: Callable[[ThreadCounters], int]) -> float:
         return sum(figure(task) * (1.0 if tid == main else threads_per_sample) for tid, task in used.items())
 
     cpu_s = after.cpu_s - before.cpu_s
@@ -305,10 +305,12 @@ def compute_observation(
     )
 
 
-def _subtract_task(first: Task | None, last: Task) -> Task:
+def _subtract_task(first: ThreadCounters | None, last: ThreadCounters) -> ThreadCounters:
     if first is None:
         return last
-    return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
+    return ThreadCounters(
+        last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns
+    )
 
 
 def _compute_user_share(before: Reading, after: Reading) -> float:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from netdyno.machine import server_proc
-from netdyno.machine.server_proc import Reading, Snapshot, parse_status_number
+from netdyno.machine.server_proc import ProcessSnapshot, Reading, parse_status_number
 
 MOST_PROCESSES_READ = 50
 """In a server with more processes, its first one and a random choice of the others stand for all of them."""
@@ -40,7 +40,7 @@ class Family(NamedTuple):
 class FamilySnapshot(NamedTuple):
     """The processes of a server at one moment, and the CPU seconds of those that were not read, by process."""
 
-    read: dict[int, Snapshot]
+    read: dict[int, ProcessSnapshot]
     unread_cpu_s: dict[int, float]
 
 

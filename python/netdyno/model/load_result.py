@@ -77,7 +77,7 @@ class Messages(Frozen):
     unsent: Whole | None = None
 
 
-class Fault(Frozen):
+class ForeignFault(Frozen):
     """A fault of a foreign server, in words for people, with its count and what it counts (None in results from before
     the key)."""
 
@@ -93,7 +93,7 @@ class Replies(Frozen):
     unexpected: int
     resent: int
     statuses: dict[str, int]
-    faults: tuple[Fault, ...]
+    faults: tuple[ForeignFault, ...]
     other_faults: int
 
 

@@ -17,10 +17,10 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import duration_words
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
-from netdyno.model.values import DURATION, THREADS, Kind, Option, declared, read_duration, whole, word
+from netdyno.model.values import DURATION, THREADS, Option, ValueKind, declared, read_duration, whole, word
 
 
-def _declare_server_option(name: str, takes: Kind, text: str) -> Option:
+def _declare_server_option(name: str, takes: ValueKind, text: str) -> Option:
     return Option(takes, text, "server", name, name)
 
 

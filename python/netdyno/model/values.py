@@ -19,7 +19,7 @@ from netdyno.model.base import MOST
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
     values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
     and calls it `metavar`."""
@@ -43,7 +43,7 @@ class Option:
     """One option. `name` is its key in a file and, behind two dashes, its flag; `field` is the field of a scenario, an
     experiment or a search that has the value; its name ends with the unit, if any."""
 
-    takes: Kind
+    takes: ValueKind
     help: str
     place: Place
     name: str = ""
@@ -68,7 +68,7 @@ def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
 # --- what options take ------------------------------------------------------------------------------------------------
 
 
-def whole(least: int, most: int = MOST) -> Kind:
+def whole(least: int, most: int = MOST) -> ValueKind:
     """Return the kind of whole numbers between two bounds, both included."""
 
     def read(value: object) -> int:
@@ -78,7 +78,7 @@ def whole(least: int, most: int = MOST) -> Kind:
             raise ValueError(f"{value} is above {most}")
         return value
 
-    return Kind(read, typed=int, least=least)
+    return ValueKind(read, typed=int, least=least)
 
 
 CORES = "cores"
@@ -105,11 +105,11 @@ def _read_server_cores(value: object) -> int | str:
 
 ALL = "all"
 """The value for all cores that the server's side of the machine has."""
-SERVER_CORES = Kind(_read_server_cores, metavar="N|all")
-THREADS = Kind(_read_threads, metavar="N|cores")
+SERVER_CORES = ValueKind(_read_server_cores, metavar="N|all")
+THREADS = ValueKind(_read_threads, metavar="N|cores")
 
 
-def word(*valid: str) -> Kind:
+def word(*valid: str) -> ValueKind:
     """Return the kind of one of these words."""
 
     def read(value: object) -> str:
@@ -117,10 +117,10 @@ def word(*valid: str) -> Kind:
             raise ValueError(f"{value!r} is not valid{did_you_mean(str(value), valid)}")
         return value
 
-    return Kind(read)
+    return ValueKind(read)
 
 
-def words(*valid: str) -> Kind:
+def words(*valid: str) -> ValueKind:
     """Return the kind of a list of these words, each once."""
     word_kind = word(*valid)
 
@@ -129,10 +129,10 @@ def words(*valid: str) -> Kind:
             raise ValueError(f"{value!r} is not a list of words, each once, such as [{valid[0]!r}]")
         return tuple(word_kind.read(text) for text in value)
 
-    return Kind(read)
+    return ValueKind(read)
 
 
-def share(least: float, most: float = 1) -> Kind:
+def share(least: float, most: float = 1) -> ValueKind:
     """Return the kind of numbers between two bounds, both included."""
 
     def read(value: object) -> float:
@@ -140,7 +140,7 @@ def share(least: float, most: float = 1) -> Kind:
             raise ValueError(f"{value!r} is not a number from {least} to {most}")
         return float(value)
 
-    return Kind(read, _format_number, float, least, most)
+    return ValueKind(read, _format_number, float, least, most)
 
 
 def _read_share(value: object) -> float:
@@ -154,7 +154,7 @@ def _format_number(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.10g}"
 
 
-SHARE = Kind(_read_share, _format_number, float, metavar="SHARE")
+SHARE = ValueKind(_read_share, _format_number, float, metavar="SHARE")
 """A share from 0 to below 1."""
 
 
@@ -175,7 +175,7 @@ def _read_above_0(value: object) -> float:
     return seconds
 
 
-def duration(most_s: float = math.inf) -> Kind:
+def duration(most_s: float = math.inf) -> ValueKind:
     """Return the kind of durations, in seconds, up to a bound."""
 
     def read(value: object) -> float:
@@ -184,11 +184,11 @@ def duration(most_s: float = math.inf) -> Kind:
             raise ValueError(f"{value} is above {most_s} s")
         return seconds
 
-    return Kind(read, format_duration, metavar="DUR")
+    return ValueKind(read, format_duration, metavar="DUR")
 
 
 DURATION = duration()
-TIME = Kind(_read_above_0, format_duration, metavar="DUR")
+TIME = ValueKind(_read_above_0, format_duration, metavar="DUR")
 """A duration above 0."""
 
 
@@ -199,7 +199,7 @@ def _read_wait(value: object) -> float:
     return seconds
 
 
-WAIT = Kind(_read_wait, format_duration, metavar="DUR")
+WAIT = ValueKind(_read_wait, format_duration, metavar="DUR")
 
 
 def _read_finite(value: object) -> float:
@@ -208,7 +208,7 @@ def _read_finite(value: object) -> float:
     return float(value)
 
 
-NUMBER = Kind(_read_finite, _format_number, float)
+NUMBER = ValueKind(_read_finite, _format_number, float)
 
 
 LEAST_RATE, MOST_RATE = 1e-3, 1e7
@@ -221,14 +221,14 @@ def _read_rate(value: object) -> float:
     return value
 
 
-RATE = Kind(_read_rate, _format_number, float)
+RATE = ValueKind(_read_rate, _format_number, float)
 
 
 def _read_connect_rate(value: object) -> float | str:
     return str(value) if value in ("burst", "connections") else _read_rate(value)
 
 
-CONNECT_RATE = Kind(_read_connect_rate, _format_number)
+CONNECT_RATE = ValueKind(_read_connect_rate, _format_number)
 
 
 def _read_bit_rate(value: object) -> str:
@@ -238,7 +238,7 @@ def _read_bit_rate(value: object) -> str:
     return value
 
 
-BIT_RATE = Kind(_read_bit_rate)
+BIT_RATE = ValueKind(_read_bit_rate)
 
 
 def _read_name(value: object) -> str:
@@ -247,7 +247,7 @@ def _read_name(value: object) -> str:
     return value
 
 
-NAME = Kind(_read_name)
+NAME = ValueKind(_read_name)
 
 
 def _read_text(value: object) -> str:
@@ -256,7 +256,7 @@ def _read_text(value: object) -> str:
     return value
 
 
-TEXT = Kind(_read_text)
+TEXT = ValueKind(_read_text)
 
 
 def _read_names(value: object) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-NAMES = Kind(_read_names)
+NAMES = ValueKind(_read_names)
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(%)?")
 
@@ -283,5 +283,5 @@ def _read_precision(value: object) -> float:
     return precision
 
 
-PRECISION = Kind(_read_precision, metavar="SHARE")
+PRECISION = ValueKind(_read_precision, metavar="SHARE")
 """A share above 0 and up to 1: a number, or a text with one or with a percentage."""

@@ -26,7 +26,7 @@ Verdict = Literal["confirm", "refute"]
 
 
 @dataclass(frozen=True)
-class Step:
+class ClaimComparison:
     """A comparison that a test needs: `a` against `b`, or `a` by itself where `b` is None. The threshold is a ratio;
     for shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough
     that it does not fail. `over`: the cells by which the metrics of `a` and `b` are first divided; with `subtracts`
@@ -54,10 +54,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Check:
+class ComparisonResult:
     """The result of a comparison. The effect is a ratio, a difference of shares, or for a bound the metric itself."""
 
-    step: Step
+    step: ClaimComparison
     paired_by: tuple[Name, ...]
     """The coordinates in which the cells of both sides are the same."""
     effect: float
@@ -193,7 +193,7 @@ class Judged:
     claim: Claim
     verdict: ClaimVerdict
     lacking: Lacking | None
-    checks: tuple[Check, ...]
+    checks: tuple[ComparisonResult, ...]
     beside: CountedBeside | None
     losses: Mapping[Name, float]
     scenarios: Mapping[Name, Name]
@@ -204,7 +204,7 @@ class Judged:
     """The operating system of this run, where the claim names those of the source."""
 
     @property
-    def decisive(self) -> Check | None:
+    def decisive(self) -> ComparisonResult | None:
         """The comparison on which the verdict depends most: one that failed, else one that is open, else the one that
         holds with the largest p."""
         order = {"fails": 0, "open": 1, "holds": 2}
@@ -212,6 +212,6 @@ class Judged:
         return min(needed, key=lambda check: (order[check.outcome], -check.p), default=None)
 
     @property
-    def open_checks(self) -> tuple[Check, ...]:
+    def open_checks(self) -> tuple[ComparisonResult, ...]:
         """The open comparisons that would have to hold for the claim to be confirmed."""
         return tuple(check for check in self.checks if check.needed and check.outcome == "open")

@@ -16,12 +16,12 @@ from netdyno.analysis.found.ranking import Axis, Score
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.analysis.ranking import axes
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import Check
+from netdyno.model.verdicts import ComparisonResult
 from netdyno.present.export import schema
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import claims, exclusions, flips, verdict
 from netdyno.present.prose import company as company_words
-from netdyno.statistics.flips import Crossing, Point
+from netdyno.statistics.flips import Crossing, LevelContrast
 from netdyno.statistics.stats import Interval
 
 VERSION = 1
@@ -94,7 +94,7 @@ def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> schema.Cross
     return _fill(schema.CrossingEntry, crossing, below=sides[0], above=sides[1], told_at=told_at)
 
 
-def _convert_level(comparison: FlipFound, point: Point) -> schema.FlipLevelEntry:
+def _convert_level(comparison: FlipFound, point: LevelContrast) -> schema.FlipLevelEntry:
     interval = point.interval
     return _fill(
         schema.FlipLevelEntry,
@@ -111,11 +111,11 @@ def convert_company(company: Company | None) -> schema.CompanyEntry | None:
     return _fill(schema.CompanyEntry, company, label=company_words.label(company)) if company else None
 
 
-def _convert_question(findings: ScenarioFindings) -> schema.Question:
+def _convert_question(findings: ScenarioFindings) -> schema.QuestionEntry:
     scenario, answer = findings.scenario, verdict.answer(findings)
     heaviest = findings.heaviest.key if findings.levels and findings.cells else None
     return _fill(
-        schema.Question,
+        schema.QuestionEntry,
         findings,
         name=scenario.name,
         workload=scenario.workload,
@@ -139,7 +139,7 @@ def _convert_question(findings: ScenarioFindings) -> schema.Question:
     )
 
 
-def _convert_check(check: Check) -> schema.CheckEntry:
+def _convert_check(check: ComparisonResult) -> schema.CheckEntry:
     step = check.step
     return _fill(schema.CheckEntry, check, metric=step.metric, side=step.side, threshold=step.threshold)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from netdyno.analysis.found.gate import Found, Line
+from netdyno.analysis.found.gate import GatedMetric, GateFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
 from netdyno.present.prose import gate as prose
 
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
 
 
-def format_text(result: Found, notes: Sequence[str] = ()) -> str:
+def format_text(result: GateFindings, notes: Sequence[str] = ()) -> str:
     """Write the lines, what holds for all of them (`notes`), and the decision."""
     lines = [
         *map(prose.describe_line, result.lines),
@@ -23,7 +23,7 @@ def format_text(result: Found, notes: Sequence[str] = ()) -> str:
     return "\n".join(lines)
 
 
-def format_markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+def format_markdown(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -> str:
     """Write a table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
     table = "\n".join(f"| {' | '.join(map(_escape_cell, row))} |" for row in rows)
@@ -35,7 +35,7 @@ def format_markdown(result: Found, run_id: str, notes: Sequence[str] = ()) -> st
     )
 
 
-def _make_row(line: Line) -> tuple[str, ...]:
+def _make_row(line: GatedMetric) -> tuple[str, ...]:
     outcome = prose.OUTCOMES[line.outcome]
     outcome = f"{outcome}: {prose.list_faults(line)}" if line.faults else outcome
     return (
@@ -52,7 +52,7 @@ def _escape_cell(cell: str) -> str:
     return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
-def format_junit(result: Found, run_id: str, notes: Sequence[str] = ()) -> str:
+def format_junit(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -> str:
     """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either."""
     suite = ElementTree.Element(
         "testsuite",

@@ -15,8 +15,7 @@ import msgspec
 from netdyno.analysis.found.capacity import Reason
 from netdyno.analysis.found.cells import Estimate, LevelInfo
 from netdyno.analysis.found.exclusions import ExclusionCause, Faulty, TrialNote
-from netdyno.analysis.found.gate import Faults, Line
-from netdyno.analysis.found.gate import Found as GateFound
+from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
 from netdyno.analysis.found.notices import Retries, Unsteady, WarmedUp
 from netdyno.analysis.found.ranking import Censored
 from netdyno.model.base import type_level
@@ -33,14 +32,14 @@ LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Traced: ("scenario", "contestant", "levels", "log"),  # it stands with its contestant and level
     # what its interval comes from
     Comparison: ("pairs", "p", "p_corrected", "single", "spread", "relative", "axis", "error", "freedom"),
-    GateFound: ("gate", "may_go_on"),  # what was asked for, and the state of an unfinished run
+    GateFindings: ("gate", "may_go_on"),  # what was asked for, and the state of an unfinished run
     TrialNote: ("client", "log"),  # the level has the client
 }
 KEYS: Mapping[type, Mapping[str, str]] = {
     Censored: {"share": "generator_share"},
     Faults: {"scenario": "question"},
     Faulty: {"contestant": "name"},
-    Line: {"scenario": "question"},
+    GatedMetric: {"scenario": "question"},
     Retries: {"p": "p_even", "slices_p": "slices_p_even"},
     TrialNote: {"scenario": "question"},
     Unsteady: {"contestant": "name", "moved": "trials", "trials": "of"},
@@ -52,7 +51,7 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     ExclusionCause: exclusions.describe_cause,
     **dict.fromkeys(get_args(Reason), capacity.explain_failure),
 }
-NAMES = {Figure: "ChartFigure", GateFound: "Gate"}
+NAMES = {Figure: "ChartFigure", GateFindings: "Gate"}
 """The names of types in the schema, where their own are those of others, or say little."""
 
 

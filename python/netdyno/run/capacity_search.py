@@ -41,7 +41,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search: its folder, its answer (None where it was interrupted, then with the signal's exit code),
     the reason of the last verdict, and the company that it was measured in."""
 
@@ -63,7 +63,7 @@ def execute(
     foreign_load: ForeignLoad,
     show: Show,
     note: Note,
-) -> Found:
+) -> SearchResult:
     """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
     trial where something cannot work."""
     (scenario,) = experiment.scenarios
@@ -88,7 +88,7 @@ def execute(
         if answer is not None:
             stored.finish(utc_now())
     witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
-    return Found(run_id, folder, answer, why, interrupted, find_neighbours(witnesses))
+    return SearchResult(run_id, folder, answer, why, interrupted, find_neighbours(witnesses))
 
 
 def _search(

@@ -14,18 +14,20 @@ from netdyno.model.levels import combinations
 from netdyno.model.options import Settings, settings
 
 
-class Ready(NamedTuple):
+class PreparedContestants(NamedTuple):
     """The prepared contestants of a run."""
 
     servers: tuple[Contestant, ...]
     clients: tuple[Contestant, ...]
 
 
-def make(experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path) -> Ready:
+def make(
+    experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path
+) -> PreparedContestants:
     """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
     the build fails; a contestant that lacks something is no failure."""
     building.make(list_programs(experiment, servers, clients), build)
-    return Ready(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
+    return PreparedContestants(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
 
 
 def list_programs(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from netdyno.audits import neighbour
 from netdyno.base.quantities import plural
-from netdyno.machine.cpu_users import Look, look
+from netdyno.machine.cpu_users import CpuUse, look
 from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.trial import Trial
 
 
-def look_here() -> Look:
+def look_here() -> CpuUse:
     """Watch the cores that the harness may use."""
     return look(os.sched_getaffinity(0))
 
@@ -22,7 +22,7 @@ class NeighbourWatch:
     on."""
 
     def __init__(
-        self, trials: Sequence[Trial], foreign_load: ForeignLoad, look_now: Callable[[], Look] = look_here
+        self, trials: Sequence[Trial], foreign_load: ForeignLoad, look_now: Callable[[], CpuUse] = look_here
     ) -> None:
         """`trials` are the stored ones. `look_now` watches the machine while no trial runs."""
         ran = [trial for trial in trials if trial.status != "skipped"]

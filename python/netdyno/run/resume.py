@@ -118,7 +118,7 @@ def _add_line(run: Run, changed_words: Sequence[str]) -> Environment:
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _make_ready(run: Run, build: Path) -> needed.Ready:
+def _make_ready(run: Run, build: Path) -> needed.PreparedContestants:
     planned = run.experiment
     servers = (*contestants.discover(build=build), *own.restore_servers(run.about))
     clients = contestants.discover(build=build, kind="client")

@@ -133,7 +133,7 @@ class Execution:
     canary: Canary
     stored: write.Store
     display: Display
-    to_trace: Sequence[traced.Task]
+    to_trace: Sequence[traced.TraceTask]
     stage: Stage | None = None
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 from netdyno.base import quantities
 from netdyno.experiment import flips, plan
 from netdyno.experiment.blocks import find_most
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, CellKind
 from netdyno.experiment.side_by_side import divide_into_groups
 from netdyno.model import outcomes
 from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
@@ -38,7 +38,7 @@ at the most."""
 
 
 def plan_next_block(
-    experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[Kind] = ()
+    experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[CellKind] = ()
 ) -> tuple[Cell, ...]:
     """Return the cells of these scenarios in the block of this number, with the twins of the kinds run `twice`; the
     same seed gives the same order. Pure."""

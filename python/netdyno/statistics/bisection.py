@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from netdyno.statistics import looks, stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS, FLIP_LOOKS
-from netdyno.statistics.flips import Contrasts, Crossing, Flips, Point, Side, zero
+from netdyno.statistics.flips import Contrasts, Crossing, Flips, LevelContrast, Side, zero
 from netdyno.statistics.stats import Interval, Pairs
 
 INNER = 3
@@ -100,25 +100,25 @@ def bisect(
     )
 
 
-def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
+def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
     pairs = _to_pairs(by_block)
     mean = sum(by_block.values()) / len(by_block) if by_block else math.nan
     interval = looks.held(pairs, level, FLIP_LOOKS)
     side: Side = 0 if interval is None else 1 if interval.low > 0 else -1 if interval.high < 0 else 0
-    return Point(place, len(by_block), mean, interval, side)
+    return LevelContrast(place, len(by_block), mean, interval, side)
 
 
 def _to_pairs(by_block: Mapping[int, float]) -> Pairs:
     return stats.pairs_of({(block, ""): contrast for block, contrast in by_block.items()})
 
 
-def _is_over(point: Point, tried: int, bounds: Bounds) -> bool:
+def _is_over(point: LevelContrast, tried: int, bounds: Bounds) -> bool:
     """Whether a level is measured no more: its side is proven, it has all its blocks, or so many blocks gave no
     contrast that none is to be expected."""
     return point.side != 0 or tried >= bounds.most or (point.blocks == 0 and tried >= FEWEST_BLOCKS)
 
 
-def _find_crossing(bracket: Sequence[Point]) -> Crossing:
+def _find_crossing(bracket: Sequence[LevelContrast]) -> Crossing:
     first, last = bracket[0], bracket[-1]
     measured = [point for point in bracket if point.blocks]
     rising = last.side > 0
@@ -135,12 +135,12 @@ def _find_inner_levels(places: Sequence[float], bounds: Bounds, between: Between
     return sorted(level for level in levels if level is not None and level not in places)
 
 
-def _find_middles(brackets: Sequence[Sequence[Point]], bounds: Bounds, between: Between) -> list[float]:
+def _find_middles(brackets: Sequence[Sequence[LevelContrast]], bounds: Bounds, between: Between) -> list[float]:
     gaps = (_find_gap(bracket, bounds, between) for bracket in brackets)
     return [middle for gap in gaps if gap and (middle := between(*gap)) is not None]
 
 
-def _find_gap(bracket: Sequence[Point], bounds: Bounds, between: Between) -> tuple[float, float] | None:
+def _find_gap(bracket: Sequence[LevelContrast], bounds: Bounds, between: Between) -> tuple[float, float] | None:
     """Return the gap of a bracket to halve next; None where it is narrow. A level in the middle without a proven side
     lies near the crossing: then the wider of the two gaps beside such levels is next."""
     if _is_narrow(bracket, bounds, between):
@@ -151,7 +151,7 @@ def _find_gap(bracket: Sequence[Point], bounds: Bounds, between: Between) -> tup
     return (low, high) if high / low > least else None
 
 
-def _is_narrow(bracket: Sequence[Point], bounds: Bounds, between: Between) -> bool:
+def _is_narrow(bracket: Sequence[LevelContrast], bounds: Bounds, between: Between) -> bool:
     low, high = bracket[0].at, bracket[-1].at
     return high / low <= bounds.within or between(low, high) is None
 

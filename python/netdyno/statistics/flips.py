@@ -25,7 +25,7 @@ Verdict = Literal["flip", "none", "open"]
 
 
 @dataclass(frozen=True)
-class Point:
+class LevelContrast:
     """One level: the mean contrast over `blocks`, its interval (corrected for all levels), and the side that is proven
     greater."""
 
@@ -55,7 +55,7 @@ class Flips:
     neither that nor a flip is proven; a single level is always `open`."""
 
     verdict: Verdict
-    points: tuple[Point, ...]
+    points: tuple[LevelContrast, ...]
     crossings: tuple[Crossing, ...]
 
 
@@ -91,17 +91,17 @@ def next_level(result: Flips, *, log: bool, whole: bool = True) -> float | None:
     return middle if first.before < middle < first.after else None
 
 
-def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> Point:
+def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
     values = np.array([by_block[block] for block in sorted(by_block)], dtype=np.float64)
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < FEWEST_BLOCKS:
-        return Point(place, len(values), mean, None, 0)
+        return LevelContrast(place, len(values), mean, None, 0)
     half = stats.student(len(values) - 1, level) * stats.spread(values) / math.sqrt(len(values))
     side: Side = 1 if mean - half > 0 else -1 if mean + half < 0 else 0
-    return Point(place, len(values), mean, Interval(mean - half, mean + half), side)
+    return LevelContrast(place, len(values), mean, Interval(mean - half, mean + half), side)
 
 
-def _find_crossing(points: Sequence[Point], contrasts: Contrasts, level: float, *, log: bool) -> Crossing:
+def _find_crossing(points: Sequence[LevelContrast], contrasts: Contrasts, level: float, *, log: bool) -> Crossing:
     """Return the crossing of a bracket: its first and last point are proven on different sides, those between are
     not."""
     doubtful = [
@@ -115,7 +115,7 @@ def _find_crossing(points: Sequence[Point], contrasts: Contrasts, level: float, 
     return Crossing(first.at, last.at, place, Interval(*ends), last.side > 0)
 
 
-def zero(points: Sequence[Point], *, rising: bool, log: bool) -> float:
+def zero(points: Sequence[LevelContrast], *, rising: bool, log: bool) -> float:
     """Return the place at which the means cross 0. Means that are not monotonic between the ends are first made so
     (pool adjacent violators: Ayer et al. 1955, Ann. Math. Stat. 26:641)."""
     sign = 1.0 if rising else -1.0

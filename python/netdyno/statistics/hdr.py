@@ -29,7 +29,7 @@ _MOST_BYTES = _MOST_OCTETS * _MOST_BUCKETS
 
 
 @dataclass(frozen=True)
-class Histogram:
+class DecodedHistogram:
     """Counts of values: `highest[i]` is the highest value (ns) of bucket i, `counts[i]` the number of its values."""
 
     highest: NDArray[np.int64]
@@ -41,7 +41,7 @@ class Histogram:
 
 
 @functools.lru_cache(maxsize=4096)
-def decode(text: str) -> Histogram:
+def decode(text: str) -> DecodedHistogram:
     """Decode the non-empty buckets of an encoded histogram, in rising order. Raises HistogramError. Results are cached,
     for a report needs the same ones again and again: some 5 KB each, and read-only."""
     try:
@@ -61,7 +61,7 @@ def decode(text: str) -> Histogram:
         raise HistogramError("the buckets do not rise")
     for array in (highest, counts):
         array.flags.writeable = False
-    return Histogram(highest, counts)
+    return DecodedHistogram(highest, counts)
 
 
 def _decode_counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -108,7 +108,7 @@ def _highest_equivalent(index: NDArray[np.int64], digits: int, lowest: int) -> N
     return np.asarray(((sub + 1) << shift) - 1, dtype=np.int64)
 
 
-def align(histograms: Sequence[Histogram]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def align(histograms: Sequence[DecodedHistogram]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return all buckets that any histogram fills, and one row of counts per histogram: row sums are merges."""
     highest = (
         np.unique(np.concatenate([histogram.highest for histogram in histograms]))
@@ -121,13 +121,13 @@ def align(histograms: Sequence[Histogram]) -> tuple[NDArray[np.int64], NDArray[n
     return highest, rows
 
 
-def merge(histograms: Sequence[Histogram]) -> Histogram:
+def merge(histograms: Sequence[DecodedHistogram]) -> DecodedHistogram:
     """Merge the counts of all histograms into one."""
     highest, rows = align(histograms)
-    return Histogram(highest, np.asarray(rows.sum(axis=0)))
+    return DecodedHistogram(highest, np.asarray(rows.sum(axis=0)))
 
 
-def merge_encoded(texts: Sequence[str]) -> Histogram:
+def merge_encoded(texts: Sequence[str]) -> DecodedHistogram:
     """Decode histograms and merge the counts of all into one. Raises HistogramError."""
     return merge([decode(text) for text in texts])
 
@@ -177,12 +177,12 @@ def _find_bounds(
     return np.minimum(low, last)[:, np.newaxis], np.minimum(high, last)[:, np.newaxis]
 
 
-def percentile(histogram: Histogram, percent: float) -> float:
+def percentile(histogram: DecodedHistogram, percent: float) -> float:
     """Return the value (ns) that this many percent of the counts do not exceed; NaN when empty."""
     return curve(histogram, [percent])[0]
 
 
-def curve(histogram: Histogram, percents: Sequence[float]) -> list[float]:
+def curve(histogram: DecodedHistogram, percents: Sequence[float]) -> list[float]:
     """Return `percentile` at each of several points, for the work of one."""
     if not histogram.count:
         return [float("nan")] * len(percents)

@@ -11,7 +11,7 @@ Bound = Literal["", "at least", "below"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class RateResult:
     """One rate of a block: whether the objective held, and the figure of its first latency, None where it has none."""
 
     rate_hz: float
@@ -28,7 +28,7 @@ class Capacity:
     bound: Bound = ""
 
 
-def capacity(measured: Sequence[Measured], limit_ns: float | None) -> Capacity:
+def capacity(measured: Sequence[RateResult], limit_ns: float | None) -> Capacity:
     """Return the boundary that separates the rates where the objective held from those where it failed with the fewest
     exceptions; of several, the lowest. So a single failure far below, or a single success far above, moves nothing. The
     latency interpolates, on logarithmic scales, where its limit was crossed between the two rates at the boundary.
@@ -42,14 +42,14 @@ def capacity(measured: Sequence[Measured], limit_ns: float | None) -> Capacity:
     return Capacity(_interpolate_crossing(rates[holds - 1], rates[holds], limit_ns))
 
 
-def _count_exceptions(rates: Sequence[Measured], count: int) -> int:
+def _count_exceptions(rates: Sequence[RateResult], count: int) -> int:
     """Count the outcomes that contradict "the first `count` rates hold and the rest fail"."""
     return sum(not measurement.held for measurement in rates[:count]) + sum(
         measurement.held for measurement in rates[count:]
     )
 
 
-def _interpolate_crossing(below: Measured, above: Measured, limit_ns: float | None) -> float:
+def _interpolate_crossing(below: RateResult, above: RateResult, limit_ns: float | None) -> float:
     """Return the rate at which the latency crosses the limit; the lower rate where it does not cross it between the
     two, as in an overload that the latency hides."""
     low, high = below.latency_ns, above.latency_ns

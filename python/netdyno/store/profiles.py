@@ -37,7 +37,7 @@ class _Document(Frozen):
     profiles: tuple[_Kept, ...]
 
 
-class Stored(NamedTuple):
+class StoredProfiles(NamedTuple):
     """The profiles of a run; `damaged` has a line for each file that cannot be used."""
 
     asked: tuple[Profiled, ...] = ()
@@ -76,7 +76,7 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)
 
 
-def read(folder: Path) -> Stored:
+def read(folder: Path) -> StoredProfiles:
     """Read the profiles in a run's folder. Files that cannot be read are reported, and the others still read."""
     profiled: list[Profiled] = []
     damaged: list[str] = []
@@ -95,7 +95,7 @@ def read(folder: Path) -> Stored:
                 if _has_lost_stacks(profile, kept)
             ]
             profiled.append(Profiled(question=document.question, load=document.load, profiles=profiles))
-    return Stored(tuple(profiled), tuple(damaged))
+    return StoredProfiles(tuple(profiled), tuple(damaged))
 
 
 def _read_content(path: Path) -> bytes:

@@ -33,7 +33,7 @@ def build_command(program: Sequence[str], processes: int) -> list[str]:
     return [sys.executable, "-P", "-m", __name__, str(processes), *program]
 
 
-class Part:
+class ClientProcess:
     """One process, with the descriptor of its events."""
 
     def __init__(self, client_words: Sequence[str], result: Path, stack: ExitStack) -> None:
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     options, client_words = parser.parse_known_args(arguments)
     with ExitStack() as stack:
         parts = [
-            Part(
+            ClientProcess(
                 [*client_words, "--share", f"{number}/{options.processes}", "--await-go"],
                 options.json.with_suffix(f".{number}.json"),
                 stack,
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
         return _write_result(parts, options.json)
 
 
-def _follow(parts: Sequence[Part], events_fd: int) -> None:
+def _follow(parts: Sequence[ClientProcess], events_fd: int) -> None:
     """Pass on the events, merged into those of one client, until every process has closed its descriptor."""
     merged_events = Parts(len(parts))
     poll = select.poll()
@@ -110,7 +110,7 @@ def _follow(parts: Sequence[Part], events_fd: int) -> None:
                 part.go(at_ns)
 
 
-def _write_result(parts: Sequence[Part], path: Path) -> int:
+def _write_result(parts: Sequence[ClientProcess], path: Path) -> int:
     """Write the sum of all results, and return the exit code of one program with that result."""
     import msgspec
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, CellKind
 from netdyno.machine.links.network import MACHINE, Network
 from netdyno.machine.pinning import apply_placement, give_server
 from netdyno.model.contestant import Contestant
@@ -23,7 +23,7 @@ Key = tuple[str, str, str]
 """Scenario, contestant and levels."""
 
 
-def key(item: Cell | Kind | Trial) -> Key:
+def key(item: Cell | CellKind | Trial) -> Key:
     """The identity of a cell across blocks."""
     return item.scenario, item.contestant, level_key(item.levels)
 

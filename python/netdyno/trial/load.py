@@ -48,7 +48,7 @@ MOST_RESULT = 64 << 20
 """The most bytes of a result: that of a window of an hour has two million."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class LoadEvent(msgspec.Struct, frozen=True):
     """A line of --events-fd (protocol/load-result.md). `completed` counts from the start of the window, `sent` from
     that of the slice; `paused_ns` is the time within it when nothing ran on the witnessed cores."""
 
@@ -59,7 +59,7 @@ class Event(msgspec.Struct, frozen=True):
     paused_ns: int = 0
 
 
-class Watch(Protocol):
+class LoadListener(Protocol):
     """The receiver of a load's events: window.Watch in a measured trial, others elsewhere."""
 
     def connected(self) -> None: ...
@@ -75,7 +75,7 @@ def measure(
     command: Sequence[str],
     settings: Settings,
     server: Process,
-    watch: Watch,
+    watch: LoadListener,
     context: TrialContext,
     log: TrialLog,
 ) -> LoadResult:
@@ -155,7 +155,7 @@ def prepare_result_file(context: TrialContext, name: str = "result") -> Iterator
 
 
 def _follow(
-    generator: Process, server: Process, events: LineReader, watch: Watch, context: TrialContext, limit_s: float
+    generator: Process, server: Process, events: LineReader, watch: LoadListener, context: TrialContext, limit_s: float
 ) -> bool:
     """Handle events until the load has ended; return False when the server ends first. Raises TrialError when time is
     up. Reaps neither (pinning.keep_punctual)."""
@@ -181,7 +181,7 @@ def _follow(
     return True
 
 
-def _handle_events(generator: Process, events: LineReader, watch: Watch, context: TrialContext) -> None:
+def _handle_events(generator: Process, events: LineReader, watch: LoadListener, context: TrialContext) -> None:
     for line in events.read_lines():
         event = read_event(generator, line)
         if event.event == "connected":
@@ -194,10 +194,10 @@ def _handle_events(generator: Process, events: LineReader, watch: Watch, context
             context.progress(event.completed, event.seconds)
 
 
-def read_event(generator: Process, line: str) -> Event:
+def read_event(generator: Process, line: str) -> LoadEvent:
     """Decode a line of --events-fd. Raises TrialError where it is no event."""
     try:
-        return msgspec.json.decode(line, type=Event)
+        return msgspec.json.decode(line, type=LoadEvent)
     except UNREADABLE as error:
         raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Event(msgspec.Struct):
+class PartEvent(msgspec.Struct):
     """A line of --events-fd (protocol/load-result.md)."""
 
     event: str
@@ -54,7 +54,7 @@ class Parts:
         another's end. Then both are passed on at once, and the trial's audits find an empty window."""
         if self._count == 1:
             return line
-        event = msgspec.json.decode(line, type=Event)
+        event = msgspec.json.decode(line, type=PartEvent)
         if event.event == "sent":
             self._sent[part] = event.messages
             return b""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from netdyno.experiment.plan import Cell
 from netdyno.machine import orphans, perf, server_proc
-from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
+from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
 from netdyno.machine.perf import Lost, Rights, Seen, Stacks, Switched
 from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
@@ -35,7 +35,7 @@ MOST_HZ = 997
 _PRIMES = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093)
 
 
-class Task(NamedTuple):
+class ProfileTask(NamedTuple):
     """A server to profile, and its load."""
 
     cell: Cell
@@ -57,7 +57,7 @@ class _Observed(NamedTuple):
     runtime: Runtime
 
 
-def profile(task: Task, context: TrialContext) -> tuple[Profile, Profile]:
+def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
     context = context.adapt_to_cell(task.settings)
@@ -87,11 +87,11 @@ def profile(task: Task, context: TrialContext) -> tuple[Profile, Profile]:
 NO_KERNEL = "waits are seen only in the kernel, which this user may not trace: sysctl -w kernel.perf_event_paranoid=1"
 
 
-def _make_empty_profile(task: Task, sort: Sort) -> Profile:
+def _make_empty_profile(task: ProfileTask, sort: Sort) -> Profile:
     return Profile(server=task.contestant.name, sort=sort)
 
 
-def _find_obstacle(task: Task, context: TrialContext) -> str:
+def _find_obstacle(task: ProfileTask, context: TrialContext) -> str:
     if stands_already(task.contestant):
         return "an already running server is not profiled, because that would slow it down for others"
     if not task.contestant.available:
@@ -126,13 +126,13 @@ def _fill_profile(empty: Profile, observed: _Observed, allowed: Rights) -> Profi
     )
 
 
-def _observe(task: Task, method: _Method, tool: str, context: TrialContext, sort: Sort) -> _Observed:
+def _observe(task: ProfileTask, method: _Method, tool: str, context: TrialContext, sort: Sort) -> _Observed:
     log = TrialLog((context.folder / log_path(task.cell)).with_suffix(f".{sort}.log"))
     data = log.path.with_suffix(".data")
     server = None
     try:
         with make_network(
-            transport_of(task.contestant), task.settings, Place(context.pinning, log, context.seed)
+            transport_of(task.contestant), task.settings, NetworkNeeds(context.pinning, log, context.seed)
         ) as network:
             server = _record(task, method, tool, context, log, data, network)
         stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
@@ -156,7 +156,7 @@ class _Served(NamedTuple):
 
 
 def _record(
-    task: Task, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
+    task: ProfileTask, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
     quiet = context._replace(progress=lambda _completed, _seconds: None)

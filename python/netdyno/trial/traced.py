@@ -16,7 +16,7 @@ from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Named
 from netdyno.machine import orphans, strace
-from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
+from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
 from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
@@ -44,7 +44,7 @@ OVERHEAD_S = 0.3
 """The time beside that: the overhead of any trial, connecting under strace, and parsing some ten thousand calls."""
 
 
-class Task(NamedTuple):
+class TraceTask(NamedTuple):
     """One trial to trace, or the `reason` why it is not traced."""
 
     scenario: Scenario
@@ -55,13 +55,13 @@ class Task(NamedTuple):
 
 def plan_tasks(
     experiment: Experiment, servers: Named, clients: Named = MappingProxyType({}), trace: Trace = "auto"
-) -> tuple[Task, ...]:
+) -> tuple[TraceTask, ...]:
     """Return the traces of a run: each contestant of a scenario at its middle combination, or none of them, for counts
     are there to be compared. Pure."""
     if trace == "never":
         return ()
     left_s = SHARE * plan.estimate_seconds(experiment, servers, clients) if trace == "auto" else float("inf")
-    planned: list[Task] = []
+    planned: list[TraceTask] = []
     for scenario in experiment.scenarios:
         scenario_tasks = _list_tasks(scenario, servers, clients)
         takes_s = estimate_seconds(scenario_tasks)
@@ -74,10 +74,10 @@ def plan_tasks(
     return tuple(planned)
 
 
-def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[Task]:
+def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[TraceTask]:
     levels = middle(scenario)
     return [
-        Task(
+        TraceTask(
             scenario,
             name,
             levels,
@@ -92,13 +92,13 @@ def _find_obstacle(contestant: Contestant) -> str:
     return "an already running server is not traced" if stands_already(contestant) else ""
 
 
-def select_missing(planned: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
+def select_missing(planned: Sequence[TraceTask], done: Sequence[Traced]) -> tuple[TraceTask, ...]:
     """Return the tasks of a resumed run without a stored result. Pure."""
     known = {(traced.scenario, traced.contestant) for traced in done}
     return tuple(task for task in planned if (task.scenario.name, task.contestant) not in known)
 
 
-def estimate_seconds(planned: Sequence[Task]) -> float:
+def estimate_seconds(planned: Sequence[TraceTask]) -> float:
     """Return the expected length of all tasks. Pure."""
     return sum(
         plan.estimate_trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
@@ -107,7 +107,7 @@ def estimate_seconds(planned: Sequence[Task]) -> float:
     )
 
 
-def format_announcement(planned: Sequence[Task]) -> str:
+def format_announcement(planned: Sequence[TraceTask]) -> str:
     """Announce the traces; empty where there are none."""
     count = sum(not task.reason for task in planned)
     if not count:
@@ -118,13 +118,13 @@ def format_announcement(planned: Sequence[Task]) -> str:
     )
 
 
-def trace(planned: Sequence[Task], servers: Mapping[str, Contestant], context: TrialContext) -> Iterator[Traced]:
+def trace(planned: Sequence[TraceTask], servers: Mapping[str, Contestant], context: TrialContext) -> Iterator[Traced]:
     """Trace one task after the other. Raises only KeyboardInterrupt and faults of the harness itself."""
     for task in planned:
         yield _trace_task(task, servers[task.contestant], context)
 
 
-def _trace_task(task: Task, contestant: Contestant, context: TrialContext) -> Traced:
+def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:
     load_settings = _shorten(settings(task.scenario, task.levels))
     context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
@@ -139,7 +139,7 @@ def _trace_task(task: Task, contestant: Contestant, context: TrialContext) -> Tr
     log = TrialLog(context.folder / path)
     base = msgspec.structs.replace(base, log=str(path))
     try:
-        place = Place(context.pinning, log, context.seed, context.network)
+        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
         with make_network(transport_of(contestant), load_settings, place) as network:
             return _run(base, _Trial(cell, load_settings, contestant, network, tool), context, log)
     except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:

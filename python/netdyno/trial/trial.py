@@ -18,7 +18,7 @@ from netdyno.base import quantities, url
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, explain_skip
 from netdyno.machine import orphans, server_proc
-from netdyno.machine.links.network import Network, NoNetworkError, Place, derive_terms, make_network
+from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
@@ -56,7 +56,7 @@ CLOSING_S = 0.2
 """The time in which a server may close none of the load's connections before the closing check runs all the same."""
 
 
-class Measured(NamedTuple):
+class TrialMeasurements(NamedTuple):
     """The measurements of a trial once its load is over."""
 
     load: LoadResult
@@ -67,7 +67,7 @@ class Measured(NamedTuple):
     audits: tuple[Audit, ...]
 
 
-class Ready(msgspec.Struct, frozen=True):
+class ReadyLine(msgspec.Struct, frozen=True):
     """The ready line; a server may say more than the contract requires. The stand-in for a server whose process is not
     known gives its own pid here, and is not `observed`."""
 
@@ -94,7 +94,7 @@ def record_skip(cell: Cell, reason: str) -> Trial:
     )
 
 
-class Prepared(NamedTuple):
+class PreparedTrial(NamedTuple):
     """A cell that can be run: its settings, its server, and the trial as far as it is known before."""
 
     cell: Cell
@@ -105,7 +105,7 @@ class Prepared(NamedTuple):
     log: TrialLog
 
 
-def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Prepared | Trial:
+def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> PreparedTrial | Trial:
     """Return what a cell needs, or its trial where it is skipped."""
     base = record_skip(cell, explain_skip(contestant, scenario, cell.levels, context.clients))
     if base.reason:
@@ -128,7 +128,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         warmup=warmup,
         beside=context.neighbour,
     )
-    return Prepared(cell, cell_settings, contestant, context, base, TrialLog(context.folder / path))
+    return PreparedTrial(cell, cell_settings, contestant, context, base, TrialLog(context.folder / path))
 
 
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
@@ -141,7 +141,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     try:
         if reason := context.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
-        place = Place(context.pinning, log, derive_seed(cell, context), context.network)
+        place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
             measured = _measure(prepared, network)
     except NoNetworkError as missing:
@@ -156,7 +156,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
 
 
 def record_loss(
-    prepared: Prepared, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float
+    prepared: PreparedTrial, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float
 ) -> Trial:
     """Return the trial that lost its cores to other programs, and is to be retried."""
     status, reason = outcomes.verdict(judged)
@@ -166,14 +166,14 @@ def record_loss(
     )
 
 
-def fail(prepared: Prepared, failure: TrialError, seconds: float) -> Trial:
+def fail(prepared: PreparedTrial, failure: TrialError, seconds: float) -> Trial:
     """Return the trial that could not be completed."""
     prepared.log.note(f"failed: {failure}")
     died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
     return msgspec.structs.replace(prepared.base, status="failed", reason=str(failure), seconds=seconds, audits=died)
 
 
-def conclude(prepared: Prepared, measured: Measured, seconds: float) -> Trial:
+def conclude(prepared: PreparedTrial, measured: TrialMeasurements, seconds: float) -> Trial:
     """Return the trial with what was measured, as its audits judge it."""
     status, reason = outcomes.verdict(measured.audits)
     if reason:
@@ -197,7 +197,7 @@ def log_path(cell: Cell) -> Path:
     return Path("logs") / re.sub(r"[^\w.,=+-]", "_", f"{name}{again}.log")
 
 
-def _measure(prepared: Prepared, network: Network) -> Measured:
+def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     cell, cell_settings, contestant, context, _, log = prepared
     command = [
         *network.server,
@@ -234,12 +234,14 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     reported = observed if ready.observed else None
-    return Measured(load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged)
+    return TrialMeasurements(
+        load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
+    )
 
 
 def watch_server(
-    prepared: Prepared,
-    ready: Ready,
+    prepared: PreparedTrial,
+    ready: ReadyLine,
     network: Network,
     *,
     is_lost: Callable[[MachineObservation], bool] = lambda _: False,
@@ -272,10 +274,10 @@ class Farewell(NamedTuple):
 
 
 def take_leave(
-    prepared: Prepared,
+    prepared: PreparedTrial,
     server: Process,
     lines: LineReader,
-    ready: Ready,
+    ready: ReadyLine,
     descriptors: int,
     load_prefix: Sequence[str] = (),
 ) -> Farewell:
@@ -291,8 +293,8 @@ def take_leave(
 
 
 def judge(
-    prepared: Prepared,
-    ready: Ready,
+    prepared: PreparedTrial,
+    ready: ReadyLine,
     load: LoadResult,
     farewell: Farewell,
     observed: ServerObservation | None,
@@ -349,7 +351,7 @@ def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
 
 
 def _judge_observation(
-    observed: ServerObservation | None, load: LoadResult, ready: Ready, cell_settings: Settings
+    observed: ServerObservation | None, load: LoadResult, ready: ReadyLine, cell_settings: Settings
 ) -> tuple[Audit, ...]:
     """Return the audits of the readings themselves."""
     if observed is None:
@@ -364,7 +366,7 @@ def _judge_observation(
     )
 
 
-def load_program(cell: Cell, cell_settings: Settings, ready: Ready, context: TrialContext) -> tuple[str, list[str]]:
+def load_program(cell: Cell, cell_settings: Settings, ready: ReadyLine, context: TrialContext) -> tuple[str, list[str]]:
     """Return the name of the load program for a sentence, and its command line."""
     seed = derive_seed(cell, context)
     if cell_settings.client == GENERATOR:
@@ -431,7 +433,7 @@ def _judge_figures(
 
 def wait_ready(
     server: Process, lines: LineReader, context: TrialContext, contestant: Contestant, network: Network
-) -> Ready:
+) -> ReadyLine:
     """Read the server's ready line. Its endpoint must be the requested one, for the load must not reach anything else;
     its process must be one of the server's own, unless the server was running already."""
     line = lines.wait_line(time.monotonic() + context.ready_timeout_s)
@@ -442,7 +444,7 @@ def wait_ready(
         missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
         raise ServerError(f"{missing} within {context.ready_timeout_s:g} s{server.read_last_line()}")
     try:
-        ready = msgspec.json.decode(line, type=Ready)
+        ready = msgspec.json.decode(line, type=ReadyLine)
     except UNREADABLE as error:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
     if transports.of_url(ready.endpoint) is None:

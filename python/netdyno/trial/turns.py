@@ -39,8 +39,8 @@ from netdyno.trial import load as generate
 from netdyno.trial.command import build_server_command
 from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import (
-    Measured,
-    Prepared,
+    PreparedTrial,
+    TrialMeasurements,
     conclude,
     fail,
     judge,
@@ -68,7 +68,7 @@ def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, c
     KeyboardInterrupt and faults of the harness itself."""
     began = time.monotonic()
     prepared = [prepare(cell, scenario, contestant, context) for cell, contestant in group]
-    stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, Prepared)]
+    stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, PreparedTrial)]
     if not stands:
         return [preparation for preparation in prepared if isinstance(preparation, Trial)]
     turns = Turns(stands, context)
@@ -121,7 +121,7 @@ class LoadOverError(TrialError):
 class SlicedLoad:
     """A load generator that waits for the beginning of each slice. Used as a context manager."""
 
-    def __init__(self, prepared: Prepared, command: Sequence[str]) -> None:
+    def __init__(self, prepared: PreparedTrial, command: Sequence[str]) -> None:
         """Start it; its events and its instructions go through pipes."""
         _, settings, _, context, base, log = prepared
         self._settings = settings
@@ -163,7 +163,7 @@ class SlicedLoad:
         with suppress(BrokenPipeError):
             os.write(self._telling, f"{line}\n".encode())
 
-    def wait_event(self, server: Process, limit_s: float) -> generate.Event:
+    def wait_event(self, server: Process, limit_s: float) -> generate.LoadEvent:
         """Return its next event. Raises TrialError when the server ends or time is up before it; LoadOverError when the
         generator ends."""
         deadline = time.monotonic() + limit_s
@@ -206,7 +206,7 @@ class Stand:
     server: Process
     load: SlicedLoad
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedTrial) -> None:
         self.prepared = prepared
         self.failure: TrialError | None = None
         self.is_over = False
@@ -354,7 +354,7 @@ class Stand:
             *self._audit_backlog(),
         )
         reported = observed if self._ready.observed else None
-        measured = Measured(self._result, reported, turns.machine, self._count_kernel(), None, judged)
+        measured = TrialMeasurements(self._result, reported, turns.machine, self._count_kernel(), None, judged)
         return self._add_slices(conclude(prepared, measured, seconds))
 
     def _add_slices(self, trial: Trial) -> Trial:
@@ -381,7 +381,7 @@ class Stand:
             return []
         return ["--witness", ",".join(map(str, (*pinning.server, *pinning.generator)))]
 
-    def _make_slice(self) -> generate.Event:
+    def _make_slice(self) -> generate.LoadEvent:
         _, settings, _, context, _, _ = self.prepared
         self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
         return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
@@ -483,7 +483,7 @@ class Turns:
 
     def _take(self, turn: int, order: Sequence[Stand]) -> None:
         before = cpu_share.take(self._own_processes)
-        complete, retried = True, list[tuple[cpu_share.Snapshot, cpu_share.Snapshot]]()
+        complete, retried = True, list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]]()
         standing = [stand for stand in order if stand.takes_turns]
         foreign = ForeignPrograms(self._own_processes, self._server_core_numbers)
         for place, stand in enumerate(standing):
@@ -512,12 +512,12 @@ class Turns:
         place: int,
         beside: Sequence[Stand],
         foreign: ForeignPrograms,
-        retried: list[tuple[cpu_share.Snapshot, cpu_share.Snapshot]],
+        retried: list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]],
     ) -> bool:
         """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long,
         or the hypervisor took one. No figure of the load decides. Adds the readings around each try that does not
         count to `retried`. False where no slice took place, or only one that was lost."""
-        begun: cpu_share.Snapshot | None = None
+        begun: cpu_share.MachineSnapshot | None = None
         for tries_left in reversed(range(MOST_TRIES)):
             if begun is None and not self._is_expected:
                 begun = cpu_share.take(self._own_processes)  # of many processes slow, so not within what is judged

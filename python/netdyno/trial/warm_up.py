@@ -11,9 +11,9 @@ from contextlib import suppress
 import msgspec
 
 from netdyno.experiment import blocks, plan
-from netdyno.experiment.plan import Cell, Kind, Named
+from netdyno.experiment.plan import Cell, CellKind, Named
 from netdyno.machine import cpu_share, jit, orphans, server_proc, server_processes
-from netdyno.machine.links.network import Network, NoNetworkError, Place, make_network
+from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
 from netdyno.machine.pinning import count_server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
@@ -62,10 +62,10 @@ def collect_known(trials: Iterable[Trial]) -> dict[Key, Warmup | None]:
 
 def select_kinds(
     cells: Iterable[Cell], scenarios: Mapping[str, Scenario], servers: Named, clients: Named, done: Collection[Key]
-) -> tuple[Kind, ...]:
+) -> tuple[CellKind, ...]:
     """Return the kinds to measure: each that may run and be ranked, once, if its warm-up is not known. Pure."""
     candidates = {
-        key(cell): Kind(cell.scenario, cell.contestant, cell.levels)
+        key(cell): CellKind(cell.scenario, cell.contestant, cell.levels)
         for cell in cells
         if servers[cell.contestant].manifest.kind not in AHEAD_OF_TIME
         and key(cell) not in done
@@ -79,8 +79,8 @@ def select_kinds(
 
 
 def measure(
-    selected: Iterable[Kind], scenarios: Mapping[str, Scenario], servers: Named, context: TrialContext
-) -> Iterator[tuple[Kind, Warmup]]:
+    selected: Iterable[CellKind], scenarios: Mapping[str, Scenario], servers: Named, context: TrialContext
+) -> Iterator[tuple[CellKind, Warmup]]:
     """Measure the warm-up of each kind with a JIT. A server without one is started once, and ended at once; where one
     fails, its trials will say so. Raises only KeyboardInterrupt and faults of the harness itself."""
     without: set[str] = set()
@@ -125,7 +125,7 @@ def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], w
     )
 
 
-def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
+def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
     """Measure one kind; None where that fails. Raises NoJitError."""
     # The load reports its progress within its window only, and nothing at its end.
     load_settings = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
@@ -136,7 +136,7 @@ def _measure_alone(kind: Kind, scenario: Scenario, contestant: Contestant, conte
     path = log_path(cell)
     log = TrialLog(context.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
     try:
-        place = Place(context.pinning, log, context.seed, context.network)
+        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
         with make_network(transports.of(contestant), load_settings, place) as network:
             warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
     except (NoNetworkError, TrialError) as failure:
@@ -184,7 +184,7 @@ class _ForeignSeconds:
         self._pids = pids
         self._own: tuple[int, ...] = ()
         self._cores = os.sched_getaffinity(0)  # within the load this process may have fewer (pinning.keep_punctual)
-        self._first: cpu_share.Snapshot | None = None
+        self._first: cpu_share.MachineSnapshot | None = None
 
     def __call__(self) -> float:
         if self._first is None:

@@ -72,7 +72,7 @@ class Watch:
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
         self._own: tuple[int, ...] | None = None
-        self._machine: list[cores.Snapshot] = []
+        self._machine: list[cores.MachineSnapshot] = []
         self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
         self._is_lost = is_lost
         self._look_at = float("inf")
@@ -180,7 +180,7 @@ class Watch:
             | {f"drain.{name}": value for name, value in server_proc.increase(after, ended).items()}
         )
 
-    def _take_machine(self) -> cores.Snapshot:
+    def _take_machine(self) -> cores.MachineSnapshot:
         if self._own is None:
             # A server that was already running is no child of the harness.
             self._own = tuple({*cores.find_own_processes(), *(self._family.pids if self._family else ())})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.model.profile import Profile, Profiled, Stack
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY
 
 SENDS: Stack = ("main", "loop", "send_[k]")
@@ -26,5 +26,5 @@ def profiled(question: str = "echo") -> Profiled:
     return Profiled(question=question, load="echo, connections 100, 1 s", profiles=(*profiles, *missing))
 
 
-def stored_profiles(*damaged: str) -> Stored:
-    return Stored((profiled(),), damaged)
+def stored_profiles(*damaged: str) -> StoredProfiles:
+    return StoredProfiles((profiled(),), damaged)

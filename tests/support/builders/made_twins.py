@@ -15,7 +15,7 @@ from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.found.control import AA, Control
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.split import split
-from netdyno.experiment.plan import Cell, Kind, plan
+from netdyno.experiment.plan import Cell, CellKind, plan
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
 from netdyno.model.load_result import LoadResult
@@ -44,7 +44,7 @@ def experiment(seed: int) -> Experiment:
 
 
 def everything_twice(requested: Experiment) -> tuple[Cell, ...]:
-    return plan(requested, [Kind(scenario.name, name, {}) for scenario in requested.scenarios for name in NAMES])
+    return plan(requested, [CellKind(scenario.name, name, {}) for scenario in requested.scenarios for name in NAMES])
 
 
 def measured(requested: Experiment, cells: Sequence[Cell], bend: Bend = lambda _: 1.0) -> Run:

@@ -17,7 +17,7 @@ from netdyno.analysis.found.advice import LeftOut
 from netdyno.analysis.found.ranking import Censored
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import compute_deficit_bound
-from netdyno.analysis.trials.split import Part, split
+from netdyno.analysis.trials.split import ScenarioTrials, split
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Advise
@@ -271,7 +271,7 @@ def test_where_nobody_meets_it_all_are_compared_and_who_could_not_run_hides_noth
 # --- bounds --------------------------------------------------------------------------------------------------------
 
 
-def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, ScenarioFindings, Part]:
+def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, ScenarioFindings, ScenarioTrials]:
     """With one of them the generator was at its limit."""
     (part,) = split(outcomes.judged(run))
     scenario = replace(part.scenario, metric=metric)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.advice import covered
-from netdyno.analysis.advice.covered import Place
+from netdyno.analysis.advice.covered import StoredCell
 from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.model.values import CORES
 from tests.support.builders.made_advice import SCENARIO, made
@@ -22,7 +22,7 @@ def stored(**fields: Any) -> Experiment:
     return Experiment(name="stored", question="?", scenarios=(scenario,))
 
 
-def places(cores: int = 1, **fields: Any) -> list[Place]:
+def places(cores: int = 1, **fields: Any) -> list[StoredCell]:
     return list(covered.find_exact_cells(stored(**fields), WANTED, cores))
 
 
@@ -39,7 +39,7 @@ def places(cores: int = 1, **fields: Any) -> list[Place]:
     ],
 )
 def test_the_same_work_is_found_however_it_was_written(fields: dict[str, Any]) -> None:
-    assert places(**fields) == [Place("there", {})]
+    assert places(**fields) == [StoredCell("there", {})]
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,16 @@ def test_who_is_told_no_number_of_threads_has_one_for_each_core() -> None:
 
 def test_levels_count_as_the_cell_has_them() -> None:
     levels = {"connections": (10, 50, 100), "server.service-time": ("100us", "500us")}
-    assert places(factors=levels) == [Place("there", {"connections": 50, "server.service-time": "500us"})]
+    assert places(factors=levels) == [StoredCell("there", {"connections": 50, "server.service-time": "500us"})]
 
 
 def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
     (neighbours,) = covered.find_nearest_cells(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
     assert (neighbours.option, neighbours.values) == ("rate", (1000, 20_000))
-    assert (neighbours.below, neighbours.above) == (Place("there", {"rate": 1000}), Place("there", {"rate": 20_000}))
+    assert (neighbours.below, neighbours.above) == (
+        StoredCell("there", {"rate": 1000}),
+        StoredCell("there", {"rate": 20_000}),
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,12 +100,14 @@ def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
 
 def test_messages_are_counted_where_they_are_heard() -> None:
     room = stored(workload="chat", rate=None, rate_per_connection=2, duration_s=0.5, server={})
-    assert covered.count_timed_messages(room, Place("there", {})) == 50 * 2 * 0.5 * 50
+    assert covered.count_timed_messages(room, StoredCell("there", {})) == 50 * 2 * 0.5 * 50
     idle = stored(rate=None, rate_per_connection=2, duration_s=0.5, busy_connections=5)
-    assert covered.count_timed_messages(idle, Place("there", {})) == 5 * 2 * 0.5
+    assert covered.count_timed_messages(idle, StoredCell("there", {})) == 5 * 2 * 0.5
     levels = {"rate": (1000, 5000)}
     assert (
-        covered.count_timed_messages(stored(factors=levels, rate=None, duration_s=0.1), Place("there", {"rate": 1000}))
+        covered.count_timed_messages(
+            stored(factors=levels, rate=None, duration_s=0.1), StoredCell("there", {"rate": 1000})
+        )
         == 100
     )
 
@@ -112,7 +117,7 @@ def test_a_cell_alone_is_ranked_as_is_asked() -> None:
     run = made({"a": 10.0, "b": 12.0, "c": 9.0}, scenario=scenario, levels={"rate": 5000})
     more = made({"a": 99.0, "b": 12.0}, scenario=scenario, levels={"rate": 1000})
     run = replace(run, trials=(*run.trials, *more.trials))
-    place = Place("there", {"rate": 5000})
+    place = StoredCell("there", {"rate": 5000})
     assert covered.list_contestants(run, place) == {"a", "b", "c"}
     alone = covered.extract_cell(run, place, WANTED, Advise(), ["a", "b"])
     assert {trial.contestant for trial in alone.trials} == {"a", "b"}

@@ -245,7 +245,7 @@ def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(a
 
 
 def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
-    return cells.sample_curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
+    return cells.sample_curve(hdr.DecodedHistogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
 
 
 def test_cost_is_sum_over_sum(analysis: Analysis) -> None:

@@ -20,13 +20,13 @@ from netdyno.present.prose.capacity import describe_search
 from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.present.terminal.table import render
 from netdyno.statistics.knee import knee
-from netdyno.statistics.threshold import Capacity, Measured, capacity
+from netdyno.statistics.threshold import Capacity, RateResult, capacity
 from tests.support.builders.made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
 
 
-def block(outcomes: str) -> list[Measured]:
+def block(outcomes: str) -> list[RateResult]:
     """Rates 100, 200, ...: H held, F failed, with no latency to tell where between them."""
-    return [Measured(100.0 * number, outcome == "H") for number, outcome in enumerate(outcomes, 1) if outcome != "-"]
+    return [RateResult(100.0 * number, outcome == "H") for number, outcome in enumerate(outcomes, 1) if outcome != "-"]
 
 
 # --- one block --------------------------------------------------------------------------------------------------------
@@ -51,19 +51,19 @@ def test_the_boundary_of_a_block_is_where_fewest_outcomes_speak_against_it(outco
 
 
 def test_the_latency_tells_where_between_two_rates_its_limit_was_crossed() -> None:
-    two = [Measured(100, True, 1e6), Measured(400, False, 1e8)]
+    two = [RateResult(100, True, 1e6), RateResult(400, False, 1e8)]
     assert capacity(two, 1e7).rate_hz == pytest.approx(200)  # half of the way on both logarithmic scales
     assert capacity(two, 1.01e6).rate_hz == pytest.approx(100, rel=0.01)
     assert capacity(two, 0.99e8).rate_hz == pytest.approx(400, rel=0.01)
 
 
 def test_a_latency_at_its_limit_has_crossed_it() -> None:
-    assert capacity([Measured(100, True, 1e6), Measured(400, False, 1e7)], 1e7).rate_hz == pytest.approx(400)
-    assert capacity([Measured(100, True, 1e7), Measured(400, False, 1e8)], 1e7).rate_hz == 100
+    assert capacity([RateResult(100, True, 1e6), RateResult(400, False, 1e7)], 1e7).rate_hz == pytest.approx(400)
+    assert capacity([RateResult(100, True, 1e7), RateResult(400, False, 1e8)], 1e7).rate_hz == 100
 
 
 def test_where_the_latency_did_not_cross_the_limit_the_lower_rate_stands() -> None:
-    assert capacity([Measured(100, True, 1e6), Measured(400, False, 2e6)], 1e7).rate_hz == 100
+    assert capacity([RateResult(100, True, 1e6), RateResult(400, False, 2e6)], 1e7).rate_hz == 100
 
 
 # --- the knee ---------------------------------------------------------------------------------------------------------

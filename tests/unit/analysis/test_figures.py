@@ -138,7 +138,7 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
 
 def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> None:
     chart, _ = charts(filled(ROOM + SURFACES))
-    scale = heat.Scale(chart)
+    scale = heat.ColourScale(chart)
     assert scale.legend()[::2] == ("8.00k/s", "64.0k/s")
     left, right = (heat.tabulate_surface(chart, drawn, scale) for drawn in chart.panels)
     assert [row.label for row in left.rows] == ["300", "202", "106", "42", "10"]
@@ -166,7 +166,7 @@ def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
             run, trials=tuple(struck_out(trial, "connections") if trial is first else trial for trial in run.trials)
         )
     )
-    surface = heat.tabulate_surface(chart, panel(chart, ASIO), heat.Scale(chart))
+    surface = heat.tabulate_surface(chart, panel(chart, ASIO), heat.ColourScale(chart))
     assert surface.rows[0].label == "300"
     assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
 
@@ -215,7 +215,7 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     )
     chart, _ = charts(replace(run, trials=kept))
     assert (chart.along, chart.across, len(chart.spots)) == ((50, 300), (10, 300), 8)
-    surface = heat.tabulate_surface(chart, chart.panels[1], heat.Scale(chart))
+    surface = heat.tabulate_surface(chart, chart.panels[1], heat.ColourScale(chart))
     assert [cell.published for row in surface.rows for cell in row.cells] == ["", "", "", ""]
     assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
     table = views.make_view(chart, theme.assign_looks(NAMES), "f1").table

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.gate import Found, Line, Outcome
+from netdyno.analysis.found.gate import GatedMetric, GateFindings, Outcome
 from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome, select_metrics
 from netdyno.base.errors import UserError
 from netdyno.commands.gate import AFTER, BEFORE, convert_to_gate, parse_margins
@@ -62,13 +62,13 @@ def made(
     )
 
 
-def judge_gate(run: Run) -> Found:
+def judge_gate(run: Run) -> GateFindings:
     gate = analyse(run).gate
     assert gate is not None
     return gate
 
 
-def line(gate: Found, metric: str) -> Line:
+def line(gate: GateFindings, metric: str) -> GatedMetric:
     (result,) = [result for result in gate.lines if result.metric == metric]
     return result
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.ranking.stopping import find_ending
 from netdyno.analysis.trials.peers import Peers, group_peers
-from netdyno.analysis.trials.split import Part, select_part, split
+from netdyno.analysis.trials.split import ScenarioTrials, select_part, split
 from netdyno.model import outcomes
 from netdyno.model.run import Run
 from tests.support.builders import made_capacity, made_twins
@@ -27,7 +27,7 @@ from tests.support.builders.made_run import (
 )
 
 
-def parts(run: Run) -> dict[str, Part]:
+def parts(run: Run) -> dict[str, ScenarioTrials]:
     return {part.scenario.name: part for part in split(outcomes.judged(run))}
 
 

@@ -14,7 +14,7 @@ from netdyno.analysis import analysis
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.run import Analysis
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
@@ -182,7 +182,7 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
 def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[set[str]] = []
 
-    def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
+    def charts(figures: Sequence[Figure], parts: Sequence[ScenarioTrials]) -> tuple[Chart, ...]:
         drawn.append({trial.contestant for part in parts for trial in part.drawn()})
         return ()
 

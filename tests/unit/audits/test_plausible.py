@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 import pytest
 
-from netdyno.audits.plausible import Bound, Limits, accounts, physical, plausible
-from netdyno.model.load_result import Audit, Fault, LoadResult, Replies
+from netdyno.audits.plausible import FigureLimit, Limits, accounts, physical, plausible
+from netdyno.model.load_result import Audit, ForeignFault, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 from tests.support.builders.made_load import MS, changed, distribution, load, observed
 
@@ -145,7 +145,7 @@ REPLIES = Replies(unexpected=0, resent=0, statuses={"200": 1000}, faults=(), oth
 
 def test_faults_are_no_more_than_the_things_that_they_are_of() -> None:
     def with_fault(count: int, of: Literal["messages", "connects"] | None) -> Audit:
-        fault = Fault(what="refused", count=count, of=of)
+        fault = ForeignFault(what="refused", count=count, of=of)
         return judged(changed(LOAD, "replies", msgspec.structs.replace(REPLIES, faults=(fault,))))
 
     assert with_fault(10, "connects").passed
@@ -165,9 +165,9 @@ def test_a_result_from_before_the_populations_agrees() -> None:
 
 
 def test_what_is_no_number_is_struck_out() -> None:
-    assert Bound("a", float("nan"), 1.0).broken
-    assert Bound("a", 1.0, float("nan")).broken
-    assert not Bound("a", 1.0, 1.0).broken
+    assert FigureLimit("a", float("nan"), 1.0).broken
+    assert FigureLimit("a", 1.0, float("nan")).broken
+    assert not FigureLimit("a", 1.0, 1.0).broken
     assert not judged(changed(LOAD, "requests.per_second", float("nan"))).passed
 
 

@@ -6,14 +6,15 @@ import socket
 
 import pytest
 
-from netdyno.base.addresses import Found, resolve, take_families_in_turn
+from netdyno.base.addresses import SocketAddress, resolve, take_families_in_turn
 
 SIX, FOUR = socket.AF_INET6, socket.AF_INET
 
 
 def test_families_take_turns_and_begin_with_the_first() -> None:
     addresses = [
-        Found(family, (host, 1)) for family, host in [(SIX, "a"), (SIX, "b"), (SIX, "c"), (FOUR, "d"), (FOUR, "e")]
+        SocketAddress(family, (host, 1))
+        for family, host in [(SIX, "a"), (SIX, "b"), (SIX, "c"), (FOUR, "d"), (FOUR, "e")]
     ]
     assert [address.host for address in take_families_in_turn(addresses)] == ["a", "d", "b", "e", "c"]
     assert [address.host for address in take_families_in_turn(addresses[::-1])] == ["e", "c", "d", "b", "a"]

@@ -47,9 +47,9 @@ class Comm:
         """Do nothing: there is no socket."""
 
 
-def beside(answers: Answers, *hosts: str) -> control.Control:
+def beside(answers: Answers, *hosts: str) -> control.Controller:
     """Return a controller that is connected to its scheduler and to these hosts."""
-    controller = control.Control.__new__(control.Control)
+    controller = control.Controller.__new__(control.Controller)
     controller._scheduler = SCHEDULER
     controller._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
     controller._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]

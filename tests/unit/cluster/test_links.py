@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine.links.network import MACHINE, Network, NoNetworkError, Place, make_network
+from netdyno.machine.links.network import MACHINE, Network, NetworkNeeds, NoNetworkError, make_network
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
@@ -17,8 +17,8 @@ BETWEEN = Network((), ("elsewhere",), Path("/proc/net"), "10.0.0.2")
 PLAIN = Scenario(name="echo", workload="echo")
 
 
-def place(run_network: Network, tmp_path: Path) -> Place:
-    return Place(Pinning(server=(), generator=(), note=""), TrialLog(tmp_path / "log"), 1, run_network)
+def place(run_network: Network, tmp_path: Path) -> NetworkNeeds:
+    return NetworkNeeds(Pinning(server=(), generator=(), note=""), TrialLog(tmp_path / "log"), 1, run_network)
 
 
 @pytest.mark.parametrize("run_network", [MACHINE, BETWEEN])

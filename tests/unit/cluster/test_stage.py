@@ -11,7 +11,7 @@ import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.cluster import described
-from netdyno.cluster.control import Control
+from netdyno.cluster.control import Controller
 from netdyno.cluster.described import BOOT_ID, Host, choose_default_cores, describe
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import NotDone, Prepared, TrialDone, WarmupsDone
@@ -25,7 +25,7 @@ from netdyno.cluster.stage import (
     _select_clients,
     _take_first,
 )
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, CellKind
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Warmup
 from netdyno.trial.trial import log_path
@@ -146,7 +146,7 @@ def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str
         answers=lambda address: address == "tls://server:8787",
     )
     with pytest.raises(GoneError, match=complaint):
-        Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
+        Stage(cast(Controller, control)).trial(CELL, SCENARIO, None)
 
 
 def staged(reply: bytes, folder: Path) -> Stage:
@@ -157,7 +157,7 @@ def staged(reply: bytes, folder: Path) -> Stage:
         answers=lambda _: True,
         perform=lambda *_: reply,
     )
-    stage = Stage(cast(Control, control))
+    stage = Stage(cast(Controller, control))
     stage._folder = folder
     return stage
 
@@ -224,4 +224,4 @@ def test_a_warm_up_that_was_not_asked_for_ends_the_run(tmp_path: Path) -> None:
     for number in (-1, 1):
         stage = staged(msgspec.json.encode(WarmupsDone(found=((number, warmup),))), tmp_path)
         with pytest.raises(GoneError, match="reported a warm-up that was not requested"):
-            list(stage.warm_ups([Kind("echo", "netty", {})], {"echo": SCENARIO}))
+            list(stage.warm_ups([CellKind("echo", "netty", {})], {"echo": SCENARIO}))

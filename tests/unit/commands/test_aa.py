@@ -69,7 +69,7 @@ def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = dataclasses.replace(analysed(made_run()), control=control)
-    done = run.Done(exit_code=0, line={"run_id": "r"}, analysis=analysis)
+    done = run.RunResult(exit_code=0, line={"run_id": "r"}, analysis=analysis)
     monkeypatch.setattr(run, "carry_out", lambda *_: done)
     assert main(["aa", "--json"]) == code
     assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
@@ -78,9 +78,9 @@ def test_the_exit_code_says_whether_it_is_too_often(
 def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[run.RunRequest] = []
 
-    def carry_out(request: run.RunRequest, *_: object) -> run.Done:
+    def carry_out(request: run.RunRequest, *_: object) -> run.RunResult:
         requests.append(request)
-        return run.Done(exit_code=1, line={}, analysis=None)
+        return run.RunResult(exit_code=1, line={}, analysis=None)
 
     monkeypatch.setattr(run, "carry_out", carry_out)
     main(["aa"])

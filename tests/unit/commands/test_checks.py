@@ -18,8 +18,8 @@ from netdyno.commands.checks import (
     NOT_INSTALLED,
     NOTHING_SELECTED,
     TESTS_FAILED,
+    CheckStep,
     Stage,
-    Step,
     list_cpp_sources,
     pass_empty,
     plan_attack_stages,
@@ -82,7 +82,7 @@ def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatc
 
 
 def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad = Step("good", ("true",)), Step("bad", ("false",))
+    good, bad = CheckStep("good", ("true",)), CheckStep("bad", ("false",))
     assert report([(good, run_step(good))]) == 0
     assert report([(bad, run_step(bad)), (good, run_step(good))]) == 1
     assert "FAILED  bad (exit code 1)\npassed  good\n" in capsys.readouterr().out
@@ -91,7 +91,7 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
 def test_the_summary_ends_with_the_time_of_each_stage(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned: list[Stage] = [(Step("a", ("true",)), Step("b", ("true",))), (Step("c", ("false",)),)]
+    planned: list[Stage] = [(CheckStep("a", ("true",)), CheckStep("b", ("true",))), (CheckStep("c", ("false",)),)]
     monkeypatch.setattr(checks, "plan_quick_stages", lambda *_: planned)
     assert run_tests(Path("/b"), (), quick=True) == 1
     assert re.search(r"FAILED  c \(exit code 1\)\n +\d:\d\d  a, b\n +\d:\d\d  c\n$", capsys.readouterr().out)
@@ -122,8 +122,8 @@ def test_steady():
 def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
     alone: str, ends_with: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unsteady = Step("tests", ("pytest",), (alone,))
-    assert report(retry_failed([(unsteady, PYTEST_FAILED), (Step("lint", ("ruff",)), 0)])) == ends_with
+    unsteady = CheckStep("tests", ("pytest",), (alone,))
+    assert report(retry_failed([(unsteady, PYTEST_FAILED), (CheckStep("lint", ("ruff",)), 0)])) == ends_with
     printed = capsys.readouterr().out
     assert "== tests: those that failed, again and alone: " in printed
     assert ("passed  tests; some failed at first, and passed alone" in printed) == (ends_with == 0)
@@ -131,9 +131,9 @@ def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
 
 @pytest.mark.parametrize("code", [0, PYTEST_FAILED + 1, NOTHING_SELECTED])
 def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
-    once = Step("tests", ("pytest",), ("false",))
+    once = CheckStep("tests", ("pytest",), ("false",))
     assert retry_failed([(once, code)]) == [(once, code)]
-    lint = Step("ruff check", ("ruff",))
+    lint = CheckStep("ruff check", ("ruff",))
     assert retry_failed([(lint, 1)]) == [(lint, 1)]
 
 
@@ -158,8 +158,8 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
     with tempfile.TemporaryDirectory() as folder:
         pipe = Path(folder) / "pipe"
         os.mkfifo(pipe)
-        waits = Step("waits", ("sh", "-c", f"echo one; cat {pipe}; echo three; exit 3"))
-        tells = Step("tells", ("sh", "-c", f"echo two >{pipe}; echo four >&2"))
+        waits = CheckStep("waits", ("sh", "-c", f"echo one; cat {pipe}; echo three; exit 3"))
+        tells = CheckStep("tells", ("sh", "-c", f"echo two >{pipe}; echo four >&2"))
         results = run_stage((waits, tells))
     assert results == [(waits, 3), (tells, 0)]
     printed = capfd.readouterr().out
@@ -169,14 +169,14 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
 
 def test_what_runs_beside_the_first_step_gives_way_to_it(capfd: pytest.CaptureFixture[str]) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    niced = Step("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
-    assert run_stage((Step("first", ("nice",)), niced))[1] == (niced, 0)
+    niced = CheckStep("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
+    assert run_stage((CheckStep("first", ("nice",)), niced))[1] == (niced, 0)
     assert f"\n{own}\n" in (printed := capfd.readouterr().out)
     assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in printed
 
 
 def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless_all_are() -> None:
-    first, second, lint = Step("1", ("pytest",)), Step("2", ("pytest",)), Step("lint", ("ruff",))
+    first, second, lint = CheckStep("1", ("pytest",)), CheckStep("2", ("pytest",)), CheckStep("lint", ("ruff",))
     assert pass_empty([(lint, 0), (first, 0), (second, NOTHING_SELECTED)])[-1] == (second, 0)
     assert pass_empty([(first, 1), (second, NOTHING_SELECTED)]) == [(first, 1), (second, 0)]
     nothing = [(lint, 0), (first, NOTHING_SELECTED), (second, NOTHING_SELECTED)]
@@ -185,9 +185,12 @@ def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless
 
 
 def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = Step("x", ("no-such-program-anywhere",))
+    missing = CheckStep("x", ("no-such-program-anywhere",))
     assert run_step(missing) == NOT_INSTALLED
-    assert run_stage((missing, Step("y", ("true",)))) == [(missing, NOT_INSTALLED), (Step("y", ("true",)), 0)]
+    assert run_stage((missing, CheckStep("y", ("true",)))) == [
+        (missing, NOT_INSTALLED),
+        (CheckStep("y", ("true",)), 0),
+    ]
     assert capsys.readouterr().out.count("no-such-program-anywhere is not installed") == 2
 
 

@@ -122,7 +122,7 @@ def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
 
 
 def test_a_name_of_which_one_address_is_beyond_the_loopback_is_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = (addresses.Found(socket.AF_INET, (host, 9000)) for host in ("127.0.0.1", "192.0.2.1"))
+    here, there = (addresses.SocketAddress(socket.AF_INET, (host, 9000)) for host in ("127.0.0.1", "192.0.2.1"))
     monkeypatch.setattr(addresses, "resolve", lambda _host, _port: [here, there])
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
         own.resolve_server("tcp://both.example:9000", "http", may_be_loaded=False)

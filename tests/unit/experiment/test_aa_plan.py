@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.plan import Kind, choose_twins, estimate_seconds, plan
+from netdyno.experiment.plan import CellKind, choose_twins, estimate_seconds, plan
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -23,10 +23,12 @@ def test_every_block_holds_each_twin_once_beside_its_first() -> None:
     cells = plan(asked(), chosen)
     for block in range(1, 9):
         twins = [
-            Kind(cell.scenario, cell.contestant, cell.levels) for cell in cells if cell.block == block and cell.twin
+            CellKind(cell.scenario, cell.contestant, cell.levels) for cell in cells if cell.block == block and cell.twin
         ]
         firsts = [
-            Kind(cell.scenario, cell.contestant, cell.levels) for cell in cells if cell.block == block and not cell.twin
+            CellKind(cell.scenario, cell.contestant, cell.levels)
+            for cell in cells
+            if cell.block == block and not cell.twin
         ]
         assert sorted(map(str, twins)) == sorted(map(str, chosen))
         assert all(firsts.count(kind) == 1 for kind in chosen)
@@ -61,7 +63,7 @@ def test_twins_take_their_share_of_the_time_and_no_more(share: float, count: int
 
 
 def test_what_is_run_twice_is_drawn_from_the_seed_and_spread() -> None:
-    def of_seed(seed: int) -> tuple[Kind, ...]:
+    def of_seed(seed: int) -> tuple[CellKind, ...]:
         return choose_twins(replace(asked(0.12), seed=seed), servers())
 
     assert of_seed(1) == of_seed(1)

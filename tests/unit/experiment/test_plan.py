@@ -19,7 +19,7 @@ from netdyno.experiment.plan import (
     CANARY_S,
     TRIAL_OVERHEAD_S,
     Cell,
-    Kind,
+    CellKind,
     estimate_seconds,
     explain_skip,
     find_most_descriptors,
@@ -70,7 +70,7 @@ def test_who_is_compared_follows_each_other(seed: int) -> None:
         for name in "st"
     )
     base = with_seed(Experiment(name="e", question="?", scenarios=scenarios), seed)
-    groups = groups_of(plan(base, [Kind("s", "b", {"connections": 2})]))
+    groups = groups_of(plan(base, [CellKind("s", "b", {"connections": 2})]))
     expected = [
         [f"{name} {level}", *("abbc" if (name, level) == ("s", 2) else "abc")] for name in "st" for level in (1, 2, 3)
     ]

@@ -22,7 +22,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.export import schema, tables
 from netdyno.present.export.collect import collect
-from netdyno.present.export.schema import Export, Findings, Note, Question
+from netdyno.present.export.schema import Export, Findings, Note, QuestionEntry
 from netdyno.present.findings_json import make_document
 from netdyno.present.plain import derive_type
 from netdyno.present.prose.verdict import answer
@@ -121,7 +121,7 @@ def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
 
     written = set(Findings.__struct_fields__) | set(Export.__struct_fields__)
     assert {OTHER_NAMES.get(name, name) for name in fields(Analysis)} - written == NOT_OF_RUN
-    assert fields(ScenarioFindings) - set(Question.__struct_fields__) == NOT_OF_QUESTION
+    assert fields(ScenarioFindings) - set(QuestionEntry.__struct_fields__) == NOT_OF_QUESTION
     assert fields(CellFigures) == NOT_OF_CELL
     exports = {name: exported(make()) for name, make in RUNS.items()}
     cells = [cell for export in [*exports.values(), collect(with_all_cells())] for cell in export.cells]

@@ -7,19 +7,19 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from netdyno.analysis.found.gate import Faults, Found, Line
+from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
 from netdyno.model.experiment import Gate
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.statistics.stats import Interval
 
 LINES = (
-    Line("most", "throughput", 0.05, "worse", 20, 1000.0, 800.0, 0.8, Interval(0.78, 0.82)),
-    Line("most", "cpu", 0.05, "within", 20, 20_000.0, 20_200.0, 1.01, Interval(0.99, 1.03)),
-    Line("a|b <i>", "p99", 0.25, "open", 3, 1e6, 1e6, 1.0, None),
+    GatedMetric("most", "throughput", 0.05, "worse", 20, 1000.0, 800.0, 0.8, Interval(0.78, 0.82)),
+    GatedMetric("most", "cpu", 0.05, "within", 20, 20_000.0, 20_200.0, 1.01, Interval(0.99, 1.03)),
+    GatedMetric("a|b <i>", "p99", 0.25, "open", 3, 1e6, 1e6, 1.0, None),
 )
 GATE = Gate(before="before", after="after", margins={})
-FOUND = Found(GATE, LINES, (Faults("most", 1, 2, 20),), "fails", may_go_on=False)
+FOUND = GateFindings(GATE, LINES, (Faults("most", 1, 2, 20),), "fails", may_go_on=False)
 
 
 def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None:
@@ -36,7 +36,7 @@ def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None
 
 
 def test_programs_get_its_lines_as_their_type_says() -> None:
-    written = msgspec.convert(make_plain(FOUND), derive_type(Found))
+    written = msgspec.convert(make_plain(FOUND), derive_type(GateFindings))
     assert [(line.question, line.outcome) for line in written.lines] == [
         ("most", "worse"),
         ("most", "within"),
@@ -73,21 +73,21 @@ def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
 
 
 def test_more_time_is_advised_only_where_it_helps() -> None:
-    undecided = Found(GATE, LINES[2:], (), "open", may_go_on=False)
+    undecided = GateFindings(GATE, LINES[2:], (), "open", may_go_on=False)
     assert gate.format_text(undecided).endswith("Not decided. More time, or a wider margin, would decide.")
-    bound = Line("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
-    assert gate.format_text(Found(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
+    bound = GatedMetric("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
+    assert gate.format_text(GateFindings(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
 
 
 def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
-    nothing = Line("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
-    verdict = Found(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
+    nothing = GatedMetric("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
+    verdict = GateFindings(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
     assert gate.format_text(verdict).endswith("Not decided. In every block both servers had a fault: most.")
 
 
 def test_a_new_fault_is_not_called_worse() -> None:
-    faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
-    verdict = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
+    faulty = GatedMetric("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
+    verdict = GateFindings(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
     assert gate.format_text(verdict).endswith("\nThe new server has a fault that the old server does not have.")
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

@@ -16,7 +16,7 @@ from netdyno.model.run import Run
 from netdyno.present import profile, report
 from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.made_run import EPOLL, made_run, with_only
 from tests.support.undrawn import page_without_panels
@@ -38,11 +38,11 @@ def again(run: Run, trials: int) -> Run:
     )
 
 
-def many_profiles(run: Run) -> Stored:
+def many_profiles(run: Run) -> StoredProfiles:
     """Return more profiles than a page has room for."""
     stacks: dict[Stack, float] = {("main", f"function {number}"): 1e6 / (number + 1) for number in range(700)}
     profiles = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
-    return Stored(
+    return StoredProfiles(
         tuple(
             Profiled(question=scenario.name, load="", profiles=tuple(profiles)) for scenario in run.experiment.scenarios
         )
@@ -56,19 +56,21 @@ def long() -> Analysis:
 
 
 @pytest.fixture(scope="module")
-def profiled() -> Stored:
+def profiled() -> StoredProfiles:
     return many_profiles(made_run())
 
 
 @pytest.fixture(scope="module")
-def least(long: Analysis, profiled: Stored) -> int:
+def least(long: Analysis, profiled: StoredProfiles) -> int:
     """The bytes of the page without anything that may be left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "MOST_OF_PAGE", 0)
         return len(page_without_panels(long, profiled).encode())
 
 
-def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(profiled: Stored) -> None:
+def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(
+    profiled: StoredProfiles,
+) -> None:
     """The figures of its scenarios may take four times the limit of one; their own test is below."""
     large = dataclasses.replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
     assert len(large.trials) >= MANY
@@ -110,7 +112,7 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
 
 @pytest.mark.parametrize("room", [250_000, 0])
 def test_what_has_no_room_is_left_out_and_the_page_says_so(
-    room: int, long: Analysis, least: int, profiled: Stored, monkeypatch: pytest.MonkeyPatch
+    room: int, long: Analysis, least: int, profiled: StoredProfiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The flame graphs and trials get the room that a page's other content leaves."""
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netdyno.audits.neighbour import DOZEN
-from netdyno.machine.cpu_users import Look
+from netdyno.machine.cpu_users import CpuUse
 from netdyno.model.trial import Trial
 from netdyno.run.neighbour_watch import NeighbourWatch
 from tests.unit.audits.test_neighbour import CLANG, HALF, tried
 
 
 def watch(*trials: Trial) -> NeighbourWatch:
-    return NeighbourWatch(trials, "strike-out", lambda: Look(1.8, (CLANG,)))
+    return NeighbourWatch(trials, "strike-out", lambda: CpuUse(1.8, (CLANG,)))
 
 
 def test_it_says_who_it_is_at_the_dozenth_try_and_only_then() -> None:
@@ -43,7 +43,7 @@ def test_a_run_that_goes_on_keeps_its_neighbour() -> None:
 
 
 def test_nobody_looks_at_the_machine_while_trials_come_out_well() -> None:
-    def look() -> Look:
+    def look() -> CpuUse:
         raise AssertionError("the machine was looked at for nothing")
 
     watched = NeighbourWatch((), "strike-out", look)

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_is_written_is_read_back(folder: Path) -> None:
-    assert profiles.read(folder) == profiles.Stored((MADE,))
+    assert profiles.read(folder) == profiles.StoredProfiles((MADE,))
     assert (folder / FOLDED).read_text() == "main 3\nmain;a b 11\n"
     assert {path.name for path in folder.iterdir()} == {
         "profile-.._echo.json",
@@ -104,4 +104,6 @@ def test_a_file_that_is_larger_than_any_that_is_written_is_not_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profiles, "MOST_BYTES", 20)
-    assert profiles.read(folder) == profiles.Stored((), ("profile-.._echo.json is damaged: it has more than 20.0 B",))
+    assert profiles.read(folder) == profiles.StoredProfiles(
+        (), ("profile-.._echo.json is damaged: it has more than 20.0 B",)
+    )

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from netdyno.analysis.found.control import AA, Control, WhyNone
 from netdyno.analysis.ranking.samples import collect_samples
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.base import quantities
 from netdyno.experiment.capacity import select_coordinates
 from netdyno.model.base import Name
@@ -26,7 +26,12 @@ Families = Mapping[Name, Sequence[Comparison]]
 
 
 def summarise_control(
-    experiment: Experiment, parts: Sequence[Part], families: Families, level: float = stats.LEVEL, *, finished: bool
+    experiment: Experiment,
+    parts: Sequence[ScenarioTrials],
+    families: Families,
+    level: float = stats.LEVEL,
+    *,
+    finished: bool,
 ) -> Control:
     """Return the A/A control of a run. A scenario that is not in `families` has no other comparisons."""
     comparisons = [comparison for part in parts for comparison in _compare_twins(part)]
@@ -41,7 +46,7 @@ def summarise_control(
     )
 
 
-def _compare_twins(part: Part) -> list[AA]:
+def _compare_twins(part: ScenarioTrials) -> list[AA]:
     """Compare each contestant with its twin, in the order of contestants and loads, not yet judged; without a pair
     where all trials of one side are excluded."""
     scenario = part.scenario

@@ -8,13 +8,13 @@ from dataclasses import replace
 from netdyno.analysis.advice.judge_advice import check_objective
 from netdyno.analysis.flips import judge_flips as flips
 from netdyno.analysis.found.advice import Along, Outcome
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise
 from netdyno.model.levels import level_key
 
 
-def compare_across_factor(part: Part, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
+def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
     """Compare `first` with each other contestant along the factor of a scenario that has one."""
     ((factor, levels),) = part.scenario.factors.items()
     flips_found = [flip for rival in rivals for flip in flips.find_flips(part, factor, first, rival)]
@@ -27,7 +27,7 @@ def compare_across_factor(part: Part, advise: Advise, first: str, rivals: Sequen
     )
 
 
-def _find_outcome(part: Part, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
+def _find_outcome(part: ScenarioTrials, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
     key = level_key({factor: level})
     part_at_level = replace(
         part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key)

@@ -30,7 +30,7 @@ SERVER_DEFAULTS: Mapping[str, type_level] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class StoredCell:
     """A cell of a stored experiment: its scenario and the levels there."""
 
     scenario: Name
@@ -42,12 +42,12 @@ class Around:
     """Two cells between which a workload lies: they differ from it in one number only."""
 
     option: Name
-    below: Place
-    above: Place
+    below: StoredCell
+    above: StoredCell
     values: tuple[float, float]
 
 
-def find_exact_cells(stored: Experiment, workload: Scenario, cores: int) -> Iterator[Place]:
+def find_exact_cells(stored: Experiment, workload: Scenario, cores: int) -> Iterator[StoredCell]:
     """Find the cells that are the workload; `cores` are the server's."""
     target = _describe(settings(workload, {}), cores)
     for place, values in _list_places(stored, cores):
@@ -55,10 +55,12 @@ def find_exact_cells(stored: Experiment, workload: Scenario, cores: int) -> Iter
             yield place
 
 
-def find_varied_cells(stored: Experiment, workload: Scenario, cores: int) -> dict[tuple[str, str], dict[float, Place]]:
+def find_varied_cells(
+    stored: Experiment, workload: Scenario, cores: int
+) -> dict[tuple[str, str], dict[float, StoredCell]]:
     """Find the cells that differ from it in one number only: by scenario and option, and there by the value."""
     target = _describe(settings(workload, {}), cores)
-    cells: dict[tuple[str, str], dict[float, Place]] = {}
+    cells: dict[tuple[str, str], dict[float, StoredCell]] = {}
     for place, values in _list_places(stored, cores):
         differ = [key for key in {**target, **values} if target.get(key) != values.get(key)]
         if len(differ) == 1 and _is_number(value := values.get(differ[0])) and _is_number(target.get(differ[0])):
@@ -95,10 +97,10 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _list_places(stored: Experiment, cores: int) -> Iterator[tuple[Place, dict[str, object]]]:
+def _list_places(stored: Experiment, cores: int) -> Iterator[tuple[StoredCell, dict[str, object]]]:
     for scenario in stored.scenarios:
         for levels in combinations(scenario):
-            yield Place(scenario.name, levels), _describe(settings(scenario, levels), cores)
+            yield StoredCell(scenario.name, levels), _describe(settings(scenario, levels), cores)
 
 
 def _describe(cell_settings: Settings, cores: int) -> dict[str, object]:
@@ -125,7 +127,7 @@ def _describe(cell_settings: Settings, cores: int) -> dict[str, object]:
     return description | {f"server.{name}": value for name, value in options.items()}
 
 
-def list_contestants(run: Run, place: Place) -> frozenset[str]:
+def list_contestants(run: Run, place: StoredCell) -> frozenset[str]:
     """Return the contestants that were measured there."""
     key = level_key(place.levels)
     return frozenset(
@@ -133,7 +135,7 @@ def list_contestants(run: Run, place: Place) -> frozenset[str]:
     )
 
 
-def count_timed_messages(stored: Experiment, place: Place) -> float:
+def count_timed_messages(stored: Experiment, place: StoredCell) -> float:
     """Return how many messages with a time of their own a trial of an open loop has there."""
     (scenario,) = (scenario for scenario in stored.scenarios if scenario.name == place.scenario)
     cell_settings = settings(scenario, place.levels)
@@ -141,7 +143,7 @@ def count_timed_messages(stored: Experiment, place: Place) -> float:
     return rate * cell_settings.duration_s * (cell_settings.connections if cell_settings.workload == "chat" else 1)
 
 
-def extract_cell(run: Run, place: Place, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
+def extract_cell(run: Run, place: StoredCell, workload: Scenario, advise: Advise, names: Collection[str]) -> Run:
     """Return the cell as a run of its own, with these contestants, ranked as the workload asks."""
     (scenario,) = (scenario for scenario in run.experiment.scenarios if scenario.name == place.scenario)
     cell_settings = settings(scenario, place.levels)

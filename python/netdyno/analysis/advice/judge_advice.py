@@ -18,7 +18,7 @@ from netdyno.analysis.ranking.answers import Basis, find_comparison
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.scenario import compute_block_seconds
 from netdyno.analysis.trials.peers import group_peers
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model import objective
 from netdyno.model.experiment import Advise, Scenario
 from netdyno.model.levels import level_key
@@ -36,7 +36,7 @@ def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
     return level / (len(ADVICE_LOOKS) + 1) / (2 if advise.slo else 1)
 
 
-def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float = stats.LEVEL) -> Advice:
+def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, level: float = stats.LEVEL) -> Advice:
     """Return the advice on a scenario with findings made at `divide_level` this level."""
     kept = check_objective(advise, part, level)
     among, names = _select_among(kept, _list_sound(part))
@@ -62,7 +62,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
     )
 
 
-def select_remaining(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[str, ...]:
+def select_remaining(advise: Advise, part: ScenarioTrials, level: float = stats.LEVEL) -> tuple[str, ...]:
     """Return the contestants that get another block; none where the answer is settled. Nothing changes between
     looks."""
     running = _list_running(part)
@@ -88,7 +88,7 @@ def select_remaining(advise: Advise, part: Part, level: float = stats.LEVEL) -> 
     return tuple(left)
 
 
-def _list_running(part: Part) -> tuple[str, ...]:
+def _list_running(part: ScenarioTrials) -> tuple[str, ...]:
     """Return the contestants of the last block that can be run at all."""
     last = max((trial.block for trial in part.trials), default=0)
     able = {trial.contestant for trial in part.trials if trial.status != "skipped"}
@@ -96,7 +96,9 @@ def _list_running(part: Part) -> tuple[str, ...]:
     return tuple(name for name in part.contestants if name in able and name in in_last)
 
 
-def _list_left_out(part: Part, rivals: Sequence[str], family: Sequence[Comparison], direction: Better) -> list[LeftOut]:
+def _list_left_out(
+    part: ScenarioTrials, rivals: Sequence[str], family: Sequence[Comparison], direction: Better
+) -> list[LeftOut]:
     """Return the contestants that were left out at a look, beaten or no rival; for the rest the time was over. Those of
     another ground do not count: the advice is not about them."""
     blocks = {
@@ -113,7 +115,7 @@ def _list_left_out(part: Part, rivals: Sequence[str], family: Sequence[Compariso
     ]
 
 
-def _list_sound(part: Part) -> list[str]:
+def _list_sound(part: ScenarioTrials) -> list[str]:
     """Return the measured contestants of the first ground without a fault, or all of it where each has one."""
     first = group_peers(part)[0]
     measured = {trial.contestant for trial, _ in part.ranked}
@@ -121,7 +123,7 @@ def _list_sound(part: Part) -> list[str]:
     return able or [name for name in part.contestants if name in measured and any(name in group for group in first)]
 
 
-def _find_hidden(part: Part) -> frozenset[str]:
+def _find_hidden(part: ScenarioTrials) -> frozenset[str]:
     """Return those that may be faster by any amount, for the generator was at its limit with them."""
     rates = part.scenario.metric == THROUGHPUT
     return frozenset(limit.contestant for limit in part.saturated) if rates else frozenset()
@@ -130,7 +132,7 @@ def _find_hidden(part: Part) -> frozenset[str]:
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
-def check_objective(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept, ...]:
+def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.LEVEL) -> tuple[Kept, ...]:
     """Return each contestant's outcome for the objective, over all levels of the scenario; empty without an
     objective."""
     if not advise.slo:

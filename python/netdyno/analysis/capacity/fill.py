@@ -10,7 +10,7 @@ from netdyno.analysis.capacity.judge_capacity import Verdict, judge
 from netdyno.analysis.capacity.search import Search
 from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
 from netdyno.analysis.found.cells import Bound
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY, RATE, select_coordinates
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
@@ -24,7 +24,7 @@ Judged = tuple[Trial, Verdict]
 WITNESSES = ("held", "failed")
 
 
-def collect_samples(part: Part) -> dict[str, Samples]:
+def collect_samples(part: ScenarioTrials) -> dict[str, Samples]:
     """Return the capacity of each contestant by block and by its levels other than the rate. A search has a single one,
     its answer, for its blocks have different rates."""
     by_contestant = {name: _find_capacities(part, name) for name in part.contestants}
@@ -35,7 +35,7 @@ def collect_samples(part: Part) -> dict[str, Samples]:
     }
 
 
-def collect_findings(part: Part) -> CapacityFindings | None:
+def collect_findings(part: ScenarioTrials) -> CapacityFindings | None:
     """Return the curves behind the capacities; None for a scenario of another metric."""
     if part.scenario.metric != CAPACITY:
         return None
@@ -51,12 +51,12 @@ def collect_findings(part: Part) -> CapacityFindings | None:
     )
 
 
-def count_silent_trials(part: Part, name: str) -> int:
+def count_silent_trials(part: ScenarioTrials, name: str) -> int:
     """Count the trials of a contestant that are no witness."""
     return sum(verdict.outcome not in WITNESSES for _, verdict in _judge_trials(part, name))
 
 
-def find_bound(part: Part, name: str) -> Bound:
+def find_bound(part: ScenarioTrials, name: str) -> Bound:
     """Return the direction in which a capacity is only a bound; empty where it is no bound, or for another metric."""
     if part.scenario.metric != CAPACITY:
         return ""
@@ -67,25 +67,25 @@ def find_bound(part: Part, name: str) -> Bound:
 # --- one block, one search --------------------------------------------------------------------------------------------
 
 
-def _judge_trials(part: Part, name: str) -> Iterator[Judged]:
+def _judge_trials(part: ScenarioTrials, name: str) -> Iterator[Judged]:
     objective = slo.parse(part.scenario.slo, "slo")
     for trial in part.trials:
         if trial.contestant == name:
             yield trial, judge(trial, objective, part.scenario)
 
 
-def _find_capacities(part: Part, name: str) -> dict[tuple[int, str], threshold.Capacity]:
+def _find_capacities(part: ScenarioTrials, name: str) -> dict[tuple[int, str], threshold.Capacity]:
     if part.search is not None:
         answer = _replay_search(part)
         found_rate = _convert_answer(answer[0]) if answer else None
         return {(1, ""): found_rate} if found_rate else {}
     term = slo.parse(part.scenario.slo, "slo").latency
-    measured: dict[tuple[int, str], list[threshold.Measured]] = {}
+    measured: dict[tuple[int, str], list[threshold.RateResult]] = {}
     for trial, verdict in _judge_trials(part, name):
         if verdict.outcome in WITNESSES and trial.load is not None:
             value = term.value(trial.load) if term else math.nan
             latency = value if math.isfinite(value) else None
-            point = threshold.Measured(float(trial.levels[RATE]), verdict.outcome == "held", latency)
+            point = threshold.RateResult(float(trial.levels[RATE]), verdict.outcome == "held", latency)
             measured.setdefault((trial.block, level_key(select_coordinates(part.scenario, trial.levels))), []).append(
                 point
             )
@@ -101,7 +101,7 @@ def _convert_answer(answer: Answer) -> threshold.Capacity | None:
     return threshold.Capacity(answer.holds.rate_hz, "" if answer.ending == "capacity" else "at least")
 
 
-def _replay_search(part: Part) -> tuple[Answer, Reason | None] | None:
+def _replay_search(part: ScenarioTrials) -> tuple[Answer, Reason | None] | None:
     """Repeat the run's search from its trials: its answer, and the reason for the last trial's verdict. None where it
     is no search, did not come to its end, or followed other rules than those of today."""
     if part.search is None:
@@ -118,7 +118,7 @@ def _replay_search(part: Part) -> tuple[Answer, Reason | None] | None:
     return None if search.answer is None else (search.answer, why)
 
 
-def _summarise_search(part: Part) -> Searched | None:
+def _summarise_search(part: ScenarioTrials) -> Searched | None:
     """Return the findings of the run's search; None where it is no search."""
     if part.search is None or not part.contestants:
         return None
@@ -129,7 +129,7 @@ def _summarise_search(part: Part) -> Searched | None:
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def _draw_curves(part: Part, name: str, objective: Objective) -> Iterator[CapacityCurve]:
+def _draw_curves(part: ScenarioTrials, name: str, objective: Objective) -> Iterator[CapacityCurve]:
     """Draw one curve for each combination of the other levels."""
     groups: dict[str, list[Judged]] = {}
     for trial, verdict in _judge_trials(part, name):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from netdyno.analysis.trials import measured, unranked
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.analysis.trials.unranked import Refusal
 from netdyno.model.base import Name, type_level
 from netdyno.model.claim import CONTESTANT, Cells
@@ -22,7 +22,7 @@ from netdyno.model.trial import Status, Trial
 class Evidence:
     """The evidence for claims. Unsafe programs, and those that are no contestants, are in `refused` alone."""
 
-    parts: Mapping[Name, Part]
+    parts: Mapping[Name, ScenarioTrials]
     """The part of each scenario, in their order."""
     studies: Collection[Name]
     """The experiments of a run of several: a scenario's name begins with that of its experiment."""
@@ -96,7 +96,7 @@ class Evidence:
 SIGNS: Mapping[str, int | None] = {"exact": 0, "at_least": 1, "at_most": -1, "unknown": None}
 
 
-def collect_evidence(run: Run, parts: Sequence[Part]) -> Evidence:
+def collect_evidence(run: Run, parts: Sequence[ScenarioTrials]) -> Evidence:
     """Return the evidence of a run and its parts."""
     return Evidence(
         parts={part.scenario.name: part for part in parts},

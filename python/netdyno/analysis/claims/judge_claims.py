@@ -33,8 +33,9 @@ from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
 from netdyno.model.metrics import METRICS, WHYS, Metric
 from netdyno.model.run import Run
 from netdyno.model.verdicts import (
-    Check,
+    ClaimComparison,
     ClaimVerdict,
+    ComparisonResult,
     CountedBeside,
     GeneratorAtLimit,
     Judged,
@@ -43,7 +44,6 @@ from netdyno.model.verdicts import (
     Outcome,
     Refused,
     SideCount,
-    Step,
 )
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -61,7 +61,7 @@ def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> 
 
 
 def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
-    all_steps: Sequence[Step] = [step for test in claim.tests for step in list_steps(test, evidence)]
+    all_steps: Sequence[ClaimComparison] = [step for test in claim.tests for step in list_steps(test, evidence)]
     scenarios = _shorten_scenarios(evidence)
     lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
         all_steps, evidence.refused
@@ -80,7 +80,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
     ]
     gaps += [] if any(step.needed for step in planned) else [left_out]
     corrected = _correct([_compare(step, evidence, level, len(planned)) for step in planned], level)
-    checks: list[Check] = []
+    checks: list[ComparisonResult] = []
     for check in corrected:
         blocked = _find_owner(tests, check.step).find_obstacle(check.outcome)
         gaps += [blocked, _find_generator_limit(check, evidence)]
@@ -108,7 +108,7 @@ class _PlannedTest:
     verdict, to confirm, and to refute."""
 
     test: Test
-    steps: tuple[Step, ...]
+    steps: tuple[ClaimComparison, ...]
     lacking: Lacking | None
     to_confirm: Lacking | None
     to_refute: Lacking | None
@@ -123,12 +123,14 @@ class _PlannedTest:
         return {"holds": holds, "fails": self.to_refute, "open": None}[outcome]
 
 
-def _find_owner(tests: Sequence[_PlannedTest], step: Step) -> _PlannedTest:
+def _find_owner(tests: Sequence[_PlannedTest], step: ClaimComparison) -> _PlannedTest:
     """Return the test of a comparison."""
     return next(test for test in tests if any(step is test_step for test_step in test.steps))
 
 
-def _plan_tests(claim: Claim, evidence: Evidence) -> tuple[list[_PlannedTest], list[Step], NotOffered | None]:
+def _plan_tests(
+    claim: Claim, evidence: Evidence
+) -> tuple[list[_PlannedTest], list[ClaimComparison], NotOffered | None]:
     """Return the tests, all comparisons that can be made, and the cells that the generator could not offer."""
     tests: list[_PlannedTest] = []
     for test in claim.tests:
@@ -142,12 +144,12 @@ def _plan_tests(claim: Claim, evidence: Evidence) -> tuple[list[_PlannedTest], l
     return tests, list(planned), left_out
 
 
-def _list_scenarios(planned: Sequence[Step]) -> tuple[str, ...]:
+def _list_scenarios(planned: Sequence[ClaimComparison]) -> tuple[str, ...]:
     """Return the scenarios of these comparisons."""
     return tuple(dict.fromkeys(cells.scenario for step in planned for cells in step.all_cells))
 
 
-def _find_generator_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | None:
+def _find_generator_limit(check: ComparisonResult, evidence: Evidence) -> GeneratorAtLimit | None:
     """Return the contestant with which the generator was at its limit, where the resulting bounds do not decide."""
     if check.why_open != "bound" or not check.needed:
         return None
@@ -169,13 +171,13 @@ def _shorten_scenarios(evidence: Evidence) -> Mapping[str, str]:
     }
 
 
-def _find_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> Refused | None:
+def _find_refused(planned: Sequence[ClaimComparison], refused: Mapping[str, str]) -> Refused | None:
     named = {str(name) for step in planned for cells in step.all_cells for name in cells.at.get(CONTESTANT, ())}
     reasons = {name: refused[name] for name in sorted(named.intersection(refused))}
     return Refused(reasons) if reasons else None
 
 
-def _decide_verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdict:
+def _decide_verdict(checks: Sequence[ComparisonResult], gap: Lacking | None) -> ClaimVerdict:
     """Return the verdict of all tests of a claim: one that fails refutes it, even where others cannot be tested."""
     if any(check.outcome == "fails" for check in checks):
         return "refuted"
@@ -188,7 +190,7 @@ def _decide_verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdic
 
 
 @dataclass(frozen=True)
-class Scale:
+class EffectScale:
     """The scale on which two figures are compared, and the effect that a mean of such contrasts stands for."""
 
     ratio: bool
@@ -200,11 +202,11 @@ class Scale:
         return math.exp(mean) if self.ratio else mean
 
 
-def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
+def _compare(step: ClaimComparison, evidence: Evidence, level: float, comparisons: int) -> ComparisonResult:
     """Make one comparison out of `comparisons`, before any correction."""
     metric = METRICS[step.metric]
     scale, no_difference = (
-        Scale(metric.scale == "ratio" and not step.subtracts),
+        EffectScale(metric.scale == "ratio" and not step.subtracts),
         BoundedFigure(_choose_no_difference(step), 0),
     )
     dropped, differ = find_unpaired(step, evidence), find_differing_coordinates(step.a, step.b, evidence)
@@ -216,7 +218,7 @@ def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> 
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], no_difference)
     signs = {cell: combine_signs(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
     shared = stats.counted(select_one_sign(signs))
-    blank = Check(
+    blank = ComparisonResult(
         step=step,
         paired_by=tuple(name for name in step.a.at if name not in differ) if step.b is not None else (),
         effect=math.nan,
@@ -240,14 +242,14 @@ def _compare(step: Step, evidence: Evidence, level: float, comparisons: int) -> 
 
 
 def _test_contrasts(
-    blank: Check,
-    step: Step,
-    scale: Scale,
+    blank: ComparisonResult,
+    step: ClaimComparison,
+    scale: EffectScale,
     figures: Mapping[stats.Cell, tuple[float, float]],
     evidence: Evidence,
     level: float,
     comparisons: int,
-) -> Check:
+) -> ComparisonResult:
     metric = METRICS[step.metric]
     threshold = scale.contrast(step.threshold, _choose_no_difference(step))
     contrasts = {cell: scale.contrast(first, second) for cell, (first, second) in figures.items()}
@@ -288,8 +290,13 @@ def _test_contrasts(
 
 
 def _test_published(
-    check: Check, pairs: stats.Pairs, scale: Scale, mean_interval: Interval | None, published: float, level: float
-) -> Check:
+    check: ComparisonResult,
+    pairs: stats.Pairs,
+    scale: EffectScale,
+    mean_interval: Interval | None,
+    published: float,
+    level: float,
+) -> ComparisonResult:
     """Let an open comparison fail where its interval lies short of every published effect; else lower its
     `blocks_to_decide` to the blocks that would show that, where these are fewer."""
     least, above = scale.contrast(published, 1.0), check.step.side == "above"
@@ -306,11 +313,11 @@ def _test_published(
     return replace(check, p=p_value, p_corrected=p_value, outcome="fails", why_open=None, is_short_of_published=True)
 
 
-def _choose_no_difference(step: Step) -> float:
+def _choose_no_difference(step: ClaimComparison) -> float:
     return 0.0 if step.subtracts else find_neutral(step.metric)
 
 
-def _compute_mean(scale: Scale, figures: Sequence[float]) -> float:
+def _compute_mean(scale: EffectScale, figures: Sequence[float]) -> float:
     """Return the mean on this scale: geometric where ratios are compared."""
     return scale.effect(sum(scale.contrast(figure, 1.0 if scale.ratio else 0.0) for figure in figures) / len(figures))
 
@@ -328,12 +335,12 @@ def _find_outcome(lies: str, claimed: str, can_be: str) -> Outcome:
     return "holds" if lies == claimed else "fails"
 
 
-def _correct(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
+def _correct(checks: Sequence[ComparisonResult], level: float) -> tuple[ComparisonResult, ...]:
     """Correct checks for their number (Bonferroni): one that fails only without the correction is open."""
     return tuple(_correct_check(check, len(checks), level) for check in checks)
 
 
-def _correct_check(check: Check, comparisons: int, level: float) -> Check:
+def _correct_check(check: ComparisonResult, comparisons: int, level: float) -> ComparisonResult:
     p_value = min(1.0, comparisons * check.p)
     if check.outcome != "fails" or p_value <= level:
         return replace(check, p_corrected=p_value)

@@ -14,13 +14,13 @@ from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
+    ClaimComparison,
     NotCounted,
     NotOffered,
     NotPlanned,
     OnlyOne,
     SingleLevel,
     Skipped,
-    Step,
     TooFewCores,
     Verdict,
 )
@@ -79,7 +79,9 @@ def find_missing_levels(test: Test, evidence: Evidence) -> SingleLevel | None:
     return SingleLevel(test.along)
 
 
-def select_offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step], NotOffered | None]:
+def select_offered(
+    planned: Sequence[ClaimComparison], evidence: Evidence
+) -> tuple[Sequence[ClaimComparison], NotOffered | None]:
     """Return the comparisons of cells with a rate that the generator could offer, and the cells of the rest. Where it
     is at its limit with one contestant and not with another, the rate can be offered: the first one's times are then no
     latencies, but the rate that it achieved is its own."""

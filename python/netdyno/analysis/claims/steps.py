@@ -12,20 +12,20 @@ from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import Step
+from netdyno.model.verdicts import ClaimComparison
 
 
-def list_steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
+def list_steps(test: Test, evidence: Evidence) -> tuple[ClaimComparison, ...]:
     """Return all comparisons of a test."""
     planned = _plan(test, evidence)
     return tuple(replace(step, needed=False) for step in planned) if test.only_refutes else planned
 
 
-def _plan(test: Test, evidence: Evidence) -> tuple[Step, ...]:
+def _plan(test: Test, evidence: Evidence) -> tuple[ClaimComparison, ...]:
     """Return the comparisons of a test by its kind."""
     match test:
         case Ratio():
-            step = Step(
+            step = ClaimComparison(
                 test.metric,
                 test.a,
                 test.b,
@@ -36,7 +36,7 @@ def _plan(test: Test, evidence: Evidence) -> tuple[Step, ...]:
             )
             return tuple(_split_by_cell(step, evidence)) if test.every else (step,)
         case Bound():
-            step = Step(test.metric, test.cells, None, test.side, test.threshold)
+            step = ClaimComparison(test.metric, test.cells, None, test.side, test.threshold)
             return tuple(_split_by_cell(step, evidence)) if test.every else (step,)
         case Order():
             return tuple(_plan_order(test))
@@ -51,7 +51,7 @@ def narrow_cells(cells: Cells, name: str, value: type_level) -> Cells:
     return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
 
 
-def find_unpaired(step: Step, evidence: Evidence) -> set[str]:
+def find_unpaired(step: ClaimComparison, evidence: Evidence) -> set[str]:
     """Return the coordinates by which no two figures of a comparison are paired."""
     names = find_differing_coordinates(step.a, step.b, evidence)
     for cells, base in zip(step.cells, step.over or (), strict=False):
@@ -74,7 +74,7 @@ def find_neutral(metric: str) -> float:
     return 1.0 if METRICS[metric].scale == "ratio" else 0.0
 
 
-def _plan_order(test: Order) -> Iterator[Step]:
+def _plan_order(test: Order) -> Iterator[ClaimComparison]:
     side: Side = "above" if test.direction == "rising" else "below"
     base, subtracts = test.over or test.minus, test.minus is not None
     threshold = 0.0 if subtracts else find_neutral(test.metric)
@@ -82,23 +82,23 @@ def _plan_order(test: Order) -> Iterator[Step]:
         for low, high in itertools.product(first, second):
             upper, lower = narrow_cells(test.cells, test.along, high), narrow_cells(test.cells, test.along, low)
             over = None if base is None else (narrow_cells(base, test.along, high), narrow_cells(base, test.along, low))
-            yield Step(test.metric, upper, lower, side, threshold, over=over, subtracts=subtracts)
+            yield ClaimComparison(test.metric, upper, lower, side, threshold, over=over, subtracts=subtracts)
 
 
-def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
+def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[ClaimComparison]:
     """Compare the first level with the last, which is the claim; then level by level: none may go the other way."""
     side: Side = "above" if test.direction == "rises" else "below"
     levels = list_levels(test.cells, test.along, evidence)
     if len(levels) < 2:
         return
-    whole = Step(test.metric, test.cells, test.cells, side, find_neutral(test.metric))
+    whole = ClaimComparison(test.metric, test.cells, test.cells, side, find_neutral(test.metric))
     ends = [(levels[0], levels[-1])]
     for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
         later, earlier = narrow_cells(test.cells, test.along, last), narrow_cells(test.cells, test.along, first)
         yield replace(whole, a=later, b=earlier, needed=(first, last) == ends[0])
 
 
-def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
+def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[ClaimComparison]:
     """Compare every level with the first, in both directions."""
     first, *later = list_levels(test.cells, test.along, evidence) or ("",)
     most = test.within
@@ -108,8 +108,8 @@ def _plan_flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
             narrow_cells(test.cells, test.along, level),
             narrow_cells(test.cells, test.along, first),
         )
-        yield Step(test.metric, later_cells, first_cells, "below", most)
-        yield Step(test.metric, later_cells, first_cells, "above", least)
+        yield ClaimComparison(test.metric, later_cells, first_cells, "below", most)
+        yield ClaimComparison(test.metric, later_cells, first_cells, "above", least)
 
 
 def list_levels(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
@@ -121,7 +121,7 @@ def list_levels(cells: Cells, along: str, evidence: Evidence) -> tuple[type_leve
     return tuple(level for level in scenario.factors[along] if named is None or level in named)
 
 
-def _split_by_cell(step: Step, evidence: Evidence) -> Iterator[Step]:
+def _split_by_cell(step: ClaimComparison, evidence: Evidence) -> Iterator[ClaimComparison]:
     """Split a comparison into one for each cell, in the order of the levels; without any trial, return it as it is."""
     free = find_differing_coordinates(step.a, step.b, evidence)
     found_cells = dict.fromkeys(

@@ -17,7 +17,7 @@ from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.ranking import loss as losses
 from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials import measured
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
@@ -31,7 +31,7 @@ Place = tuple[type_level, ...]
 Counted = tuple[Trial, LoadResult]
 
 
-def build_charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
+def build_charts(figures: Sequence[Figure], parts: Sequence[ScenarioTrials]) -> tuple[Chart, ...]:
     """Fill the charts, in the order of the figures. An unsafe contestant is drawn where the experiment names it, and
     marked (docs/adr/unranked.md)."""
     by_name = {part.scenario.name: part for part in parts}
@@ -45,7 +45,7 @@ def place_trial(trial: Trial) -> dict[str, type_level]:
     return {**read_coordinates(trial), SCENARIO: trial.scenario}
 
 
-def _fill_chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
+def _fill_chart(figure: Figure, parts: Mapping[str, ScenarioTrials]) -> Chart:
     """Fill a chart. `parts`: those of the figure's scenarios, each once."""
     trials = [trial for part in parts.values() for trial in part.drawn()]
     planned = _group_by_place(figure, [trial for trial in trials if any(is_in(cells, trial) for cells in figure.cells)])
@@ -118,7 +118,7 @@ def _place(figure: Figure, trial: Trial) -> Place:
     return tuple(place[name] for name in figure.drawn)
 
 
-def _group_measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -> dict[Place, list[Counted]]:
+def _group_measured(figure: Figure, parts: Mapping[str, ScenarioTrials], metric: Metric) -> dict[Place, list[Counted]]:
     """Return the trials from which a metric is read, in the order of their blocks."""
     by_place: dict[Place, list[Counted]] = {}
     for cells in figure.cells:
@@ -130,7 +130,7 @@ def _group_measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -
 
 
 def _list_values(
-    figure: Figure, name: str, parts: Mapping[str, Part], planned: Mapping[Place, object]
+    figure: Figure, name: str, parts: Mapping[str, ScenarioTrials], planned: Mapping[Place, object]
 ) -> tuple[type_level, ...]:
     """Return the values of a coordinate that were run, in the order of the figure, else of the experiment; contestants
     by name (an experiment may say `*`)."""
@@ -151,7 +151,7 @@ def _list_values(
 
 def _fill_spot(
     figure: Figure,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, ScenarioTrials],
     place: Place,
     planned: Sequence[Trial],
     counted: Sequence[Sequence[Counted]],

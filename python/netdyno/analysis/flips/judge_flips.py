@@ -9,7 +9,7 @@ from functools import partial
 from netdyno.analysis.found.flips import FlipFound, Pursuit
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.ground import find_usable_cores
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment import flips as plan
 from netdyno.model.experiment import Flip, Scenario
 from netdyno.model.levels import level_key, level_words, place
@@ -35,7 +35,7 @@ Contrasts = dict[float, dict[int, float]]
 
 
 def _contrast(
-    part: Part, factor: str, metric: str, first: Sequence[str], second: Sequence[str]
+    part: ScenarioTrials, factor: str, metric: str, first: Sequence[str], second: Sequence[str]
 ) -> dict[tuple[str, ...], Contrasts]:
     """Contrast the first side with the second, by the levels of the other factors, in blocks where all members of both
     have a figure, and where all could use equally many cores (docs/adr/same-cores.md)."""
@@ -56,7 +56,7 @@ def _contrast(
     return by_fixed
 
 
-def _find_uneven(part: Part, names: Sequence[str]) -> set[str]:
+def _find_uneven(part: ScenarioTrials, names: Sequence[str]) -> set[str]:
     """Return the keys of the levels at which the contestants could not all use equally many cores."""
     usable = find_usable_cores(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
     numbers: dict[str, set[frozenset[int]]] = {}
@@ -66,7 +66,7 @@ def _find_uneven(part: Part, names: Sequence[str]) -> set[str]:
     return {level for level, cores in numbers.items() if len(cores) > 1}
 
 
-def _list_uneven_places(part: Part, factor: str, names: Sequence[str]) -> tuple[float, ...]:
+def _list_uneven_places(part: ScenarioTrials, factor: str, names: Sequence[str]) -> tuple[float, ...]:
     levels = {level_key(trial.levels): trial.levels for trial, _ in part.ranked}
     places = {place(levels[key][factor]) for key in _find_uneven(part, names)}
     return tuple(sorted(position for position in places if position is not None))
@@ -79,7 +79,9 @@ def _compute_mean_logs(samples: Mapping[str, Samples], names: Sequence[str]) -> 
     return {cell: sum(math.log(member[cell]) for member in members) / len(members) for cell in shared}
 
 
-def find_flips(part: Part, factor: str, first: str, second: str, metric: str | None = None) -> tuple[FlipFound, ...]:
+def find_flips(
+    part: ScenarioTrials, factor: str, first: str, second: str, metric: str | None = None
+) -> tuple[FlipFound, ...]:
     """Find the flips for each combination of the other factors in which both were measured. The metric is the
     question's own unless given."""
     name = metric or part.scenario.metric
@@ -106,7 +108,7 @@ def find_flips(part: Part, factor: str, first: str, second: str, metric: str | N
     )
 
 
-def follow_flip(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound:
+def follow_flip(flip: Flip, part: ScenarioTrials, level: float = stats.LEVEL) -> FlipFound:
     """Return the state of the run's search for a flip."""
     sides = [plan.select_side(flip, name, part.contestants) for name in (flip.first, flip.second)]
     contrasts = _contrast(part, flip.along, flip.metric, *sides).get((), {})
@@ -137,7 +139,7 @@ def bisect_flip(
     return bisect(contrasts, tried, Bounds(low, high, flip.within, most), partial(plan.find_middle, flip), level)
 
 
-def _count_blocks(part: Part, factor: str) -> dict[float, int]:
+def _count_blocks(part: ScenarioTrials, factor: str) -> dict[float, int]:
     """Count the blocks that had each level, whatever the outcome of its trials."""
     blocks: dict[float, set[int]] = {}
     for trial in part.trials:
@@ -147,7 +149,7 @@ def _count_blocks(part: Part, factor: str) -> dict[float, int]:
     return {position: len(numbers) for position, numbers in blocks.items()}
 
 
-def _list_bounded(part: Part, factor: str, names: Sequence[str]) -> tuple[float, ...]:
+def _list_bounded(part: ScenarioTrials, factor: str, names: Sequence[str]) -> tuple[float, ...]:
     """Return the places where a trial of the contestants shows only the generator's limit."""
     places = {
         place(trial.levels[factor]) for trial in part.trials if trial.contestant in names and trial.status == "censored"

@@ -10,7 +10,7 @@ from netdyno.model.base import Name
 
 
 @dataclass(frozen=True)
-class Beside:
+class TrialSpeeds:
     """The canary beside one trial: the trial's start in seconds after that of the first, its block, and the figures in
     the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `struck`: its
     machine was not that of its block."""
@@ -37,7 +37,7 @@ class Range:
 
 @dataclass(frozen=True)
 class MachineOverTime:
-    trials: tuple[Beside, ...]
+    trials: tuple[TrialSpeeds, ...]
     """The trials in the order in which they ran."""
     ranges: tuple[Range, ...]
     """One range for each figure, in the order of FIGURES."""

@@ -20,7 +20,7 @@ Decision = Literal["passes", "fails", "open"]
 
 
 @dataclass(frozen=True)
-class Line:
+class GatedMetric:
     """One metric of one scenario. `before` and `after` are the geometric means over `blocks`, and `ratio` is after by
     before; its `interval` is the part that all looks share, None before the first."""
 
@@ -49,11 +49,11 @@ class Faults:
 
 
 @dataclass(frozen=True)
-class Found:
+class GateFindings:
     """The state of a gate. `faults`: those of the scenarios in which there was one."""
 
     gate: Gate
-    lines: tuple[Line, ...]
+    lines: tuple[GatedMetric, ...]
     faults: tuple[Faults, ...]
     decision: Decision
     may_go_on: bool

@@ -84,7 +84,7 @@ class AxisRatio:
 
 
 @dataclass(frozen=True)
-class Beside:
+class TradeOff:
     """A contestant compared with the recommended one: the axes on which it is proven worse, and those on which it is
     proven better, each with the largest difference first."""
 
@@ -109,7 +109,7 @@ class Decision:
     front: tuple[Name, ...] = ()
     undecided: tuple[Name, ...] = ()
     taken: tuple[Name, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[TradeOff, ...] = ()
     near: tuple[Name, ...] = ()
     within: float | None = None
     by: tuple[Name, ...] = ()

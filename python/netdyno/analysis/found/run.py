@@ -14,7 +14,7 @@ from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.control import Control
 from netdyno.analysis.found.exclusions import Faulty, TrialNote
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.analysis.found.gate import Found as GateFound
+from netdyno.analysis.found.gate import GateFindings
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
@@ -210,7 +210,7 @@ class Analysis:
     """A trial to repeat by hand: the first with figures."""
     trials: tuple[Trial, ...]
     """Every try of every trial, the twins included, in their order."""
-    gate: GateFound | None = None
+    gate: GateFindings | None = None
     """None for a run that is no gate."""
     flips: tuple[FlipFound, ...] = ()
     """The flips that the experiment asks for."""

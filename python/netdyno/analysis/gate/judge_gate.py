@@ -10,11 +10,11 @@ import statistics
 from collections.abc import Sequence
 
 from netdyno.analysis.found.exclusions import Fault
-from netdyno.analysis.found.gate import METRIC_NAMES, Decision, Faults, Found, Line, Metric, Outcome
+from netdyno.analysis.found.gate import METRIC_NAMES, Decision, Faults, GatedMetric, GateFindings, Metric, Outcome
 from netdyno.analysis.ranking import axes
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.server_faults import find_faulty
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model import outcomes
 from netdyno.model.experiment import Gate, Scenario
 from netdyno.model.metrics import METRICS
@@ -42,7 +42,7 @@ def _is_uninformative(metric: Metric, scenario: Scenario) -> bool:
     return METRICS[metric].latency and scenario.arrivals == "closed" and metric != scenario.metric
 
 
-def judge(gate: Gate, parts: Sequence[Part], level: float = stats.LEVEL) -> Found:
+def judge(gate: Gate, parts: Sequence[ScenarioTrials], level: float = stats.LEVEL) -> GateFindings:
     """Judge all scenarios of a run that was judged by outcomes.judged."""
     among = sum(1 + len(select_metrics(gate, part.scenario)) for part in parts)
     lines = tuple(
@@ -52,7 +52,7 @@ def judge(gate: Gate, parts: Sequence[Part], level: float = stats.LEVEL) -> Foun
     )
     decided = decide_gate([line.outcome for line in lines])
     were_tried = all(_was_tried(part, name) for part in parts for name in (gate.before, gate.after))
-    return Found(
+    return GateFindings(
         gate,
         lines,
         tuple(faults for part in parts if (faults := _count_faults(gate, part)).before or faults.after),
@@ -61,7 +61,7 @@ def judge(gate: Gate, parts: Sequence[Part], level: float = stats.LEVEL) -> Foun
     )
 
 
-def _was_tried(part: Part, name: str) -> bool:
+def _was_tried(part: ScenarioTrials, name: str) -> bool:
     return any(trial.contestant == name and trial.status not in ("skipped", "failed") for trial in part.trials)
 
 
@@ -72,11 +72,11 @@ def decide_gate(line_outcomes: Sequence[Outcome]) -> Decision:
     return "passes" if line_outcomes and all(line_outcome in PASSES for line_outcome in line_outcomes) else "open"
 
 
-def _may_close(line: Line) -> bool:
+def _may_close(line: GatedMetric) -> bool:
     return line.outcome == "open" and line.blocks < GATE_LOOKS[-1]
 
 
-def _judge_line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
+def _judge_line(gate: Gate, part: ScenarioTrials, metric: Metric, level: float) -> GatedMetric:
     figures = collect_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
     pairs = stats.pair(after, before)
@@ -84,7 +84,7 @@ def _judge_line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
     judged = _judge_faults(gate, part, metric, level) or decide_outcome(interval, margin, METRICS[metric].better)
-    return Line(
+    return GatedMetric(
         scenario=part.scenario.name,
         metric=metric,
         margin=margin,
@@ -98,14 +98,14 @@ def _judge_line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
     )
 
 
-def _list_faults_behind(gate: Gate, part: Part, judged: Outcome) -> tuple[Fault, ...]:
+def _list_faults_behind(gate: Gate, part: ScenarioTrials, judged: Outcome) -> tuple[Fault, ...]:
     """Return the faults that an outcome comes from."""
     if judged not in ("faulty", "unsound"):
         return ()
     return find_faulty(part.trials)[gate.after if judged == "faulty" else gate.before].faults
 
 
-def _judge_faults(gate: Gate, part: Part, metric: Metric, level: float) -> Outcome | None:
+def _judge_faults(gate: Gate, part: ScenarioTrials, metric: Metric, level: float) -> Outcome | None:
     """Return an outcome that needs no figure. A fault that a busy machine can cause counts only where it met one of the
     two far more often. A generator at its limit hides the speed of either server."""
     if any(map(_is_wrong, _list_faulty(part, gate.before))):
@@ -117,7 +117,7 @@ def _judge_faults(gate: Gate, part: Part, metric: Metric, level: float) -> Outco
     return "bound" if part.saturated and (metric in RATES or METRICS[metric].latency) else None
 
 
-def _count_faults(gate: Gate, part: Part) -> Faults:
+def _count_faults(gate: Gate, part: ScenarioTrials) -> Faults:
     before, after = (len(_list_faulty_blocks(part, name)) for name in (gate.before, gate.after))
     return Faults(part.scenario.name, before, after, part.blocks)
 
@@ -128,11 +128,11 @@ def _is_wrong(trial: Trial) -> bool:
     return any(audit.name != "died" for audit in outcomes.certain_faults(trial))
 
 
-def _list_faulty_blocks(part: Part, name: str) -> set[int]:
+def _list_faulty_blocks(part: ScenarioTrials, name: str) -> set[int]:
     return {trial.block for trial in _list_faulty(part, name)}
 
 
-def _list_faulty(part: Part, name: str) -> list[Trial]:
+def _list_faulty(part: ScenarioTrials, name: str) -> list[Trial]:
     return [trial for trial in part.trials if trial.contestant == name and trial.status == "faulty"]
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from netdyno.analysis.found.canary import Beside, MachineOverTime, Range
+from netdyno.analysis.found.canary import MachineOverTime, Range, TrialSpeeds
 from netdyno.audits import canary
 from netdyno.audits.canary import FIGURES
 from netdyno.model.observation import CanaryReading, CanaryReadings
@@ -49,9 +49,9 @@ def _list_readings(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
     return tuple(reading for _, reading in canary.sides(readings))
 
 
-def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> Beside:
+def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> TrialSpeeds:
     speeds = [[speed(reading) for reading in sides] for speed in FIGURES.values()]
-    return Beside(
+    return TrialSpeeds(
         at_s=(datetime.fromisoformat(trial.started_at) - began).total_seconds(),
         block=trial.block,
         speeds=tuple(map(statistics.geometric_mean, speeds)),
@@ -61,12 +61,12 @@ def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: dateti
     )
 
 
-def _find_range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[Beside]) -> Range:
+def _find_range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[TrialSpeeds]) -> Range:
     speeds = [FIGURES[name](reading) for reading in readings]
     medians = [statistics.median(trial.speeds[number] for trial in block) for block in group_by_block(trials)]
     return Range(name, min(speeds), statistics.median(speeds), max(speeds), max(medians) / min(medians))
 
 
-def group_by_block(trials: Iterable[Beside]) -> list[list[Beside]]:
+def group_by_block(trials: Iterable[TrialSpeeds]) -> list[list[TrialSpeeds]]:
     """Return the trials of each block, in the order in which they ran."""
     return [list(block) for _, block in itertools.groupby(trials, key=lambda trial: trial.block)]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Work
 from netdyno.analysis.ranking import cells
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model import levels
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Traced, Trial
 
 
-def build_rows(part: Part, names: Sequence[str]) -> tuple[Work, ...]:
+def build_rows(part: ScenarioTrials, names: Sequence[str]) -> tuple[Work, ...]:
     """Return a row for each of these contestants, at the level at which the scenario was traced, or would be."""
     traced = {trial.contestant: trial for trial in part.traced}
     traced_levels = next((trial.levels for trial in traced.values()), levels.middle(part.scenario))

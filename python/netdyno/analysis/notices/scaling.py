@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.ranking.cells import average_blocks
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model.levels import level_key, level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
@@ -17,7 +17,7 @@ Throughputs = Mapping[int, Mapping[int, float]]
 """Messages per second by number of cores, then by block."""
 
 
-def find_scaling(part: Part) -> tuple[Scaling, ...]:
+def find_scaling(part: ScenarioTrials) -> tuple[Scaling, ...]:
     """Return how each contestant scaled, where it was measured on one core and on more. None where a schedule decides
     the throughput: in an open loop, and in rounds."""
     if FACTOR not in part.scenario.factors or part.scenario.scheduled:
@@ -30,7 +30,7 @@ def find_scaling(part: Part) -> tuple[Scaling, ...]:
     return tuple(scaling for scaling in scalings if scaling is not None)
 
 
-def _collect_throughputs(part: Part) -> dict[tuple[str, str], tuple[Throughputs, frozenset[int]]]:
+def _collect_throughputs(part: ScenarioTrials) -> dict[tuple[str, str], tuple[Throughputs, frozenset[int]]]:
     """Return throughputs by contestant and its other levels, and the numbers of cores at which the generator was at its
     limit with any contestant."""
     saturated = {cell.level for cell in part.saturated}

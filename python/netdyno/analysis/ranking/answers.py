@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from netdyno.analysis.found.ranking import Axis, AxisRatio, Beside, Decision, Standing
+from netdyno.analysis.found.ranking import Axis, AxisRatio, Decision, Standing, TradeOff
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.statistics import stats
@@ -183,11 +183,11 @@ def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | Non
 
 def find_trade_offs(
     axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float
-) -> tuple[Beside, ...]:
+) -> tuple[TradeOff, ...]:
     """Compare every other contestant of the answer with the first of those taken, where a difference beyond the margin
     is proven."""
     trade_offs = (
-        Beside(
+        TradeOff(
             contestant=name,
             worse=_list_proven(axes, name, taken[0], margin, better=False),
             better=_list_proven(axes, name, taken[0], margin, better=True),

@@ -114,7 +114,7 @@ def _merge_percentiles(histograms: tuple[str, ...], seed: int) -> Mapping[float,
 
 
 @lru_cache(maxsize=1024)
-def _merge(histograms: tuple[str, ...]) -> hdr.Histogram:
+def _merge(histograms: tuple[str, ...]) -> hdr.DecodedHistogram:
     return hdr.merge_encoded(histograms)
 
 
@@ -123,7 +123,7 @@ def _sample_merged_curve(histograms: tuple[str, ...]) -> tuple[tuple[float, floa
     return sample_curve(_merge(histograms))
 
 
-def sample_curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
+def sample_curve(histogram: hdr.DecodedHistogram) -> tuple[tuple[float, float], ...]:
     """Return (percent, ns) evenly spaced on the axis log 1/(1-q), from the median's side out to 99.99 at most."""
     if not histogram.count:
         return ()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.capacity import fill as capacity
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.statistics.stats import Cell, Samples
 
 
-def collect_samples(part: Part) -> Mapping[str, Samples]:
+def collect_samples(part: ScenarioTrials) -> Mapping[str, Samples]:
     """Return the figures by contestant, block and level; contestants without any are left out."""
     if part.scenario.metric == CAPACITY:
         return capacity.collect_samples(part)

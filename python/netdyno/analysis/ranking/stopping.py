@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from netdyno.analysis.found.ranking import Ending, EndReason
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.peers import group_peers
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment import blocks
 from netdyno.model.base import Name
 from netdyno.statistics import precision, stats
@@ -19,7 +19,7 @@ Family = Mapping[tuple[Name, Name], Pairs]
 """The comparisons of a ranking, each by the names of both."""
 
 
-def needs_more_blocks(part: Part) -> bool:
+def needs_more_blocks(part: ScenarioTrials) -> bool:
     """Return whether another block would serve the precision of a scenario, by its trials so far."""
     family = _compare_ranked(part)
     return (
@@ -27,7 +27,7 @@ def needs_more_blocks(part: Part) -> bool:
     )
 
 
-def sort_by_gain(parts: Sequence[Part]) -> list[Part]:
+def sort_by_gain(parts: Sequence[ScenarioTrials]) -> list[ScenarioTrials]:
     """Sort scenarios by their gain from another block: the widest interval first, of comparisons that are not beyond
     doubt. The width decides, never the place of the interval: blocks must not be added until a difference appears.
     Where nothing can be compared yet, the fewest blocks come first."""
@@ -35,7 +35,7 @@ def sort_by_gain(parts: Sequence[Part]) -> list[Part]:
     return sorted(parts, key=lambda part: (-widths[part.scenario.name], part.blocks))
 
 
-def _find_widest(part: Part) -> float:
+def _find_widest(part: ScenarioTrials) -> float:
     return max(
         (
             width
@@ -46,7 +46,7 @@ def _find_widest(part: Part) -> float:
     )
 
 
-def find_ending(part: Part, *, finished: bool, time_budget_s: float | None) -> Ending | None:
+def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | None) -> Ending | None:
     """Return why a scenario's blocks ended; None where it asks for no precision."""
     goal = part.scenario.precision
     if goal is None:
@@ -64,7 +64,7 @@ def find_ending(part: Part, *, finished: bool, time_budget_s: float | None) -> E
     )
 
 
-def _find_reason(part: Part, family: Family, goal: float, *, finished: bool) -> EndReason:
+def _find_reason(part: ScenarioTrials, family: Family, goal: float, *, finished: bool) -> EndReason:
     if family and _are_all_settled(family, goal):
         return "precise"
     if not finished:
@@ -78,7 +78,7 @@ def _are_all_settled(family: Family, goal: float) -> bool:
     return all(precision.settled(pairs, goal) for pairs in family.values())
 
 
-def _compare_ranked(part: Part) -> Family:
+def _compare_ranked(part: ScenarioTrials) -> Family:
     """Return the comparisons of its ranking. A pair that shares no cell cannot be compared, however many blocks there
     are."""
     figures = collect_samples(part)

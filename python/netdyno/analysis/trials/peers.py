@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.trials.ground import describe_ground
-from netdyno.analysis.trials.split import Part
+from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import transports
 from netdyno.model.base import Name
@@ -22,13 +22,13 @@ class Peers(NamedTuple):
     faulty: tuple[Name, ...] = ()
 
 
-def describe_part_ground(part: Part) -> Ground:
+def describe_part_ground(part: ScenarioTrials) -> Ground:
     """Return the ground of a scenario's ranked trials."""
     trials = [trial for trial, _ in part.ranked]
     return describe_ground(part.scenario, trials, part.about, part.cores_allowed, part.quota_cores)
 
 
-def group_peers(part: Part) -> tuple[Peers, ...]:
+def group_peers(part: ScenarioTrials) -> tuple[Peers, ...]:
     """Return all contestants of a scenario, with a figure or without, in the groups that could use equally many cores
     (docs/adr/same-cores.md), in the order of the ground; there is always one. A capacity already excludes loss and
     faults, so all of a group are ranked by it."""

@@ -20,7 +20,7 @@ from netdyno.model.trial import Traced, Trial
 
 
 @dataclass(frozen=True)
-class Part:
+class ScenarioTrials:
     """A scenario with its trials. Unsafe programs, and those that are no contestants, are in `unsafe` and `unranked`
     alone, and twins in `twins` alone."""
 
@@ -53,31 +53,31 @@ class Part:
         """Return the trials of a figure, where the unsafe stand beside the others, marked."""
         return (*self.trials, *(trial for unsafe_trials in self.unsafe.values() for trial in unsafe_trials))
 
-    def select_twins(self) -> Part:
+    def select_twins(self) -> ScenarioTrials:
         """Return the twins as a part of their own, to be read as any other."""
         trials = tuple(msgspec.structs.replace(trial, twin=False) for trial in self.twins)
         return replace(self, contestants=_list_names(trials), trials=trials, ranked=_list_ranked(trials), twins=())
 
 
-def split(run: Run) -> tuple[Part, ...]:
+def split(run: Run) -> tuple[ScenarioTrials, ...]:
     """Split a run, in the order of the experiment's scenarios."""
     safe = unranked.remove_from_run(run)
     saturated = outcomes.saturated(safe)
     return tuple(_make_part(run, safe, scenario, saturated) for scenario in run.experiment.scenarios)
 
 
-def select_part(run: Run, scenario: Scenario) -> Part:
+def select_part(run: Run, scenario: Scenario) -> ScenarioTrials:
     """Return the part of a single scenario, where no bound is needed."""
     return _make_part(run, unranked.remove_from_run(run), scenario, ())
 
 
-def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated]) -> Part:
+def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated]) -> ScenarioTrials:
     name = scenario.name
     all_trials = [trial for trial in run.trials if trial.scenario == name]
     trials = tuple(trial for trial in safe.trials if trial.scenario == name)
     cores, quota = run.environment.get("cores_allowed"), run.environment.get("limit.cpu_quota_cores")
     wrong, no_contestants = unranked.list_unsafe(run), unranked.list_unranked(run)
-    return Part(
+    return ScenarioTrials(
         scenario=scenario,
         seed=run.experiment.seed,
         search=run.experiment.capacity,

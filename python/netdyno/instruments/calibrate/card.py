@@ -12,7 +12,7 @@ from rich.text import Text
 from netdyno.base import quantities
 from netdyno.instruments.calibrate.others import Other
 from netdyno.instruments.calibrate.running import Attempt, Result
-from netdyno.instruments.calibrate.scores import Score
+from netdyno.instruments.calibrate.scores import CalibrationScore
 
 WORTH_TELLING_NS = 1_000_000
 """The least length of a pause of the machine that is reported."""
@@ -58,7 +58,7 @@ def _format_verdict(passed: bool) -> Text:
     return Text("ok", style="green") if passed else Text("FAILS", style="bold red")
 
 
-def _format_value(score: Score, value: float) -> str:
+def _format_value(score: CalibrationScore, value: float) -> str:
     match score.unit:
         case "ns":
             return quantities.duration(value)
@@ -72,14 +72,14 @@ def _format_value(score: Score, value: float) -> str:
             return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def _format_truth(score: Score) -> str:
+def _format_truth(score: CalibrationScore) -> str:
     if score.rule == "part":
         return "" if score.most is None else f"0 to {_format_value(score, score.most)}"
     sign = {"at most": "≤ ", "at least": "≥ "}.get(score.rule, "")
     return f"{sign}{_format_value(score, score.truth)}"
 
 
-def format_error(score: Score) -> str:
+def format_error(score: CalibrationScore) -> str:
     """Format the error in per cent of the truth, or in messages; for a delay that is only stated, also as a time."""
     off = score.error
     if off is None:
@@ -91,11 +91,11 @@ def format_error(score: Score) -> str:
     return f"{off:+,.0f}" if score.rule == "exactly" else f"{100 * off:+.2f}%"
 
 
-def _format_service(score: Score) -> str:
+def _format_service(score: CalibrationScore) -> str:
     return quantities.duration(score.service) if score.service is not None else ""
 
 
-def _format_other(generator: Other, name: str, own: Score) -> Text:
+def _format_other(generator: Other, name: str, own: CalibrationScore) -> Text:
     """Format the other generator's reading of the same property, with its own truth where its window differed."""
     score = next((candidate for candidate in generator.scores if candidate.name == name), None)
     if score is None:
@@ -191,6 +191,6 @@ def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) ->
     }
 
 
-def _score_json(score: Score) -> dict[str, object]:
+def _score_json(score: CalibrationScore) -> dict[str, object]:
     fields = {name: getattr(score, name) for name in score.__struct_fields__}
     return {**fields, "error": score.error, "passed": score.passed}

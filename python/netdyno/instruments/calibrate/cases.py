@@ -11,8 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from netdyno.instruments.calibrate import truths
-from netdyno.instruments.calibrate.done import Done
-from netdyno.instruments.calibrate.scores import QUANTILES, Score, read_percentile, score_count, score_part, score_time
+from netdyno.instruments.calibrate.done import ServerTotals
+from netdyno.instruments.calibrate.scores import (
+    QUANTILES,
+    CalibrationScore,
+    read_percentile,
+    score_count,
+    score_part,
+    score_time,
+)
 from netdyno.instruments.calibrate.truths import Floats
 from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.statistics import hdr
@@ -39,14 +46,14 @@ class Case:
     about: str
     server: tuple[str, ...]
     load: tuple[str, ...]
-    judge: Callable[[LoadResult, Done], tuple[Score, ...]]
+    judge: Callable[[LoadResult, ServerTotals], tuple[CalibrationScore, ...]]
     warmup: str = "0ms"
     program: str = "calibration"
     workload: str = "lines"
     """An answer is a line, so the server knows one message from the next."""
 
 
-def score_response_times(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_response_times(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score the response times against what the server really did to the same messages, and what the machine did to
     both programs meanwhile. The server's own punctuality is scored first, as everything else stands on it."""
     programmed, actual = _decode_values(done.delay_programmed_ns), _decode_values(done.delay_actual_ns)
@@ -74,7 +81,7 @@ def _decode_values(distribution: Distribution) -> Floats:
     return np.random.default_rng(1).permutation(values)
 
 
-def score_delay(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_delay(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score a delay that is not long beside the way. The reading above it is stated; held to a bound is the rest of the
     reading after all that was measured on the way is taken off: the generator's two lags and the server's own wait to
     read. A generator that reads too much without a lag that shows it leaves too much, and one that reads too little
@@ -82,7 +89,7 @@ def score_delay(load: LoadResult, done: Done) -> tuple[Score, ...]:
     programmed, delay = read_percentile(done.delay_programmed_ns, "p50"), read_percentile(done.delay_actual_ns, "p50")
     read = read_percentile(load.latency.response_ns, "p50")
     punctuality = score_time("server kept its programme, p50", programmed, delay, KEPT_SHORT_DELAY)
-    reading = Score(
+    reading = CalibrationScore(
         name="p50",
         unit="ns",
         rule="stated",
@@ -119,17 +126,19 @@ def _estimate_median_of_sum(*distributions: Distribution) -> float:
     return truths.select_rank(np.sum(drawn, axis=0), 0.5)
 
 
-def score_stall(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_stall(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score a stall of all messages: S - (1-q)T at three percentiles."""
     return _score_stall(load, done, STALLED_PERCENTILES, 1.0)
 
 
-def score_connection_stall(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_connection_stall(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score a stall of one connection: the others' messages are in the distribution, too."""
     return _score_stall(load, done, ("p99", "p99.9"), 1 / load.plan.connections)
 
 
-def _score_stall(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: float) -> tuple[Score, ...]:
+def _score_stall(
+    load: LoadResult, done: ServerTotals, percentiles: tuple[str, ...], share: float
+) -> tuple[CalibrationScore, ...]:
     if not done.stalls:
         return (score_count("stalls carried out", 1, 0),)
     stall_ns, window_ns = done.stalls[0].actual_ns, load.plan.duration_s * 1e9
@@ -144,13 +153,13 @@ def _score_stall(load: LoadResult, done: Done, percentiles: tuple[str, ...], sha
     )
 
 
-def score_closed_loop(load: LoadResult, _: Done) -> tuple[Score, ...]:
+def score_closed_loop(load: LoadResult, _: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score a closed loop, which must only be labelled so: its reading stands beside the open loop's."""
     closed = int(load.plan.arrivals == "closed")
     return (score_count("labelled as closed", 1, closed, service=read_percentile(load.latency.service_ns, "p99")),)
 
 
-def score_messages(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_messages(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score the counts. A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
     messages = load.messages
     is_invalid = any(audit.name == "verification" and not audit.passed for audit in load.audits)
@@ -163,30 +172,32 @@ def score_messages(load: LoadResult, done: Done) -> tuple[Score, ...]:
     )
 
 
-def score_rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_rate(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score the rate at which messages came to the server, and the rate that the generator reports."""
     requested_hz = load.plan.rate_hz or 0.0
     arrived_hz = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
     reported_hz = load.requests.sent / load.plan.duration_s
     return (
-        Score(name="arrived", unit="hz", rule="within", truth=requested_hz, measured=arrived_hz, bound=RATE_BOUND),
-        Score(
+        CalibrationScore(
+            name="arrived", unit="hz", rule="within", truth=requested_hz, measured=arrived_hz, bound=RATE_BOUND
+        ),
+        CalibrationScore(
             name="said to be sent", unit="hz", rule="within", truth=arrived_hz, measured=reported_hz, bound=RATE_BOUND
         ),
     )
 
 
-def score_poisson_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_poisson_gaps(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score exponential gaps: Anderson-Darling with the requested rate, at the 1% level."""
     statistic = truths.compare_with_exponential(done.arrivals_ns, load.plan.rate_hz or 0.0)
     return (
-        Score(
+        CalibrationScore(
             name="gaps exponential, A²", unit="statistic", rule="at most", truth=truths.AD_CRITICAL, measured=statistic
         ),
     )
 
 
-def score_equal_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
+def score_equal_gaps(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score equal gaps: on the grid, and different from exponential ones, so that the test of those is seen to
     refuse."""
     requested_hz = load.plan.rate_hz or 0.0
@@ -196,8 +207,12 @@ def score_equal_gaps(load: LoadResult, done: Done) -> tuple[Score, ...]:
     statistic = truths.compare_with_exponential(done.arrivals_ns, requested_hz)
     critical = truths.AD_CRITICAL
     return (
-        Score(name="off the grid, p99, in gaps", unit="share", rule="at most", truth=GRID_BOUND, measured=off),
-        Score(name="gaps not exponential, A²", unit="statistic", rule="at least", truth=critical, measured=statistic),
+        CalibrationScore(
+            name="off the grid, p99, in gaps", unit="share", rule="at most", truth=GRID_BOUND, measured=off
+        ),
+        CalibrationScore(
+            name="gaps not exponential, A²", unit="statistic", rule="at least", truth=critical, measured=statistic
+        ),
     )
 
 

@@ -24,7 +24,7 @@ class Pause(Frozen):
     ns: int
 
 
-class Done(Frozen):
+class ServerTotals(Frozen):
     """Counts over the server's life. `arrivals_ns`: the first arrivals, as many as requested. `look_ns`: the interval
     at which the witnesses of pauses looked. `read_lag_ns`: from the kernel's arrival of a request to when it counts as
     read, where the server was to measure it."""

@@ -19,7 +19,7 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.units import parse_duration
 from netdyno.instruments.calibrate import truths
 from netdyno.instruments.calibrate.cases import RATE_BOUND, STALL_S, STALLED_PERCENTILES
-from netdyno.instruments.calibrate.scores import QUANTILES, Score, score_time
+from netdyno.instruments.calibrate.scores import QUANTILES, CalibrationScore, score_time
 
 KINDS = ("wrk", "wrk2")
 _PERCENTILE = re.compile(r"^\s*(?P<percent>\d+(?:\.\d+)?)%\s+(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h)\s*$")
@@ -49,7 +49,7 @@ class Other(msgspec.Struct, frozen=True):
     """Another generator, scored over the stall."""
 
     name: str
-    scores: tuple[Score, ...]
+    scores: tuple[CalibrationScore, ...]
 
 
 def parse(text: str, where: str) -> ReadFigures:
@@ -120,7 +120,7 @@ def score(name: str, figures: ReadFigures, stall_s: float, requested_hz: float |
         raise UserError(f"--other {name}: no percentile shows a stall of {stall_s:g} s in {figures.window_s:.3g} s")
     if requested_hz is not None:
         scores.append(
-            Score(
+            CalibrationScore(
                 name="rate: arrived",
                 unit="hz",
                 rule="within",

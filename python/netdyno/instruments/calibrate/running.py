@@ -13,13 +13,13 @@ import msgspec
 
 from netdyno.base.temporary import temporary_folder
 from netdyno.instruments.calibrate.cases import Case
-from netdyno.instruments.calibrate.done import Done, Pause
-from netdyno.instruments.calibrate.scores import Score
+from netdyno.instruments.calibrate.done import Pause, ServerTotals
+from netdyno.instruments.calibrate.scores import CalibrationScore
 from netdyno.machine.process import REALTIME_PRIORITY, LineReader, Process, TrialError
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import Pinning
 from netdyno.trial.load import NOT_BELIEVED
-from netdyno.trial.trial import Ready
+from netdyno.trial.trial import ReadyLine
 
 ATTEMPTS = 3
 """The most attempts of a case: that a machine did something else meanwhile is no fault of the generator. Each attempt
@@ -34,7 +34,7 @@ _Line = TypeVar("_Line")
 class Attempt(msgspec.Struct, frozen=True):
     """One trial of a case: its scores, or the reason why there are none; and the pauses of the machine meanwhile."""
 
-    scores: tuple[Score, ...]
+    scores: tuple[CalibrationScore, ...]
     failure: str = ""
     pauses: tuple[Pause, ...] = ()
 
@@ -89,7 +89,7 @@ def attempt(case: Case, programs: Programs) -> Attempt:
     return Attempt(scores=case.judge(load, done), pauses=done.pauses)
 
 
-def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
+def measure(case: Case, programs: Programs) -> tuple[LoadResult, ServerTotals]:
     """Run a case; returns the generator's result and the server's report. Raises TrialError where one is missing."""
     with temporary_folder("calibrate") as folder, _open_log(folder, "server") as log:
         command = (
@@ -109,7 +109,7 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
             priority=programs.priority,
         ) as server:
             lines = server.lines()
-            endpoint = _read_line(server, lines, Ready).endpoint
+            endpoint = _read_line(server, lines, ReadyLine).endpoint
             load = _load(case, endpoint, programs, folder)
             server.terminate()
             done = _read_line(server, lines, _Totals).calibration
@@ -129,7 +129,7 @@ def _format_witnesses(pinning: Pinning) -> tuple[str, ...]:
 class _Totals(msgspec.Struct, frozen=True):
     """The calibration server's own part of the line of totals."""
 
-    calibration: Done
+    calibration: ServerTotals
 
 
 @contextmanager

@@ -17,7 +17,7 @@ WITHIN = 0.02
 """The largest relative error of a time."""
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationScore(msgspec.Struct, frozen=True, kw_only=True):
     """`truth` is what `measured` is held against, by `rule`: within a relative `bound`, exactly, or as a limit. `error`
     is relative to the truth (absolute for counts; None where the truth is a limit). A "stated" score is not judged. A
     "part" is one part of the error of a reading of `truth`, and its `error` is its share of that; with a `most` it lies
@@ -73,16 +73,20 @@ def read_percentile(distribution: Distribution, name: str) -> float:
     return float(value)
 
 
-def score_time(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
+def score_time(
+    name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None
+) -> CalibrationScore:
     """The score of a time."""
-    return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
+    return CalibrationScore(
+        name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service
+    )
 
 
-def score_part(name: str, delay: float, measured: float, most: float | None = None) -> Score:
+def score_part(name: str, delay: float, measured: float, most: float | None = None) -> CalibrationScore:
     """The score of a part of the error of a time."""
-    return Score(name=name, unit="ns", rule="part", truth=delay, measured=measured, most=most)
+    return CalibrationScore(name=name, unit="ns", rule="part", truth=delay, measured=measured, most=most)
 
 
-def score_count(name: str, truth: int, measured: int, service: float | None = None) -> Score:
+def score_count(name: str, truth: int, measured: int, service: float | None = None) -> CalibrationScore:
     """The score of a count."""
-    return Score(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)
+    return CalibrationScore(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)

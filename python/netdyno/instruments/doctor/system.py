@@ -25,7 +25,7 @@ _ROOTS_TOOLS = "/usr/sbin:/sbin"
 class Moment(NamedTuple):
     """The machine as it is used, and /proc/interrupts."""
 
-    machine: machine.Snapshot
+    machine: machine.MachineSnapshot
     interrupts: str
 
 

@@ -49,7 +49,7 @@ _DEVIATIONS = 4.0
 """The tolerance of the loss, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
 
 
-class Measured(NamedTuple):
+class LinkMeasurement(NamedTuple):
     """The result of a measurement: of `sent` datagrams `arrived` came to the server's end, and `returned` of these came
     back. The round trips are those of the returned datagrams, None where none came back."""
 
@@ -101,7 +101,7 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     return Checked(recorded, bad)
 
 
-def probe(terms: Terms, pinning: Pinning, log: TrialLog) -> Measured:
+def probe(terms: Terms, pinning: Pinning, log: TrialLog) -> LinkMeasurement:
     """Make a link for the purpose and measure it. Raises NotAllowedError."""
     with wan.make_link(terms, log, pinning) as link:
         return measure(link, terms)
@@ -123,7 +123,7 @@ def round_trip_s(terms: Terms) -> float:
     return 2 * (terms.delay_s + (_FRAME_BITS / terms.rate_hz if terms.rate_hz else 0.0))
 
 
-def measure(link: Wan, terms: Terms) -> Measured:
+def measure(link: Wan, terms: Terms) -> LinkMeasurement:
     """Measure a link, in SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be made at its
     ends, or nothing can be sent any more."""
     try:
@@ -153,7 +153,7 @@ class _Exchange:
         self._arrived = 0
         self._round_trips: list[float] = []
 
-    def run(self) -> Measured:
+    def run(self) -> LinkMeasurement:
         poll = select.poll()
         for end in (self._server, self._load):
             poll.register(end, select.POLLIN)
@@ -195,13 +195,13 @@ class _Exchange:
         except BlockingIOError:
             return
 
-    def _summarise(self) -> Measured:
+    def _summarise(self) -> LinkMeasurement:
         trips = sorted(self._round_trips)
         p50, p99 = (trips[math.ceil(share * len(trips)) - 1] if trips else None for share in (0.5, 0.99))
-        return Measured(self._count, self._arrived, len(trips), p50, p99)
+        return LinkMeasurement(self._count, self._arrived, len(trips), p50, p99)
 
 
-def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> tuple[str, str]:
+def judge(name: str, terms: Terms, take_measurement: Callable[[], LinkMeasurement]) -> tuple[str, str]:
     """Describe a link, and return with it the reason why nothing is measured over it; empty where the link has its
     terms."""
     try:
@@ -218,8 +218,8 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], Measured]) -> 
 
 
 def _measure_until_right(
-    terms: Terms, take_measurement: Callable[[], Measured], attempts: int = ATTEMPTS
-) -> tuple[Measured, list[str]]:
+    terms: Terms, take_measurement: Callable[[], LinkMeasurement], attempts: int = ATTEMPTS
+) -> tuple[LinkMeasurement, list[str]]:
     """Return the first measurement without faults, or the last, and the faults in it."""
     measurement = take_measurement()
     problems = find_faults(terms, measurement)
@@ -230,7 +230,7 @@ def _measure_until_right(
     )
 
 
-def find_faults(terms: Terms, measurement: Measured) -> list[str]:
+def find_faults(terms: Terms, measurement: LinkMeasurement) -> list[str]:
     """List the deviations of a link from its terms; none where it meets them. Pure."""
     problems: list[str] = []
     expected = round_trip_s(terms)
@@ -252,7 +252,7 @@ def find_faults(terms: Terms, measurement: Measured) -> list[str]:
     return problems
 
 
-def describe_measurement(measurement: Measured) -> str:
+def describe_measurement(measurement: LinkMeasurement) -> str:
     """Describe a measurement, for people."""
     if measurement.round_trip_p50_s is None or measurement.round_trip_p99_s is None:
         return f"measured no round trip, of {measurement.sent} datagrams"

@@ -39,7 +39,7 @@ class Network(NamedTuple):
 MACHINE = Network((), (), Path("/proc/net"))
 
 
-class Place(NamedTuple):
+class NetworkNeeds(NamedTuple):
     """The needs of a network of a trial: the cores of its programs, their log, the seed of random losses, and the
     network between its programs where no link is requested: this machine, or hosts of a cluster."""
 
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def make_network(transport: Transport, settings: Settings, place: Place) -> Iterator[Network]:
+def make_network(transport: Transport, settings: Settings, place: NetworkNeeds) -> Iterator[Network]:
     """Make the network of one trial, which is gone with it. Raises NoNetworkError."""
     if reason := find_obstacle(transport, settings, place.given):
         raise NoNetworkError(reason)
@@ -96,7 +96,7 @@ def _make_private(transport: Transport) -> Iterator[Network]:
 
 
 @contextmanager
-def _join_ends(settings: Settings, place: Place) -> Iterator[Network]:
+def _join_ends(settings: Settings, place: NetworkNeeds) -> Iterator[Network]:
     try:
         if not settings.is_impaired:
             with lan.make_link(find_rate_hz(settings)) as ends:

@@ -12,7 +12,16 @@ from netdyno.model.contestant import About
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.present import findings_json
-from netdyno.present.export.schema import VERSION, Cell, Contestant, Export, Figure, Metric, Note, Trial
+from netdyno.present.export.schema import (
+    VERSION,
+    CellEntry,
+    ContestantEntry,
+    Export,
+    FigureEntry,
+    MetricEntry,
+    Note,
+    TrialEntry,
+)
 from netdyno.present.prose import aa, associations, canary, retries, stopping, verdict
 
 
@@ -25,7 +34,7 @@ def collect(analysis: Analysis) -> Export:
         findings=findings_json.convert_analysis(analysis),
         environment=dict(analysis.environment),
         metrics={
-            name: Metric(title=metric.title, unit=metric.unit.name, better=metric.better)
+            name: MetricEntry(title=metric.title, unit=metric.unit.name, better=metric.better)
             for name, metric in METRICS.items()
             if name in used
         },
@@ -36,8 +45,8 @@ def collect(analysis: Analysis) -> Export:
     )
 
 
-def _convert_contestant(about: About) -> Contestant:
-    return Contestant(
+def _convert_contestant(about: About) -> ContestantEntry:
+    return ContestantEntry(
         kind=about.kind,
         name=about.name,
         model=about.model,
@@ -46,8 +55,8 @@ def _convert_contestant(about: About) -> Contestant:
     )
 
 
-def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> Cell:
-    return Cell(
+def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> CellEntry:
+    return CellEntry(
         question=findings.scenario.name,
         contestant=cell.contestant,
         level=cell.level,
@@ -58,17 +67,17 @@ def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> Cell:
     )
 
 
-def _make_figure(estimate: Estimate) -> Figure:
+def _make_figure(estimate: Estimate) -> FigureEntry:
     interval = estimate.interval
     ends = (None, None) if interval is None else (interval.low, interval.high)
     low, high = (None if end is None or not math.isfinite(end) else end for end in ends)
-    return Figure(value=estimate.value, low=low, high=high)
+    return FigureEntry(value=estimate.value, low=low, high=high)
 
 
-def _convert_trial(measured: trial.Trial) -> Trial:
+def _convert_trial(measured: trial.Trial) -> TrialEntry:
     load = measured.load
     values = {name: metric.of(measured, load) for name, metric in METRICS.items()} if load is not None else {}
-    return Trial(
+    return TrialEntry(
         question=measured.scenario,
         contestant=measured.contestant,
         level=level_key(measured.levels),

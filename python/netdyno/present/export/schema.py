@@ -17,7 +17,7 @@ from netdyno.analysis.found.cells import Bound, LevelInfo
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.control import AA
 from netdyno.analysis.found.exclusions import Faulty, TrialNote
-from netdyno.analysis.found.gate import Found
+from netdyno.analysis.found.gate import GateFindings
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
@@ -47,7 +47,7 @@ from netdyno.statistics.stats import Better, Comparison, Interval
 VERSION = 1
 
 
-class Figure(Frozen):
+class FigureEntry(Frozen):
     """A figure over several trials with its 95% interval, where there were blocks enough for one."""
 
     value: float
@@ -55,7 +55,7 @@ class Figure(Frozen):
     high: float | None = None
 
 
-class Metric(Frozen):
+class MetricEntry(Frozen):
     """The meaning of a name in `figures`. `better`: "higher" or "lower"."""
 
     title: Quoted
@@ -63,7 +63,7 @@ class Metric(Frozen):
     better: Name
 
 
-class Contestant(Frozen):
+class ContestantEntry(Frozen):
     """A contestant of the run: a `server`, a `client`, or code that they share (`shared`). `lines` are those of its
     own code."""
 
@@ -74,17 +74,17 @@ class Contestant(Frozen):
     lines: int | None
 
 
-class Cell(Frozen):
+class CellEntry(Frozen):
     """A contestant of a question at one level, over its `trials` valid trials of all blocks."""
 
     question: Name
     contestant: Name
     level: Name
     trials: int
-    figures: dict[Name, Figure]
+    figures: dict[Name, FigureEntry]
 
 
-class Trial(Frozen):
+class TrialEntry(Frozen):
     """One trial; each retry is a trial too. `status` is its result, `reason` why it enters no figure where it enters
     none, and `failed` names the audits that failed. `twin`: it belongs to the A/A control. `attempt` counts the
     harness's tries."""
@@ -166,7 +166,7 @@ class AxisEntry(Frozen):
     comparisons: tuple[Comparison, ...]
 
 
-class Question(Frozen):
+class QuestionEntry(Frozen):
     name: Name
     workload: Name
     arrivals: Name
@@ -290,14 +290,14 @@ class Findings(Frozen):
     blocks: int
     counts: Counts = msgspec.field(name="trials")
     made_again: Retries
-    scenarios: tuple[Question, ...] = msgspec.field(name="questions")
+    scenarios: tuple[QuestionEntry, ...] = msgspec.field(name="questions")
     claims: tuple[ClaimEntry, ...]
     control: ControlEntry = msgspec.field(name="aa")
     charts: tuple[Chart, ...]
     machine: MachineUse | None
     canary: tuple[Range, ...] | None
     audits: tuple[AuditTally, ...]
-    gate: Found | None
+    gate: GateFindings | None
     flips: tuple[FlipEntry, ...]
     set_aside: tuple[TrialNote, ...]
 
@@ -309,8 +309,8 @@ class Export(Frozen):
     version: int
     findings: Findings
     environment: dict[str, Any]
-    metrics: dict[Name, Metric]
-    contestants: tuple[Contestant, ...]
-    cells: tuple[Cell, ...]
-    trials: tuple[Trial, ...]
+    metrics: dict[Name, MetricEntry]
+    contestants: tuple[ContestantEntry, ...]
+    cells: tuple[CellEntry, ...]
+    trials: tuple[TrialEntry, ...]
     notes: tuple[Note, ...]

@@ -12,7 +12,7 @@ import msgspec
 
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
-from netdyno.present.export.schema import AxisEntry, Export, Figure, FlipEntry, Question, ScoreEntry
+from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import company, ranking, verdict
 from netdyno.present.prose import ground as ground_words
@@ -70,7 +70,7 @@ def _convert_value(value: object) -> object:
     return f" {value}" if isinstance(value, str) and value[:1] in FORMULA else value
 
 
-def _fill_ends(interval: Interval | Figure | None) -> Row:
+def _fill_ends(interval: Interval | FigureEntry | None) -> Row:
     return {"low": interval.low, "high": interval.high} if interval else {}
 
 
@@ -121,7 +121,7 @@ def _list_flip(flip: FlipEntry) -> Iterator[Row]:
         yield {"table": "flip level", **about, **ratio, "level": key, "status": level.better or "open"}
 
 
-def _list_details(question: Question) -> Iterator[Row]:
+def _list_details(question: QuestionEntry) -> Iterator[Row]:
     """List the capacities, pairs, work and unsafe servers of a question."""
     for curve in question.capacity.curves if question.capacity else ():
         about = {"level": curve.level, "contestant": curve.contestant, "unit": "messages/s"}
@@ -194,13 +194,13 @@ def format_markdown(export: Export) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _tabulate_ranking(question: Question) -> str:
+def _tabulate_ranking(question: QuestionEntry) -> str:
     """Draw a table for each group that is ranked together."""
     grounds = dict.fromkeys(standing.ground for standing in question.standings)
     return "\n\n".join(_tabulate_group(question, ground, is_divided=len(grounds) > 1) for ground in grounds)
 
 
-def _tabulate_group(question: Question, ground: int, *, is_divided: bool) -> str:
+def _tabulate_group(question: QuestionEntry, ground: int, *, is_divided: bool) -> str:
     mark = company.MARK if question.company else ""
     names = [standing.contestant for standing in question.standings if standing.ground == ground]
     by_name = [(axis.metric, {score.contestant: score for score in axis.scores}) for axis in question.axes]

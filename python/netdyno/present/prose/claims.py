@@ -10,7 +10,8 @@ from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import (
-    Check,
+    ClaimComparison,
+    ComparisonResult,
     GeneratorAtLimit,
     Judged,
     Lacking,
@@ -22,7 +23,6 @@ from netdyno.model.verdicts import (
     Refused,
     SingleLevel,
     Skipped,
-    Step,
     TooFewCores,
     Verdict,
 )
@@ -88,7 +88,7 @@ def _describe_need(verdict: Verdict | None) -> str:
     return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[verdict]
 
 
-def explain_open(check: Check, comparisons: int) -> str:
+def explain_open(check: ComparisonResult, comparisons: int) -> str:
     """Say why a check is open; empty where it is not. `comparisons`: the number of the claim's checks."""
     match check.why_open:
         case None:
@@ -119,7 +119,7 @@ def explain_open(check: Check, comparisons: int) -> str:
             return f"{format_effect(check)} decides nothing on this machine"
 
 
-def _describe_blocks_needed(check: Check) -> str:
+def _describe_blocks_needed(check: ComparisonResult) -> str:
     """Say how many blocks would decide it."""
     if check.blocks_to_decide is None:
         return f"by these figures, {quantities.plural(MANY_BLOCKS, 'block')} would not decide"
@@ -162,12 +162,12 @@ def _list_levels(name: str, values: tuple[type_level, ...]) -> str:
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def describe_comparison(check: Check, scenarios: Scenarios) -> str:
+def describe_comparison(check: ComparisonResult, scenarios: Scenarios) -> str:
     """Describe the comparison without its outcome."""
     return f"{_describe_sides(check, scenarios)}{_describe_divisor(check.step, scenarios)}"
 
 
-def _describe_divisor(step: Step, scenarios: Scenarios) -> str:
+def _describe_divisor(step: ClaimComparison, scenarios: Scenarios) -> str:
     """Say what each side is divided by, or what is subtracted, if anything."""
     if step.over is None:
         return ""
@@ -182,7 +182,7 @@ def _describe_divisor(step: Step, scenarios: Scenarios) -> str:
     )
 
 
-def _describe_sides(check: Check, scenarios: Scenarios) -> str:
+def _describe_sides(check: ComparisonResult, scenarios: Scenarios) -> str:
     step, paired = check.step, check.paired_by
     title = METRICS[step.metric].title
     metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of any contestant
@@ -200,7 +200,7 @@ def _describe_difference(selection: Cells, shared: Collection[str]) -> str:
     return ", ".join([*([quantities.listed(names)] if names else []), *levels])
 
 
-def format_claimed_effect(step: Step) -> str:
+def format_claimed_effect(step: ClaimComparison) -> str:
     """The claimed effect."""
     if step.b is None or step.subtracts:
         return f"{step.side} {_choose_format(step)(step.threshold)}"
@@ -209,7 +209,7 @@ def format_claimed_effect(step: Step) -> str:
     return f"{step.side} {100 * step.threshold:.3g} points"
 
 
-def format_effect(check: Check) -> str:
+def format_effect(check: ComparisonResult) -> str:
     """The effect with its interval; of a bound with the loss beside it."""
     if not check.figures:
         return quantities.DASH
@@ -224,7 +224,7 @@ def format_effect(check: Check) -> str:
     return f"{limit}{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}{short}"
 
 
-def list_figures(check: Check) -> tuple[str, ...]:
+def list_figures(check: ComparisonResult) -> tuple[str, ...]:
     """The metric on each side, a latency with its loss; where it is divided by another, the ratio; where another is
     subtracted, the difference."""
     step = check.step
@@ -238,14 +238,14 @@ def _format_loss(lost: float | None) -> str:
     return "" if lost is None else f" ({loss.format_lost_share(lost)})"
 
 
-def _choose_format(step: Step) -> Speak:
+def _choose_format(step: ClaimComparison) -> Speak:
     """Choose the format of a comparison's effect."""
     if step.b is None or step.subtracts:
         return _make_signed_format(step)
     return _format_ratio if METRICS[step.metric].scale == "ratio" else _format_points
 
 
-def _make_signed_format(step: Step) -> Speak:
+def _make_signed_format(step: ClaimComparison) -> Speak:
     """The metric's own unit; a difference may be below 0."""
     speak = METRICS[step.metric].speak
     return lambda value: f"{MINUS}{speak(-value)}" if value < 0 else speak(value)

@@ -9,7 +9,7 @@ from netdyno.analysis.found.flips import FlipFound
 from netdyno.base import quantities
 from netdyno.model.levels import LEVEL_UNITS
 from netdyno.model.metrics import METRICS
-from netdyno.statistics.flips import Crossing, Point
+from netdyno.statistics.flips import Crossing, LevelContrast
 
 MOST_NAMED = 4
 """The most levels that are named one by one; the table has all of them."""
@@ -98,7 +98,7 @@ def _list_better(comparison: FlipFound) -> str:
     return f"{text}; undecided at {_list_places(comparison, open_levels)}{_describe_bound(comparison, open_points)}"
 
 
-def _describe_bound(comparison: FlipFound, points: Sequence[Point]) -> str:
+def _describe_bound(comparison: FlipFound, points: Sequence[LevelContrast]) -> str:
     """Return how large a difference can be where none is proven: nearly even is an answer, too. Where the generator was
     at its limit, this is unknown."""
     ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.found.gate import Decision, Faults, Found, Line, Outcome
+from netdyno.analysis.found.gate import Decision, Faults, GatedMetric, GateFindings, Outcome
 from netdyno.base import quantities
 from netdyno.base.escape import harmless
 from netdyno.base.quantities import percent_change, plural, share
@@ -28,31 +28,31 @@ DECISIONS: Mapping[Decision, str] = {
 }
 
 
-def name_line(line: Line) -> str:
+def name_line(line: GatedMetric) -> str:
     return f"{line.scenario}, {METRICS[line.metric].title}"
 
 
-def format_margin(line: Line) -> str:
+def format_margin(line: GatedMetric) -> str:
     """The margin, with the sign of a worse metric."""
     worse = quantities.MINUS if METRICS[line.metric].better == "higher" else "+"
     return f"{worse}{share(line.margin)}"
 
 
-def format_figures(line: Line) -> tuple[str, str]:
+def format_figures(line: GatedMetric) -> tuple[str, str]:
     """The figures before and after."""
     speak = METRICS[line.metric].speak
     return speak(line.before), speak(line.after)
 
 
-def format_change(line: Line) -> str:
+def format_change(line: GatedMetric) -> str:
     return percent_change(line.ratio)
 
 
-def format_interval(line: Line) -> str:
+def format_interval(line: GatedMetric) -> str:
     return ranking.format_change_interval(line.interval)
 
 
-def describe_line(line: Line) -> str:
+def describe_line(line: GatedMetric) -> str:
     """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
         return f"{name_line(line)}: {OUTCOMES[line.outcome]}. The new server {list_faults(line)}"
@@ -64,7 +64,7 @@ def describe_line(line: Line) -> str:
     )
 
 
-def list_faults(line: Line) -> str:
+def list_faults(line: GatedMetric) -> str:
     """List the faults of the line's server, without a subject. A detail may hold what the server printed."""
     return harmless(quantities.listed([fault_words.describe_fault(fault) for fault in line.faults]))
 
@@ -77,7 +77,7 @@ def describe_faults(counts: Faults) -> str:
     )
 
 
-def describe_decision(result: Found) -> str:
+def describe_decision(result: GateFindings) -> str:
     """Return the decision; where there is none, what would help."""
     outcomes = {line.outcome for line in result.lines}
     if result.decision == "fails" and "worse" not in outcomes:

@@ -61,7 +61,7 @@ WHAT_HOLDS = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerText:
     """`short` says which to take, `rest` what the others cost and which are ranked separately."""
 
     headline: str
@@ -73,19 +73,19 @@ class Answer:
         return f"{self.short}{self.rest}"
 
 
-def answer(findings: ScenarioFindings) -> Answer:
+def answer(findings: ScenarioFindings) -> AnswerText:
     result = _answer_search(findings) or _answer_flips(findings) or _answer_verdict(findings)
-    return Answer(result.headline, result.short, result.rest + unranked.name_left_out(findings.unsafe))
+    return AnswerText(result.headline, result.short, result.rest + unranked.name_left_out(findings.unsafe))
 
 
-def _answer_search(findings: ScenarioFindings) -> Answer | None:
+def _answer_search(findings: ScenarioFindings) -> AnswerText | None:
     """A search for a capacity has one contestant, and an answer of its own."""
     if findings.capacity is None or findings.capacity.search is None:
         return None
-    return Answer(_answer_verdict(findings).headline, capacity.describe_search(findings.capacity), "")
+    return AnswerText(_answer_verdict(findings).headline, capacity.describe_search(findings.capacity), "")
 
 
-def _answer_flips(findings: ScenarioFindings) -> Answer | None:
+def _answer_flips(findings: ScenarioFindings) -> AnswerText | None:
     """Return the levels between which the winner changes: the answer of a scenario with levels chosen for that."""
     if not findings.flips:
         return None
@@ -93,10 +93,10 @@ def _answer_flips(findings: ScenarioFindings) -> Answer | None:
     rest = loss.name_separately_ranked(findings.standings, findings.loss_bound) + faults.name_separately_ranked(
         findings.faulty
     )
-    return Answer(headline, " ".join(f"{flips.describe_flip(flip)}." for flip in findings.flips), rest)
+    return AnswerText(headline, " ".join(f"{flips.describe_flip(flip)}." for flip in findings.flips), rest)
 
 
-def _answer_verdict(findings: ScenarioFindings) -> Answer:
+def _answer_verdict(findings: ScenarioFindings) -> AnswerText:
     if findings.verdict == "no_data":
         headline, nothing = "No valid trial", "No trial of this workload was valid, so there is no answer."
         if _list_without_figure(findings):
@@ -104,7 +104,7 @@ def _answer_verdict(findings: ScenarioFindings) -> Answer:
             nothing = (
                 f"No valid trial has a figure for {METRICS[findings.scenario.metric].title}, so there is no answer."
             )
-        return Answer(headline, nothing, faults.name_separately_ranked(findings.faulty))
+        return AnswerText(headline, nothing, faults.name_separately_ranked(findings.faulty))
     answers = [
         (decision, _answer_decision(Speech(findings, decision)))
         for decision in (findings.decision, *findings.elsewhere)
@@ -114,11 +114,11 @@ def _answer_verdict(findings: ScenarioFindings) -> Answer:
     )
     if len(findings.ground.together) < 2:
         only = answers[0][1]
-        return Answer(only.headline, only.short, only.rest + apart)
+        return AnswerText(only.headline, only.short, only.rest + apart)
     return _join_grounds(findings, answers, apart)
 
 
-def _join_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, Answer]], apart: str) -> Answer:
+def _join_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, AnswerText]], apart: str) -> AnswerText:
     """Join the answers for each number of cores that contestants could use; none is compared with another. A contestant
     alone with its number has no answer, but is named."""
     first = answers[0][1]
@@ -127,7 +127,7 @@ def _join_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, 
     further = "".join(f" {result.sentence}" for _, result in compared if result is not first)
     named = {findings.ground.group_of(decision.among[0]) for decision, _ in [answers[0], *compared]}
     rest = f"{first.rest}{further}{ground.name_unranked(findings.ground, named)}{apart}"
-    return Answer("; ".join(headlines) or "Not compared: different numbers of cores", first.short, rest)
+    return AnswerText("; ".join(headlines) or "Not compared: different numbers of cores", first.short, rest)
 
 
 def _describe_cores(findings: ScenarioFindings, decision: Decision) -> str:
@@ -259,22 +259,22 @@ def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
     return of_those
 
 
-def _answer_decision(speech: Speech) -> Answer:
+def _answer_decision(speech: Speech) -> AnswerText:
     decision = speech.decision
     leader = speech.says[decision.among[0]]
     if decision.verdict == "unopposed":
         alone = f"{leader} is the only {speech.one_of}{speech.qualified}; nothing to compare."
-        return Answer(leader, alone, "")
+        return AnswerText(leader, alone, "")
     if decision.verdict == "winner":
-        return Answer(leader, _describe_winner(speech), _compare_axes(speech))
+        return AnswerText(leader, _describe_winner(speech), _compare_axes(speech))
     if decision.verdict == "equal":
-        return Answer(_name_recommended(decision, speech), _describe_equal(speech), _compare_axes(speech))
+        return AnswerText(_name_recommended(decision, speech), _describe_equal(speech), _compare_axes(speech))
     if decision.verdict == "undecided":
-        return Answer(_head_undecided(decision), _describe_undecided(speech), _compare_axes(speech))
+        return AnswerText(_head_undecided(decision), _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
         apart = f"No two of {speech.list_names(decision.among)} share a block: nothing to compare."
-        return Answer("Not enough blocks", apart, "")
-    return Answer("Not enough blocks", _describe_too_few(speech), "")
+        return AnswerText("Not enough blocks", apart, "")
+    return AnswerText("Not enough blocks", _describe_too_few(speech), "")
 
 
 def make_badge(findings: ScenarioFindings) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from netdyno.model.profile import Profile, Stack
 from netdyno.model.run import OF_CLUSTER, OF_LOAD, Run
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 
 _PATH = re.compile(
     r"""(?:(?<![\w./~…-])|(?<=-[BIL])|(?<=-isystem)|(?<=file://))/(?!(?:usr|proc|sys|dev|etc|bin|lib)/)[\w.~@+-]+(?:/[^\s/"'`:,;()<>|]*)+"""
@@ -92,7 +92,7 @@ def clean_run(run: Run, private: Private) -> Run:
     return msgspec.convert(built, Run)
 
 
-def clean_profiles(stored: Stored, cleaners: Cleaners) -> Stored:
+def clean_profiles(stored: StoredProfiles, cleaners: Cleaners) -> StoredProfiles:
     """Return a run's profiles without private data. A frame may have the path of its source; stacks that
     are equal without it are merged."""
     loads = tuple(
@@ -104,7 +104,7 @@ def clean_profiles(stored: Stored, cleaners: Cleaners) -> Stored:
         )
         for load in stored.asked
     )
-    return Stored(loads, tuple(cleaners.nameless(text) for text in stored.damaged))
+    return StoredProfiles(loads, tuple(cleaners.nameless(text) for text in stored.damaged))
 
 
 def _clean_profile(profile: Profile, cleaners: Cleaners) -> Profile:

@@ -22,7 +22,7 @@ STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "sys
 """The entries of the environment that a reader needs first; all stand below."""
 
 
-class Answer(Frozen):
+class PublishedAnswer(Frozen):
     """A run's answer to a question, or to a claim; `verdict` is a word of protocol/findings.md."""
 
     name: Name
@@ -44,8 +44,8 @@ class Entry(Frozen):
     commit: Quoted
     machine: Quoted
     trials: int
-    answers: tuple[Answer, ...]
-    claims: tuple[Answer, ...] = ()
+    answers: tuple[PublishedAnswer, ...]
+    claims: tuple[PublishedAnswer, ...] = ()
     profiles: Name = ""
 
 
@@ -97,10 +97,12 @@ def make_entry(
         machine=str(environment.get("cpu_model") or environment.get("kernel") or "unknown"),
         trials=findings.counts.valid,
         answers=tuple(
-            Answer(name=question.name, verdict=question.verdict, text=question.sentence)
+            PublishedAnswer(name=question.name, verdict=question.verdict, text=question.sentence)
             for question in findings.scenarios
         ),
-        claims=tuple(Answer(name=claim.id, verdict=claim.verdict, text=claim.text) for claim in findings.claims),
+        claims=tuple(
+            PublishedAnswer(name=claim.id, verdict=claim.verdict, text=claim.text) for claim in findings.claims
+        ),
     )
 
 

@@ -41,7 +41,7 @@ from netdyno.present.report import (
     timeline,
     views,
 )
-from netdyno.store.profiles import Stored
+from netdyno.store.profiles import StoredProfiles
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -57,7 +57,7 @@ PROFILES_HERE, FIGURES_HERE = Markup("\0profiles"), Markup("\0figures")
 """Marks of their places, filled once the room is known: nothing else on a page has such a character."""
 FOR_TITLE = 200
 """Bytes for the title of a table that is cut."""
-NO_PROFILES = Stored()
+NO_PROFILES = StoredProfiles()
 LOG_TAIL = 1500
 """Characters of a trial's log in the page, its end; the whole log is stored with the run."""
 
@@ -74,12 +74,14 @@ def write(run: Run, path: Path) -> None:
     write_page(analyse(run), path)
 
 
-def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> None:
+def write_page(
+    analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), profiled: StoredProfiles = NO_PROFILES
+) -> None:
     """Write the page to `path`: a reader sees the old file or the whole new one. Raises OSError."""
     write_whole(path, render_html(analysis, over, profiled))
 
 
-def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
+def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: StoredProfiles = NO_PROFILES) -> str:
     """Return the page of a run, with its profiles and further runs laid over it. Equal findings give equal text."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     unranked = [name for chart in analysis.charts for name in chart.unsafe]
@@ -198,7 +200,7 @@ def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, s
     return list(groups.items())
 
 
-def _order_profiles(analysis: Analysis, profiled: Stored) -> list[Profiled]:
+def _order_profiles(analysis: Analysis, profiled: StoredProfiles) -> list[Profiled]:
     """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks: the
     page compares the first two."""
     by_name = {entry.question: entry for entry in profiled.asked}

@@ -28,7 +28,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Line:
+class CounterRow:
     """A counter. `bar` is None where the two have no ratio, as one of them is 0."""
 
     counter: str
@@ -44,7 +44,7 @@ class PairView:
     worse: str
     better: str
     text: str
-    lines: tuple[Line, ...]
+    lines: tuple[CounterRow, ...]
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ def _make_pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
     return PairView(why.worse, why.better, associations.explain_pair(why, scenario), lines)
 
 
-def _make_line(difference: Difference, scale: RatioScale) -> Line:
+def _make_line(difference: Difference, scale: RatioScale) -> CounterRow:
     counter, comparison = METRICS[difference.counter], difference.comparison
     change = associations.format_effect(difference.counter, comparison.ratio, relative=difference.relative)
     interval = associations.format_effect_interval(difference.counter, comparison, relative=difference.relative)
-    return Line(
+    return CounterRow(
         counter=counter.title,
         worse=make_cell(difference.worse, counter.speak),
         better=make_cell(difference.better, counter.speak),

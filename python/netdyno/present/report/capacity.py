@@ -68,7 +68,7 @@ def _describe_drawing(findings: CapacityFindings) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """One curve of a panel; `label` stands at its end, empty where the legend has it."""
 
     points: tuple[Point, ...]
@@ -100,7 +100,7 @@ def _draw_panel(
         return finish(axes, level, _describe_panel(findings, level, curves), name)
 
 
-def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[Line]:
+def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[CurveLine]:
     """Return the percentiles of a lone contestant, which show how its distribution widens."""
     look = looks[curve.contestant]
     lines = []
@@ -111,13 +111,13 @@ def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[Line]:
             if (value := (point.p50_ns, point.p99_ns, point.p999_ns)[number]) is not None
         )
         if points:
-            lines.append(Line(points, look._replace(shape=number), number, name))
+            lines.append(CurveLine(points, look._replace(shape=number), number, name))
     return lines
 
 
-def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Looks) -> list[Line]:
+def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Looks) -> list[CurveLine]:
     """Return the lines of several contestants: the figure of the objective."""
-    return [Line(points, looks[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
+    return [CurveLine(points, looks[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
 
 
 def _list_points(curve: CapacityCurve) -> tuple[Point, ...]:
@@ -130,7 +130,7 @@ def _is_held(point: RatePoint) -> bool:
     return point.held > point.failed
 
 
-def _draw_line(axes: Axes, line: Line) -> None:
+def _draw_line(axes: Axes, line: CurveLine) -> None:
     colour, marker = line.look.stand_in, theme.SHAPES[line.look.shape].matplotlib
     xs, ys = [rate_hz for rate_hz, _, _ in line.points], [value for _, value, _ in line.points]
     axes.plot(xs, ys, linestyle=(0, DASHES[line.dash] or None), color=colour, zorder=3)

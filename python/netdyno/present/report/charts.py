@@ -16,7 +16,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.bars import draw_bars
 from netdyno.present.report.curves import draw_curves, format_dashes
 from netdyno.present.report.drawing import Panel
-from netdyno.present.report.heat import HeatPanel, Scale, tabulate_surface
+from netdyno.present.report.heat import ColourScale, HeatPanel, tabulate_surface
 from netdyno.present.report.ladder import draw_ladder
 from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Looks
@@ -33,7 +33,7 @@ _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {
 
 
 @dataclass(frozen=True)
-class Key:
+class LegendEntry:
     """An entry of a legend: a contestant's mark, or a shade (`opacity`), or a marker; `dash` is that of its line, None
     where it has none."""
 
@@ -51,7 +51,7 @@ class ChartView:
     note: str
     gaps: tuple[str, ...]
     """Contestants without a figure: which, where and why."""
-    keys: tuple[Key, ...]
+    keys: tuple[LegendEntry, ...]
     published: str
     """The legend's name for the source's figures; empty where there are none."""
     marked: bool
@@ -69,7 +69,7 @@ class ChartView:
 def make_view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
     figure = chart.figure
     is_surface = figure.kind == "surface"
-    scale = Scale(chart)
+    scale = ColourScale(chart)
     draw = _DRAW.get(figure.kind)
     return ChartView(
         anchor=anchor,
@@ -133,7 +133,7 @@ def _describe_drawing(chart: Chart) -> str:
     return " ".join(sentences)
 
 
-def _list_keys(chart: Chart) -> list[Key]:
+def _list_keys(chart: Chart) -> list[LegendEntry]:
     """Return the entries of the legend: the values that stand at one place of the axis."""
     figure = chart.figure
     if figure.kind in ("surface", "ladder") or not figure.across:
@@ -142,11 +142,14 @@ def _list_keys(chart: Chart) -> list[Key]:
         (value, figures.name_of(figure.across, value, chart.unsafe)) for value in chart.across if value is not None
     ]
     if figure.across == CONTESTANT:
-        return [Key(text, contestant=str(value)) for value, text in names]
+        return [LegendEntry(text, contestant=str(value)) for value, text in names]
     if figure.kind == "bars" and not figure.log:
-        return [Key(text, opacity=shade(number, len(names))) for number, (_, text) in enumerate(names)]
+        return [LegendEntry(text, opacity=shade(number, len(names))) for number, (_, text) in enumerate(names)]
     dashes = [format_dashes(number) if figure.kind == "curves" else None for number in range(len(names))]
-    return [Key(text, shape=number % len(theme.SHAPES), dash=dashes[number]) for number, (_, text) in enumerate(names)]
+    return [
+        LegendEntry(text, shape=number % len(theme.SHAPES), dash=dashes[number])
+        for number, (_, text) in enumerate(names)
+    ]
 
 
 # --- the same as a table -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from netdyno.present import templates
-from netdyno.present.export.schema import Cell, Export, Figure, Trial
+from netdyno.present.export.schema import CellEntry, Export, FigureEntry, TrialEntry
 
 DIGITS = 5
 """Digits of a figure: finer than any interval, and a third of the text. An export has all."""
@@ -66,14 +66,14 @@ def _make_blocks_sheet(sources: Sequence[Source]) -> Sheet:
     return Sheet("over all blocks, with 95% intervals", (*_list_columns(several=several), "trials", *named), rows)
 
 
-def _read_parts(cell: Cell, parts: Sequence[tuple[str, str]]) -> Iterator[Value]:
+def _read_parts(cell: CellEntry, parts: Sequence[tuple[str, str]]) -> Iterator[Value]:
     for name, part in parts:
-        figure = cell.figures.get(name, Figure(value=float("nan")))
+        figure = cell.figures.get(name, FigureEntry(value=float("nan")))
         value = {"": figure.value, " low": figure.low, " high": figure.high}[part]
         yield _round_figure(value if name in cell.figures else None)
 
 
-def _make_trials_sheet(trials: Sequence[tuple[Source, Trial]], title: str, *, several: bool) -> Sheet:
+def _make_trials_sheet(trials: Sequence[tuple[Source, TrialEntry]], title: str, *, several: bool) -> Sheet:
     metrics = list(dict.fromkeys(name for _, trial in trials for name in trial.figures))
     units = _read_units([source for source, _ in trials])
     about = (*_list_columns(several=several), "block", "attempt", "status", "failed audits")
@@ -92,7 +92,7 @@ def _list_columns(*, several: bool) -> tuple[str, ...]:
     return (*((RUN,) if several else ()), QUESTION, WORKLOAD, CONTESTANT, LEVEL)
 
 
-def _describe_place(source: Source, item: Cell | Trial, *, several: bool) -> tuple[Value, ...]:
+def _describe_place(source: Source, item: CellEntry | TrialEntry, *, several: bool) -> tuple[Value, ...]:
     label = source.labels.get((item.question, item.level), item.level)
     place = (item.question, source.workloads.get(item.question, ""), item.contestant, label)
     return (source.run, *place) if several else place

@@ -18,7 +18,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
 from netdyno.present.report.tables import Table, make_sortable, sort_by_low
-from netdyno.statistics.flips import Point, Side
+from netdyno.statistics.flips import LevelContrast, Side
 
 NEITHER = "s"
 """The marker of a level at which neither side is proven better; a side has its own look."""
@@ -30,7 +30,7 @@ MOST_TICKS = 4
 
 
 @dataclass(frozen=True)
-class Key:
+class FlipLegendEntry:
     """An entry of the legend; `contestant` is empty for a group, and where no contestant is meant."""
 
     text: str
@@ -47,7 +47,7 @@ class FlipView:
     sentence: str
     note: str
     """The key to the drawing, in words."""
-    keys: tuple[Key, ...]
+    keys: tuple[FlipLegendEntry, ...]
     panels: tuple[Panel, ...]
     table: Table
 
@@ -62,7 +62,7 @@ def make_view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
         sentence=f"{prose.describe_flip(flip)}.",
         note=_describe_drawing(flip),
         keys=tuple(
-            Key(f"{name} is better", name if name in looks else "")
+            FlipLegendEntry(f"{name} is better", name if name in looks else "")
             for side, name in ((1, flip.first), (-1, flip.second))
             if any(point.side == side for point in measured)
         ),
@@ -84,7 +84,7 @@ def _describe_drawing(flip: FlipFound) -> str:
     return f"Whiskers: 95% intervals, corrected for all levels{looks}.{hollow}{band}"
 
 
-def _draw_panel(flip: FlipFound, points: Sequence[Point], looks: Looks, name: str) -> Panel:
+def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], looks: Looks, name: str) -> Panel:
     with open_panel() as axes:
         places = [point.at for point in points]
         set_level_ticks(axes, places, FACTOR_AXES.get(flip.factor, prose.name_factor(flip)), log=flip.log)
@@ -127,7 +127,7 @@ def _choose_look(flip: FlipFound, side: Side, looks: Looks) -> tuple[str, str]:
     return (theme.INK, "o") if side else (theme.MUTED, NEITHER)
 
 
-def _draw_mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
+def _draw_mark(axes: Axes, point: LevelContrast, colour: str, marker: str) -> None:
     if point.interval is not None:
         ends = [point.interval.low, point.interval.high]
         axes.plot([point.at, point.at], ends, "-", color=colour, linewidth=2.2, alpha=0.75, zorder=2.5)
@@ -135,7 +135,7 @@ def _draw_mark(axes: Axes, point: Point, colour: str, marker: str) -> None:
     axes.plot([point.at], [point.mean], marker=marker, fillstyle=full, color=colour, zorder=3)
 
 
-def _set_contrast_axis(axes: Axes, points: Sequence[Point]) -> None:
+def _set_contrast_axis(axes: Axes, points: Sequence[LevelContrast]) -> None:
     """Scale y by the logarithm of the ratio, so that twice as good is as far from the same as half as good."""
     ends = [end for point in points for end in (point.mean, *_list_ends(point))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -167,11 +167,11 @@ def _format_tick(contrast: float, _: float) -> str:
     return "0%" if share < 1e-9 else quantities.percent_change(1 + share).replace("+", "")
 
 
-def _list_ends(point: Point) -> tuple[float, ...]:
+def _list_ends(point: LevelContrast) -> tuple[float, ...]:
     return (point.interval.low, point.interval.high) if point.interval else ()
 
 
-def _describe_panel(flip: FlipFound, points: Sequence[Point]) -> str:
+def _describe_panel(flip: FlipFound, points: Sequence[LevelContrast]) -> str:
     where = [f"at {prose.format_place(flip, point.at)} {prose.format_change(point.mean)}" for point in points]
     metric = METRICS[flip.metric].title
     return (

@@ -48,7 +48,7 @@ class HeatPanel:
     """Each published figure with its place."""
 
 
-class Scale:
+class ColourScale:
     """A scale from the least to the greatest value of any panel, linear or logarithmic, in steps of colour."""
 
     def __init__(self, chart: Chart) -> None:
@@ -72,7 +72,7 @@ class Scale:
         return self._speak(self._low), self._speak(middle), self._speak(self._high)
 
 
-def tabulate_surface(chart: Chart, chart_panel: ChartPanel, scale: Scale) -> HeatPanel:
+def tabulate_surface(chart: Chart, chart_panel: ChartPanel, scale: ColourScale) -> HeatPanel:
     figure = chart.figure
     along, across = _list_values(chart, figure.along), _list_values(chart, figure.across)
     ringed = {_find_nearest_cell(published, figure, along, across): published for published in chart_panel.published}
@@ -109,7 +109,7 @@ def _format_value(name: str, value: type_level) -> str:
 
 
 def _make_cell(
-    chart: Chart, scale: Scale, spot: Spot | None, published: Published | None, x: type_level, y: type_level
+    chart: Chart, scale: ColourScale, spot: Spot | None, published: Published | None, x: type_level, y: type_level
 ) -> HeatCell:
     figure, speak = chart.figure, METRICS[chart.figure.metric].speak
     place = f"{figures.name_of(figure.along, x)}, {figures.name_of(figure.across, y)}"

@@ -14,7 +14,7 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno.analysis.found.canary import Beside, MachineOverTime, Range
+from netdyno.analysis.found.canary import MachineOverTime, Range, TrialSpeeds
 from netdyno.analysis.found.notices import Retries
 from netdyno.analysis.notices.canary import group_by_block
 from netdyno.audits.canary import FACTOR
@@ -40,7 +40,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Point:
+class TimelinePoint:
     """Neighbouring trials: when the first began, in seconds, and one figure of all of them."""
 
     at_s: float
@@ -116,7 +116,7 @@ def _describe_drawing(machine: MachineOverTime) -> str:
     return " ".join(texts)
 
 
-def list_points(machine: MachineOverTime, number: int) -> list[Point]:
+def list_points(machine: MachineOverTime, number: int) -> list[TimelinePoint]:
     """Return one figure over the run, with at most MOST_POINTS points."""
     return [
         _merge_trials(group, number)
@@ -124,8 +124,8 @@ def list_points(machine: MachineOverTime, number: int) -> list[Point]:
     ]
 
 
-def _merge_trials(trials: Sequence[Beside], number: int) -> Point:
-    return Point(
+def _merge_trials(trials: Sequence[TrialSpeeds], number: int) -> TimelinePoint:
+    return TimelinePoint(
         at_s=trials[0].at_s,
         least=min(trial.least[number] for trial in trials),
         median=statistics.median(trial.speeds[number] for trial in trials),
@@ -169,7 +169,7 @@ def _draw_panel(machine: MachineOverTime, number: int) -> Panel:
         return finish(axes, rate.name.capitalize(), _describe_panel(machine, rate), f"canary{number}")
 
 
-def _draw_line(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], *, merged: bool) -> None:
+def _draw_line(axes: Axes, xs: Sequence[float], drawn: Sequence[TimelinePoint], *, merged: bool) -> None:
     medians = [point.median for point in drawn]
     least, most = [point.least for point in drawn], [point.most for point in drawn]
     axes.fill_between(xs, least, most, color=theme.MUTED, alpha=0.35, linewidth=0)
@@ -185,7 +185,7 @@ def _draw_blocks(axes: Axes, begun: Sequence[float], top: float) -> None:
     axes.plot(xs, ys, color=theme.RULE, linewidth=0.9, zorder=1)
 
 
-def _draw_crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[Point], top: float) -> None:
+def _draw_crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[TimelinePoint], top: float) -> None:
     """Mark invalid trials at the bottom: each panel has all of them, whichever figure was the cause."""
     struck = [x for x, point in zip(xs, drawn, strict=True) if point.struck][:MOST_STRUCK]
     ys = [CROSSES_AT * top] * len(struck)
@@ -213,7 +213,7 @@ def _tabulate_blocks(machine: MachineOverTime) -> Table:
     return Table(("block", "trials", *headings, "invalid"), tuple(rows))
 
 
-def _make_row(trials: Sequence[Beside], figures: int) -> tuple[str, ...]:
+def _make_row(trials: Sequence[TrialSpeeds], figures: int) -> tuple[str, ...]:
     first, last = trials[0].block, trials[-1].block
     name = str(first) if first == last else f"{first}{quantities.DASH}{last}"
     together = [_merge_trials(trials, number) for number in range(figures)]

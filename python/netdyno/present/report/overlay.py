@@ -26,7 +26,7 @@ HEADINGS = ("question", "contestant", "load", "metric", "first run", "run", "its
 
 
 @dataclass(frozen=True)
-class Line:
+class LegendRun:
     """An entry of the legend of runs."""
 
     run: str
@@ -35,7 +35,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Question:
+class OverlayQuestion:
     name: str
     workload: str
     contestants: tuple[str, ...]
@@ -44,8 +44,8 @@ class Question:
 
 @dataclass(frozen=True)
 class OverlayView:
-    runs: tuple[Line, ...]
-    questions: tuple[Question, ...]
+    runs: tuple[LegendRun, ...]
+    questions: tuple[OverlayQuestion, ...]
     apart: tuple[str, ...]
     """Differences between the environments of the runs, and between their questions."""
     unshared: tuple[str, ...]
@@ -82,7 +82,7 @@ def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], look
     ]
     return OverlayView(
         runs=tuple(
-            Line(analysis.run_id, analysis.started_at, format_dashes(number))
+            LegendRun(analysis.run_id, analysis.started_at, format_dashes(number))
             for number, analysis in enumerate(analyses)
         ),
         questions=tuple(question for question in questions if question.panels),
@@ -115,7 +115,7 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
     return rows
 
 
-def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> Question:
+def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> OverlayQuestion:
     """Draw a question of the runs that have it, at the levels of the first."""
     runs = [
         _RunWithQuestion(analysis.run_id, findings, looks[number], number, len(analyses))
@@ -132,7 +132,7 @@ def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Look
         if len(runs) > 1 and any(metric in cell.values for cell in cells)
     ]
     contestants = dict.fromkeys(cell.contestant for cell in cells)
-    return Question(name, first.scenario.workload, tuple(contestants), tuple(panels))
+    return OverlayQuestion(name, first.scenario.workload, tuple(contestants), tuple(panels))
 
 
 @dataclass(frozen=True)

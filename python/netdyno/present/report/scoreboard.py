@@ -24,7 +24,7 @@ TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoreColumn:
     """A column. `short` heads it where there is little room; `explained` describes it in full. `lost`: it is the share
     of lost messages, which has no rank."""
 
@@ -35,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScoreCell:
     """A figure. `bound` is "", "at least" or "at most". `rank` is empty where there is none; `best`: none is ranked
     above it, and some are below. `warns`: a loss above the bound."""
 
@@ -60,7 +60,7 @@ class Row:
     """A contestant. `cells` is empty where it has no figure."""
 
     contestant: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ScoreCell, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    columns: tuple[Column, ...]
+    columns: tuple[ScoreColumn, ...]
     groups: tuple[Group, ...]
     note: str
 
@@ -90,15 +90,15 @@ def make_view(findings: ScenarioFindings) -> Scoreboard | None:
 # --- columns -----------------------------------------------------------------------------------------------------
 
 
-def _list_columns(findings: ScenarioFindings) -> Iterator[Column]:
+def _list_columns(findings: ScenarioFindings) -> Iterator[ScoreColumn]:
     metric = findings.scenario.metric
     if not findings.axes:
-        yield Column(metric, metric, METRICS[metric].title)
+        yield ScoreColumn(metric, metric, METRICS[metric].title)
     for axis in findings.axes:
         short = METRICS[axis.metric].short
-        yield Column(TITLES.get(axis.metric, short), short, METRICS[axis.metric].title)
+        yield ScoreColumn(TITLES.get(axis.metric, short), short, METRICS[axis.metric].title)
         if findings.may_lose and axis is findings.axes[0]:
-            yield Column("lost", "lost", "share of messages lost, at the load where it was largest", lost=True)
+            yield ScoreColumn("lost", "lost", "share of messages lost, at the load where it was largest", lost=True)
 
 
 def _describe_figures(findings: ScenarioFindings) -> str:
@@ -156,31 +156,33 @@ def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
     mark = company.mark(findings.company)
     cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
-        cells.insert(1, Cell(make_sortable(loss.format_largest(standing), standing.loss or 0.0), warns=standing.lossy))
+        cells.insert(
+            1, ScoreCell(make_sortable(loss.format_largest(standing), standing.loss or 0.0), warns=standing.lossy)
+        )
     return Row(standing.contestant, tuple(cells))
 
 
-def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> Cell:
+def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> ScoreCell:
     score = axis.score(contestant)
     if score is None or score.value is None:
-        return Cell(quantities.DASH)
+        return ScoreCell(quantities.DASH)
     figure = make_sortable(f"{METRICS[axis.metric].speak(score.value.value)}{mark}", score.value.value)
     if score.rank is None or not any(comparison.decidable for comparison in axis.comparisons):
-        return Cell(figure, axis.bound)
+        return ScoreCell(figure, axis.bound)
     ranks = [peer.rank for peer in axis.scores if peer.contestant in peers]
-    return Cell(figure, axis.bound, _format_rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
+    return ScoreCell(figure, axis.bound, _format_rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
 
 
-def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
+def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> ScoreCell:
     """Return the cell of a metric that stands alone."""
     if not math.isfinite(standing.value):
-        return Cell(quantities.DASH)
+        return ScoreCell(quantities.DASH)
     text = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
     figure = make_sortable(text, standing.value)
     if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
-        return Cell(figure, standing.bound)
+        return ScoreCell(figure, standing.bound)
     ranks = [peer.rank for peer in findings.standings if peer.ground == standing.ground]
-    return Cell(
+    return ScoreCell(
         figure, standing.bound, _format_rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks)
     )
 

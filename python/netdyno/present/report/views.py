@@ -15,7 +15,7 @@ from netdyno.contestants import codesize
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import Check, Judged
+from netdyno.model.verdicts import ComparisonResult, Judged
 from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import company, ground, languages, ranking, stopping, unranked, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
@@ -59,7 +59,7 @@ class Rank:
 class ScenarioView:
     anchor: str
     findings: ScenarioFindings
-    answer: verdict.Answer
+    answer: verdict.AnswerText
     evidence: tuple[str, ...]
     caveats: tuple[str, ...]
     ground: tuple[str, ...]
@@ -228,7 +228,7 @@ def _tabulate_checks(judged: Judged) -> Table:
     return Table(headings, tuple(_make_check_row(check, judged) for check in judged.checks))
 
 
-def _make_check_row(check: Check, judged: Judged) -> tuple[str, ...]:
+def _make_check_row(check: ComparisonResult, judged: Judged) -> tuple[str, ...]:
     p, p_corrected = map(_make_p_cell, (check.p, check.p_corrected))
     outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
     compared = claim_words.describe_comparison(check, judged.scenarios)
@@ -294,7 +294,7 @@ def format_with_interval(estimate: Estimate, speak: Callable[[float], str]) -> s
 
 
 @dataclass(frozen=True)
-class Column:
+class FigureColumn:
     """A column of the table of all figures. `speak` formats its values, where not as the metric does."""
 
     heading: str
@@ -312,46 +312,46 @@ class Column:
         return make_sortable(marked, estimate.value)
 
 
-LOSSES = (Column("lost", "lost", has_interval=True), *(Column(kind, kind) for kind in loss_words.KINDS[1:]))
+LOSSES = (FigureColumn("lost", "lost", has_interval=True), *(FigureColumn(kind, kind) for kind in loss_words.KINDS[1:]))
 TIMES = (
-    Column("throughput", "throughput", has_interval=True),
-    Column("response mean", "mean", has_interval=True),
-    Column("response p50", "p50", has_interval=True),
-    Column("response p90", "p90", has_interval=True),
-    Column("response p99", "p99", has_interval=True),
-    Column("response p99.9", "p99.9", has_interval=True),
-    Column("service p50", "service-p50", has_interval=True),
-    Column("service p99", "service-p99", has_interval=True),
+    FigureColumn("throughput", "throughput", has_interval=True),
+    FigureColumn("response mean", "mean", has_interval=True),
+    FigureColumn("response p50", "p50", has_interval=True),
+    FigureColumn("response p90", "p90", has_interval=True),
+    FigureColumn("response p99", "p99", has_interval=True),
+    FigureColumn("response p99.9", "p99.9", has_interval=True),
+    FigureColumn("service p50", "service-p50", has_interval=True),
+    FigureColumn("service p99", "service-p99", has_interval=True),
 )
-SEND_LAGS = tuple(Column(f"send lag {part}", f"send-lag-{part}") for part in ("p50", "p99", "max"))
+SEND_LAGS = tuple(FigureColumn(f"send lag {part}", f"send-lag-{part}") for part in ("p50", "p99", "max"))
 COSTS = (
-    Column("receive lag p50", "receive-lag-p50"),
-    Column("receive lag p99", "receive-lag-p99"),
-    Column("CPU user per message", "cpu-user", speak=quantities.microseconds),
-    Column("CPU kernel per message", "cpu-system", speak=quantities.microseconds),
-    Column("switches voluntary per message", "voluntary"),
-    Column("switches involuntary per 1,000 messages", "involuntary"),
-    Column("run-queue wait per message", "run-queue", speak=quantities.microseconds),
-    Column("peak memory", "memory"),
-    Column("memory per connection", "connection-memory"),
-    Column("threads", "threads", speak=lambda count: f"{count:.0f}"),
+    FigureColumn("receive lag p50", "receive-lag-p50"),
+    FigureColumn("receive lag p99", "receive-lag-p99"),
+    FigureColumn("CPU user per message", "cpu-user", speak=quantities.microseconds),
+    FigureColumn("CPU kernel per message", "cpu-system", speak=quantities.microseconds),
+    FigureColumn("switches voluntary per message", "voluntary"),
+    FigureColumn("switches involuntary per 1,000 messages", "involuntary"),
+    FigureColumn("run-queue wait per message", "run-queue", speak=quantities.microseconds),
+    FigureColumn("peak memory", "memory"),
+    FigureColumn("memory per connection", "connection-memory"),
+    FigureColumn("threads", "threads", speak=lambda count: f"{count:.0f}"),
 )
 
 
-def _list_columns(findings: ScenarioFindings) -> tuple[Column, ...]:
+def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
     measured = {metric for cell in findings.cells for metric in cell.values}
     load = "client" if "tick-lag-p99" in measured else "generator"
     columns = (
         *(LOSSES if findings.may_lose else ()),
         *TIMES,
-        Column("TLS handshake p50", "handshake"),
+        FigureColumn("TLS handshake p50", "handshake"),
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
-        Column("server loop lag p99", "server-tick-lag-p99"),
-        Column(f"{load} cores", "generator-cores", speak=quantities.three_digits),
-        Column(f"{load} CPU per message", "generator-cpu", speak=quantities.microseconds),
-        Column(f"{load} peak memory", "generator-memory"),
-        Column("client loop lag p99", "tick-lag-p99"),
+        FigureColumn("server loop lag p99", "server-tick-lag-p99"),
+        FigureColumn(f"{load} cores", "generator-cores", speak=quantities.three_digits),
+        FigureColumn(f"{load} CPU per message", "generator-cpu", speak=quantities.microseconds),
+        FigureColumn(f"{load} peak memory", "generator-memory"),
+        FigureColumn("client loop lag p99", "tick-lag-p99"),
     )
     optional = {"handshake", "server-tick-lag-p99", "tick-lag-p99"} - measured
     return tuple(column for column in columns if column.metric not in optional)
