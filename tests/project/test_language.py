@@ -6,13 +6,17 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from netdyno.base.paths import ROOT
 
 PRODUCT = ("python", "bench", "clients", "servers")
+PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
+"""Each is a library of its own, with names of its own."""
 VERBS = frozenset((Path(__file__).parent / "verbs.txt").read_text().split())
 PREDICATES = frozenset({"are", "can", "does", "has", "holds", "is", "knows", "may", "must", "needs", "takes", "was"})
 """A function that begins so is the answer yes or no."""
@@ -53,6 +57,16 @@ def bound_names(module: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def repeated_classes(files: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """Return the class names that stand more than once in these files, each with its places."""
+    places: dict[str, list[str]] = {}
+    for path, module in files:
+        for node in ast.walk(module):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
 def prose(text: str, module: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield comments and docstrings, those of fields as well, with their lines."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -80,6 +94,14 @@ def test_every_name_says_what_it_holds() -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_class_name_stands_once_in_its_package(package: str) -> None:
+    folder = ROOT / "python" / package
+    files = [(str(path.relative_to(ROOT)), module) for path, module in modules().items() if path.is_relative_to(folder)]
+    assert files
+    assert repeated_classes(files) == {}
+
+
 def test_comments_and_docstrings_are_in_plain_words() -> None:
     riddles = [
         f"{path.relative_to(ROOT)}:{line} {word}"
@@ -95,3 +117,9 @@ def test_a_silent_name_and_a_riddle_would_be_seen() -> None:
     module = ast.parse(text)
     assert {"told", "one", "each", "_said"} < {name for _, name in bound_names(module)}
     assert [word for _, found in prose(text, module) for word in WORDS.findall(found)] == ["Nobody", "whom"]
+
+
+def test_a_repeated_class_name_would_be_seen() -> None:
+    first, second = ast.parse("class Task: ...\nclass Load: ..."), ast.parse("def f():\n    class Task: ...\n")
+    assert repeated_classes([("a.py", first), ("b.py", second)]) == {"Task": ["a.py:1", "b.py:2"]}
+    assert repeated_classes([("a.py", first)]) == {}
