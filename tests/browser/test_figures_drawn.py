@@ -218,7 +218,7 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
     assert left.locator(".heat tbody th").first.inner_text() == "300"  # y rises
 
 
-def test_trials_that_were_set_aside_show_where_their_figure_counts(shown: Watched) -> None:
+def test_excluded_trials_show_where_their_figure_counts(shown: Watched) -> None:
     struck = section(shown, CONNECTED_TITLE).locator(".heat .struck")
     assert struck.count() == 20
     assert (struck.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 excluded")

@@ -97,7 +97,7 @@ def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
     assert f"{run.run_id}, made for this question." in out
 
 
-def test_its_run_can_be_made_again_by_its_file(machine: Machine, tmp_path: Path) -> None:
+def test_its_run_can_be_repeated_by_its_file(machine: Machine, tmp_path: Path) -> None:
     machine.asks("--no-along", "--time-budget", "60s")
     (run,) = machine.runs()
     again = experiment.load(tmp_path / "results" / run.run_id / advise.FILE_NAME)

@@ -102,7 +102,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
-    # A trial that a busy machine disturbs would be made again, and these tests count trials.
+    # A trial that a busy machine disturbs would be retried, and these tests count trials.
     return ["run", toml, "--contestant", SERVER, "--results", str(results), "--foreign-load", "count", *more]
 
 

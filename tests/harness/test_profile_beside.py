@@ -76,7 +76,7 @@ def names_in(page: Path) -> list[str]:
     return list(json.loads(text.partition("</script>")[0])["names"]) if text else []
 
 
-def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
+def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_written_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = made_run()

@@ -169,7 +169,7 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # retries are another test's
     monkeypatch.setattr(runner, "run_trial", interrupted)
     one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
     path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / schema.FILE_NAME

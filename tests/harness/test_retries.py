@@ -53,7 +53,7 @@ def stored(outcome: runner.Outcome) -> Run:
     return read.load(outcome.folder / schema.FILE_NAME)
 
 
-def test_what_is_disturbed_is_made_again_in_its_block(
+def test_what_is_disturbed_is_retried_in_its_block(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1 and cell.attempt < 3)
@@ -152,7 +152,7 @@ def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
     assert max(trial.attempt for trial in run.trials) == schedule.TRIES_ALONE == 8
 
 
-def test_where_foreign_load_is_counted_nothing_is_made_again(
+def test_where_foreign_load_is_counted_nothing_is_retried(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturbs(monkeypatch, lambda _: False)

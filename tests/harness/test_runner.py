@@ -284,14 +284,14 @@ def slow_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's (test_retries.py)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # retries are another test's (test_retries.py)
 
 
 SIX = {"connections": (1, 2, 3, 4, 5, 6)}
 
 
 @pytest.mark.usefixtures("slow_for_a_while")
-def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_block_ends(
+def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid_when_the_block_ends(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     recorder = Recorder()

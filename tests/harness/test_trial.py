@@ -306,7 +306,7 @@ def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(
 
 
 @pytest.mark.parametrize("mode", ["ignores_sigterm", "drips_totals"])
-def test_a_server_that_ignores_sigterm_is_struck_out_and_killed(
+def test_a_server_that_ignores_sigterm_is_killed_and_its_trial_invalid(
     mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
@@ -426,7 +426,7 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
+def test_a_trial_that_had_not_the_machine_for_itself_is_invalid(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)

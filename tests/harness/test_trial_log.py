@@ -31,7 +31,7 @@ def test_of_much_the_beginning_and_the_end_are_kept_and_what_was_left_out_is_sai
     assert log.path.read_bytes() == b"== server: serve\n" + beginning + notice + end + b"\n"
 
 
-def test_a_folder_that_was_taken_away_is_made_again_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_folder_that_was_taken_away_is_recreated_and_nothing_is_lost(tmp_path: Path) -> None:
     log = TrialLog(tmp_path / "logs" / "one.log")
     with log.section("server", ["serve"]) as output:
         output.write(b"listening\n")

@@ -161,7 +161,7 @@ def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
 LIMIT_S = turn_audits.FOREIGN_SHARE * side_by_side.divide(SCENARIO.duration_s).length_s * len(os.sched_getaffinity(0))
 
 
-def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
+def test_a_slice_that_a_program_of_others_disturbed_is_retried_at_once(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
@@ -189,7 +189,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_made_again_at_once(
     )
 
 
-def test_a_slice_of_which_the_hypervisor_took_a_part_is_made_again_and_its_turn_is_kept(
+def test_a_slice_of_which_the_hypervisor_took_a_part_is_retried_and_its_turn_is_kept(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet(monkeypatch, [])
@@ -254,7 +254,7 @@ def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
     monkeypatch.setattr(Stand, "take_slice", take)
 
 
-def test_a_slice_in_which_the_machine_let_nothing_run_is_made_again(
+def test_a_slice_in_which_the_machine_let_nothing_run_is_retried(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
@@ -323,7 +323,7 @@ def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
 
 
 @pytest.mark.parametrize(("foreign_load", "neighbour"), [("count", None), ("strike-out", NEIGHBOUR)])
-def test_where_foreign_load_is_expected_no_slice_is_made_again(
+def test_where_foreign_load_is_expected_no_slice_is_retried(
     foreign_load: ForeignLoad,
     neighbour: Neighbour | None,
     contestant: Contestant,
@@ -424,7 +424,7 @@ def test_a_server_that_miscounts_is_told_by_its_totals_alone(contestant: Contest
     assert not outcomes.is_disturbed(wrong)
 
 
-def test_a_server_that_is_busy_beside_others_is_told_and_its_group_made_again(
+def test_a_server_that_is_busy_beside_others_is_told_and_its_group_retried(
     contestant: Contestant, context: TrialContext
 ) -> None:
     calm, busy = run(contestant, context, "good", "never_rests")
@@ -454,7 +454,7 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     assert {path.suffix for path in (context.folder / "logs").iterdir()} == {".log"}
 
 
-def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_made_again() -> None:
+def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_retried() -> None:
     def trial(name: str, *, busy: bool = False) -> Trial:
         base = record_skip(Cell(block=1, position=0, scenario="s", contestant=name, levels={}), "")
         audits = (turn_audits.turns(8, 8, 0), turn_audits.side_by_side(name, 0.5 if busy else 0.0, 1.0))

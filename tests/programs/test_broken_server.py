@@ -101,7 +101,7 @@ def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
         draw_nothing(patch)
         use_steady_canary(patch)
         code = main(["run", experiment(folder), *servers, *options, "--results", str(folder / "results")])
-    assert code in (0, 1), "a busy machine may strike out the trials of the server that works"
+    assert code in (0, 1), "a busy machine may make trials of the server that works invalid"
     (run,) = (folder / "results").iterdir()
     return run
 

@@ -354,10 +354,10 @@ def test_each_side_has_one_core() -> None:
 # --- counts -------------------------------------------------------------------------------------------------------
 
 
-def with_messages(counts: dict[str, int] | None = None, struck_out: bool = True) -> LoadResult:
+def with_messages(counts: dict[str, int] | None = None, invalid: bool = True) -> LoadResult:
     load = loaded([1.0])
     messages = {"sent": 100, "expected": 100, "lost": 5, "duplicated": 3, "corrupt": 2, **(counts or {})}
-    audit = Audit(name="verification", passed=not struck_out, detail="")
+    audit = Audit(name="verification", passed=not invalid, detail="")
     return msgspec.structs.replace(load, messages=msgspec.structs.replace(load.messages, **messages), audits=(audit,))
 
 
@@ -374,9 +374,9 @@ def test_counts_are_exact() -> None:
         assert [name for name, passed in passed_by_name.items() if not passed] == [fails]
 
 
-def test_a_trial_with_faults_must_be_struck_out() -> None:
+def test_a_trial_with_faults_must_be_invalid() -> None:
     passed = verdicts(
-        cases.score_messages(with_messages(struck_out=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
+        cases.score_messages(with_messages(invalid=False), done(arrived=100, lost=3, corrupted=2, duplicated=3))
     )
     assert not passed["the trial is invalid"]
 

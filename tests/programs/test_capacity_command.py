@@ -97,7 +97,7 @@ def slow_after_the_sixth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.usefixtures("slow_after_the_sixth")
-def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_again(
+def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_retried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(canary, "MOST_TAKES", 2)

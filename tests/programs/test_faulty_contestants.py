@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         build=build_dir(),
         argv=["netdyno", "run", "faulty"],
         display=PlainDisplay(io.StringIO()),
-        foreign_load="count",  # else some are made again, and which starts are kept is chance
+        foreign_load="count",  # else some are retried, and which starts are kept is chance
         trace="never",
     ).folder
 

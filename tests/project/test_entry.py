@@ -384,7 +384,7 @@ def test_a_changed_file_brings_back_its_own_step(tree: Tree, changed: str, calls
     assert tree.calls() == [*calls, "cli run"]
 
 
-def test_a_deleted_environment_or_build_is_made_again(tree: Tree) -> None:
+def test_a_deleted_environment_or_build_is_recreated(tree: Tree) -> None:
     tree.run("run")
     tree.calls()
     (tree.root / "build/release/build.ninja").unlink()

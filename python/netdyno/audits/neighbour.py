@@ -89,10 +89,10 @@ def describe(
     steal_cores = statistics.median(steals)
     taken = [_count_taken_cores(trial) for trial in streak[-DOZEN:]]
     if max(foreign_cores, steal_cores) <= FOREIGN_SHARE * cores:
-        struck_out = all(
+        all_invalid = all(
             any(audit.name in TAKES_CORES and not audit.passed for audit in trial.audits) for trial in streak
         )
-        if len(streak) < UNLIKE_DOZENS * DOZEN or not struck_out:
+        if len(streak) < UNLIKE_DOZENS * DOZEN or not all_invalid:
             return None
         foreign_cores, programs = statistics.median(taken) - steal_cores, ()
     return Neighbour(

@@ -88,7 +88,7 @@ class Metric:
     """Whether it covers only the messages that came back, without lost ones."""
     lossy: bool = False
     """Whether a trial has it only over a transport that may lose messages."""
-    struck_out_too: bool = False
+    invalid_too: bool = False
     """Whether invalid trials have it too, because it counts the very events that make a trial invalid."""
     short: str = ""
     at_limit: AtLimit = "unknown"
@@ -138,7 +138,7 @@ class Metric:
     @property
     def statuses(self) -> tuple[Status, ...]:
         """The statuses of the trials that have it."""
-        return outcomes.MEASURED if self.struck_out_too else outcomes.VALID
+        return outcomes.MEASURED if self.invalid_too else outcomes.VALID
 
 
 # --- what a metric is per --------------------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: load.requests.per_second,
         lambda _, load: load.plan.rate_hz or 0.0,
         better="higher",
-        struck_out_too=True,
+        invalid_too=True,
         at_limit="exact",
     ),
     "moved": Metric("messages sent and received", RATE, _read_moved_rate, better="higher", at_limit="at_least"),
@@ -458,7 +458,7 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: float(load.connections.established),
         lambda _, load: float(load.connections.attempted),
         better="higher",
-        struck_out_too=True,
+        invalid_too=True,
         at_limit="exact",
     ),
     "cpu": Metric(

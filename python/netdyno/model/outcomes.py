@@ -363,7 +363,7 @@ def _is_spoilt(trial: Trial) -> bool:
 
 
 def _is_unexplained(trial: Trial) -> bool:
-    """Whether a trial is struck out though no audit failed."""
+    """Whether a trial is invalid though no audit failed."""
     return trial.status == "struck_out" and all(audit.passed for audit in trial.audits)
 
 

@@ -205,8 +205,8 @@ class Execution:
 
         def revise(judged: Sequence[Trial]) -> None:
             self.stored.revise(judged)
-            for struck_out in schedule.revise(judged):
-                display.trial_done(struck_out, progress)
+            for invalid in schedule.revise(judged):
+                display.trial_done(invalid, progress)
 
         judge = canary_audit.Judge(foreign_load, revise)
         for trial in schedule.trials:

@@ -9,7 +9,7 @@ import re
 SCHEMA_VERSION = 10
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
 # 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
-# are made again, blocks until a time is used; 10: every duration of a scenario in seconds
+# are retried, blocks until a time is used; 10: every duration of a scenario in seconds
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and netdyno recognise a run among databases
 FILE_NAME = "run.sqlite"
 MOST_VALUE_BYTES = 64 << 20
@@ -47,7 +47,7 @@ CREATE TABLE traced (
 CREATE TABLE trial (
     block INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,   -- counts from 1; above it: made again, for the machine was disturbed
+    attempt INTEGER NOT NULL,   -- counts from 1; above it: retried, for the machine was disturbed
     status TEXT NOT NULL,
     reason TEXT NOT NULL,
     trial TEXT NOT NULL,        -- JSON, model.Trial

@@ -126,7 +126,7 @@ def run_of(trials: Sequence[Trial]) -> Run:
 
 def drifting_run() -> Run:
     """The made run on a machine that drifts by a factor of two from the first block to the last, and stands still for
-    three trials of its second block, which are struck out."""
+    three trials of its second block, which are invalid."""
     run = made_run()
     trials: list[Trial] = []
     for number, measured in enumerate(run.trials):

@@ -97,7 +97,7 @@ PLAN = CapacityPlan(slo=SLO, start_hz=1000, least_hz=50, most_hz=1_000_000)
 
 
 def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> Run:
-    """A search for the capacity of one server, carried out; with `failed`, these audits strike out every trial."""
+    """A search for the capacity of one server, carried out; with `failed`, these audits make every trial invalid."""
     from netdyno.analysis.capacity.judge_capacity import judge
     from netdyno.analysis.capacity.search import Search
     from netdyno.model.objective import parse

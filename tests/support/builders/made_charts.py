@@ -206,12 +206,12 @@ def _trial(scenario: Scenario, block: int, name: str, levels: Levels, truth: Map
     figures = {key: figure if key in shares else figure * FACTORS[block - 1] for key, figure in truth.items()}
     trial = made_trial(scenario, block, name, levels, figures)
     if truth.get("connected", 1.0) < 0.5:
-        return struck_out(trial, "connections")
+        return mark_invalid(trial, "connections")
     return trial
 
 
-def struck_out(trial: Trial, audit: str) -> Trial:
-    """The same, struck out by an audit."""
+def mark_invalid(trial: Trial, audit: str) -> Trial:
+    """The same, invalid by an audit."""
     failed = Audit(name=audit, passed=False, detail="fewer than asked")
     return replace(trial, status="struck_out", reason=f"{audit}: fewer than asked", audits=(failed,))
 

@@ -391,7 +391,7 @@ def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
 
 @lru_cache
 def made_run(blocks: int = 6, seed: int = 7) -> Run:
-    """The whole run; a few of its trials are struck out or failed."""
+    """The whole run; a few of its trials are invalid or failed."""
     trials = _trials(blocks, seed)
     struck = next(number for number, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
     failed = next(number for number, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)

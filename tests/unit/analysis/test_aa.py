@@ -97,7 +97,7 @@ def test_no_twin_gets_into_a_figure_ranking_or_claim(made: Callable[[], Run]) ->
     assert beside.counts.valid == 2 * without.counts.valid
 
 
-def test_a_twin_that_was_struck_out_is_told_and_named_as_one() -> None:
+def test_a_twin_that_was_invalid_is_told_and_named_as_one() -> None:
     run = with_twins(made_run(), 1.0)
     bad = replace(run.twins[0], status="struck_out", reason="generator: late")
     run = replace(run, twins=(bad, *run.twins[1:]))

@@ -274,7 +274,7 @@ def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() ->
 
 
 def test_only_valid_trials_enter_a_figure(analysis: Analysis) -> None:
-    """A struck-out trial with an absurd figure changes no number."""
+    """An invalid trial with an absurd figure changes no number."""
     run = made_run()
     struck = next(trial for trial in run.trials if trial.status == "struck_out")  # for what the server did
     assert struck.load is not None

@@ -61,7 +61,7 @@ def test_a_trial_stands_at_its_time_with_the_mean_of_its_readings() -> None:
     assert times == pytest.approx([0, 2.7, 5.4, 8.1, 10.8, 13.5])
 
 
-def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
+def test_what_was_invalid_and_what_could_not_be_judged_is_counted() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
     cut_short = of_speeds([[1.0] * 2])
     over_time = read_canary(run_of([*judged, *(replace(attempt, block=2) for attempt in cut_short)]))
@@ -107,7 +107,7 @@ def test_the_table_has_that_line() -> None:
     )
 
 
-def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
+def test_the_report_states_range_drift_and_what_was_invalid() -> None:
     printed = describe_drift(of_blocks([1.0] * 6, [0.8] * 6))
     assert printed[0] == (
         "Over the run: round trips 16.0k/s to 20.0k/s, median 16.0k/s; server's core 720M/s to 900M/s, median 720M/s; "
@@ -156,7 +156,7 @@ def test_every_trial_of_a_short_run_is_a_point() -> None:
     ]
 
 
-def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small() -> None:
+def test_a_long_run_keeps_its_extremes_and_what_was_invalid_and_stays_small() -> None:
     blocks = [[1.0 - 0.4 * (block / 500) + 0.01 * (trial % 5) for trial in range(10)] for block in range(500)]
     blocks[123][4] = 0.2
     blocks[321][7] = 2.6
@@ -180,7 +180,7 @@ def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small()
 
 
 def test_the_section_of_a_run_of_thousands_of_trials_stays_small() -> None:
-    """The worst of them: no two trials are alike, and many are struck out."""
+    """The worst of them: no two trials are alike, and many are invalid."""
     blocks = [[1.0 + 0.3 * ((block * 7 + trial * 13) % 17) / 17 for trial in range(8)] for block in range(1000)]
     for block in range(0, 1000, 9):
         blocks[block][3] = 0.3 + 0.1 * (block % 3)

@@ -127,7 +127,7 @@ def test_without_the_audit_the_same_runs_are_further_from_the_truth() -> None:
     assert not all(comparisons["a", "b"].different for comparisons in without_audit())
 
 
-def test_no_contestant_is_struck_out_more_than_another() -> None:
+def test_no_contestant_has_more_invalid_trials_than_another() -> None:
     struck = dict.fromkeys(TRUE, 0)
     for drawn in map(draw, range(RUNS)):
         for attempt in judge(drawn.trials):

@@ -142,7 +142,7 @@ def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
     assert (before.standings[0].missing, after.standings[0].missing) == (0, 1)
 
 
-def test_an_overload_that_was_struck_out_still_bounds_the_capacity() -> None:
+def test_an_overload_that_was_invalid_still_bounds_the_capacity() -> None:
     run = experiment_run(("fast", "slow"))
 
     def struck(attempt: Trial) -> Trial:

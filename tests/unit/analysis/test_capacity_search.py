@@ -175,7 +175,7 @@ def test_a_generator_that_cannot_even_start_is_no_capacity() -> None:
 
 
 @pytest.mark.parametrize("silence", ["disturbed", "broken"])
-def test_a_trial_that_says_nothing_is_made_again_at_the_same_rate(silence: Outcome) -> None:
+def test_a_trial_that_says_nothing_is_retried_at_the_same_rate(silence: Outcome) -> None:
     server, count = noisy(20_000, sigma=0), 0
 
     def every_third(rate_hz: float, random: np.random.Generator) -> Outcome:

@@ -807,7 +807,7 @@ def test_code_that_was_not_counted_is_not_testable() -> None:
 # --- what goes with it -------------------------------------------------------------------------------------------
 
 
-def test_connects_that_failed_are_counted_in_trials_that_were_struck_out_for_them() -> None:
+def test_connects_that_failed_are_counted_in_trials_that_were_invalid_for_them() -> None:
     run = made(BOUND_OF_SHARES, "connected", by_name(lock=0.15))
     struck = [replace(trial, status="struck_out", reason="connections: 15 of 100") for trial in run.trials]
     assert judged(replace(run, trials=tuple(struck))).verdict == "confirmed"

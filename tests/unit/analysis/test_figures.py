@@ -43,8 +43,8 @@ from tests.support.builders.made_charts import (
     TRUTH,
     grid_truth,
     made,
+    mark_invalid,
     skipped,
-    struck_out,
 )
 
 STRUCK_OUT = Missing("struck_out", ExclusionCause(audits=("connections",)))
@@ -119,7 +119,7 @@ def test_fewer_than_five_blocks_have_points_and_no_interval_and_the_figure_says_
     assert ("One block: no interval." in note) is (blocks == 1)
 
 
-def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -> None:
+def test_a_surface_hatches_what_was_invalid_but_has_its_share_of_connects() -> None:
     speed, connected = charts(filled(ROOM + SURFACES))
     for chart in (speed, connected):
         assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 5, 100)
@@ -157,13 +157,13 @@ def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> 
     assert left.published == ()
 
 
-def test_a_cell_is_hatched_from_the_first_trial_that_was_set_aside() -> None:
+def test_a_cell_is_hatched_from_the_first_excluded_trial() -> None:
     run = filled(ROOM + SURFACES)
     levels = {"connections": 50, "backlog": 300}
     first = next(trial for trial in run.trials if (trial.contestant, trial.levels) == (ASIO, levels))
     _, chart = charts(
         replace(
-            run, trials=tuple(struck_out(trial, "connections") if trial is first else trial for trial in run.trials)
+            run, trials=tuple(mark_invalid(trial, "connections") if trial is first else trial for trial in run.trials)
         )
     )
     surface = heat.tabulate_surface(chart, panel(chart, ASIO), heat.ColourScale(chart))

@@ -20,7 +20,7 @@ SECTION = "## Audits"
 @pytest.mark.parametrize("name", CASES)
 def test_it_strikes_out_and_lets_pass(name: str) -> None:
     case = importlib.import_module(f"tests.unit.audits.cases.{name}")
-    bad, good = case.struck_out(), case.passes()
+    bad, good = case.fails(), case.passes()
     assert (bad.name, bad.passed) == (name, False), bad.detail
     assert (good.name, good.passed) == (name, True), good.detail
     assert bad.detail
@@ -31,8 +31,8 @@ def test_every_audit_of_the_harness_has_its_cases_and_every_case_its_audit() -> 
     assert set(CASES) == audit_names.of_harness()
 
 
-def test_every_audit_in_cpp_is_struck_out_by_a_fault_there_or_has_a_twin_here() -> None:
-    """That the faults do strike out, and that all pass without one, is tested there (AuditFaults, AllPassOnAGoodTrial),
+def test_every_audit_in_cpp_fails_by_a_fault_there_or_has_a_twin_here() -> None:
+    """That the faults fail a trial, and that all pass without one, is tested there (AuditFaults, AllPassOnAGoodTrial),
     and so is that each has one (EachIsStruckOutByAFault)."""
     tests = (ROOT / "tests" / "cpp" / "loadgen" / "test_load_audits.cpp").read_text()
     faults = set(re.findall(r'Fault\{"\w+",\s*"(\w+)"', tests))

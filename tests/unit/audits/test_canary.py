@@ -1,4 +1,4 @@
-"""Which trials the canary strikes out, which it does not, and what becomes of blocks that are small or cut short."""
+"""Which trials the canary makes invalid, which it does not, and what becomes of blocks that are small or cut short."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
     assert len([audit(judged_trial) for judged_trial in judged]) == 6
 
 
-def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out() -> None:
+def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid() -> None:
     trials = of_speeds([[1.0] * 4 + [0.5, 0.5] + [1.0] * 4])
     judged = judge(trials)
     assert struck(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
@@ -159,7 +159,7 @@ def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
 # --- what is reported, and what is not judged --------------------------------------------------------------------
 
 
-def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
+def test_where_it_is_only_counted_nothing_is_invalid_and_the_figures_stand() -> None:
     judged = judge(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
     assert struck(judged) == []
     assert {judged_trial.status for judged_trial in judged} == {"valid"}
@@ -169,7 +169,7 @@ def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() 
     )
 
 
-def test_a_trial_beside_which_it_could_not_be_read_is_struck_out() -> None:
+def test_a_trial_beside_which_it_could_not_be_read_is_invalid() -> None:
     trials = [trial(1, position) for position in range(6)]
     readings = trials[2].canary
     assert readings is not None

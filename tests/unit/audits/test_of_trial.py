@@ -1,4 +1,4 @@
-"""Each audit strikes out what it should and nothing else."""
+"""Each audit makes invalid what it should and nothing else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_closing_check_counts_too() -> None:
     assert not server_totals(TOTALS, [LOAD, LOAD], "").passed
 
 
-def test_connections_that_a_client_made_again_are_counted() -> None:
+def test_connections_that_a_client_reconnected_are_counted() -> None:
     none = dict.fromkeys((field.name for field in msgspec.structs.fields(ClientReport)), 0)
     report = msgspec.convert(none | {"recovered": 2, "tick_lag_ns": LOAD.send_lag_ns}, ClientReport)
     again = msgspec.structs.replace(LOAD, client=report)
@@ -263,7 +263,7 @@ def test_the_figures_are_told() -> None:
     assert steal.detail == "the hypervisor took 100 ms of the 1000 ms of the only core (limit 25 ms)"
 
 
-def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
+def test_where_it_is_only_counted_nothing_is_invalid_and_the_figures_stand() -> None:
     for audit in foreign_load(machine(steal_s=1.0, foreign_s=1.0), "count"):
         assert audit.passed
         assert audit.detail.startswith("not judged, because it is only counted: ")

@@ -122,7 +122,7 @@ def test_every_bound_has_a_figure_that_breaks_it() -> None:
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_what_cannot_be_is_struck_out_by_its_name(what: str) -> None:
+def test_what_cannot_be_is_invalid_by_its_name(what: str) -> None:
     audit = plausible(*spoilt(IMPOSSIBLE[what]))
     assert not audit.passed
     assert f"{what}: " in audit.detail
@@ -164,14 +164,14 @@ def test_a_result_from_before_the_populations_agrees() -> None:
     assert judged(before).passed, judged(before).detail
 
 
-def test_what_is_no_number_is_struck_out() -> None:
+def test_what_is_no_number_is_invalid() -> None:
     assert FigureLimit("a", float("nan"), 1.0).broken
     assert FigureLimit("a", 1.0, float("nan")).broken
     assert not FigureLimit("a", 1.0, 1.0).broken
     assert not judged(changed(LOAD, "requests.per_second", float("nan"))).passed
 
 
-def test_a_histogram_that_cannot_be_read_is_struck_out() -> None:
+def test_a_histogram_that_cannot_be_read_is_invalid() -> None:
     audit = judged(changed(LOAD, "latency.service_ns.histogram", "AAAA"))
     assert not audit.passed
     assert audit.detail.startswith("a histogram cannot be read: ")

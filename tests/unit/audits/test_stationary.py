@@ -1,4 +1,4 @@
-"""The audit of a window that did not keep its level: proven and large, or not struck out."""
+"""The audit of a window that did not keep its level: proven and large, or not invalid."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_random_walk_strikes_out() -> None:
 @pytest.mark.parametrize("points", [8, 10, 30, 100])
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
 def test_a_still_series_passes_however_noisy(points: int, noise: float) -> None:
-    """Where noise is not small beside the bound, one or two trials in 100 may be struck out."""
+    """Where noise is not small beside the bound, one or two trials in 100 may be invalid."""
     struck = sum(not judged(np.ones(points), noise, seed).passed for seed in range(100))
     assert struck <= {0.0: 0, 0.03: 0, 0.1: 1, 0.3: 3}[noise]
 
@@ -140,7 +140,7 @@ def paced(p50_ns: tuple[int, ...], completed: tuple[int, ...] = ()) -> LoadResul
 SLOWING = (*(MS, MS + 9000, MS - 4000, MS + 2000, MS), *(2 * MS, 2 * MS + 3000, 2 * MS, 2 * MS - 5000, 2 * MS + 1000))
 
 
-def test_an_open_loop_whose_response_time_doubles_is_struck_out() -> None:
+def test_an_open_loop_whose_response_time_doubles_is_invalid() -> None:
     audit = stationary(paced(SLOWING))
     assert not audit.passed
     assert "median response time over 10 points of 100 ms: " in audit.detail

@@ -120,7 +120,7 @@ def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
 
 
 @pytest.mark.parametrize("cause", [name for name, kind in outcomes.KINDS.items() if kind == "machine"])
-def test_what_the_machine_did_is_made_again(cause: str) -> None:
+def test_what_the_machine_did_is_retried(cause: str) -> None:
     assert outcomes.is_disturbed(trial(cause))
     assert outcomes.is_disturbed(trial(cause, "stalled", "completed", "connections", "generator"))
     assert not outcomes.is_disturbed(trial(cause, "died"))

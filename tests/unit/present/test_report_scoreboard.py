@@ -198,7 +198,7 @@ def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
     assert [row[-1] for row in table.rows].count("yes") == sum(apart)
 
 
-def test_trials_made_again_are_told_by_contestant_and_by_cause() -> None:
+def test_retried_trials_are_told_by_contestant_and_by_cause() -> None:
     retried = machine.make_retries_view(troubled().made_again)
     assert retried is not None
     assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {

@@ -77,7 +77,7 @@ def test_ties_share_a_marked_rank_and_the_undecidable_have_none(analysis: Analys
     assert not re.search(r"^ ?1=? ", few, re.MULTILINE)
 
 
-def test_set_aside_trials_are_told_with_their_reason(analysis: Analysis) -> None:
+def test_excluded_trials_are_told_with_their_reason(analysis: Analysis) -> None:
     flat = re.sub(r"\s+", " ", text(analysis))
     assert (
         "Ranked separately, for their faults: threads-snapshot gave wrong or lost replies in 1 of 18 trials: 3 "
@@ -88,7 +88,7 @@ def test_set_aside_trials_are_told_with_their_reason(analysis: Analysis) -> None
     assert "skipped 60 Folly not found: install it from source, folly-fibers" in flat
 
 
-def test_a_trial_that_is_set_aside_is_one_line_of_at_most_120_characters() -> None:
+def test_an_excluded_trial_is_one_line_of_at_most_120_characters() -> None:
     run = made_run()
     long = tuple(replace(trial, reason="x y " * 200) if trial.status == "failed" else trial for trial in run.trials)
     wide = text(analyse(replace(run, trials=long)), width=200).split("excluded")[1]

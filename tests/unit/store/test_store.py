@@ -214,7 +214,7 @@ def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, t
             store.add(tried)
     assert read.load(tmp_path / schema.FILE_NAME).trials == (*tries, trial(1))
     counts = read.summary(tmp_path / schema.FILE_NAME)["trials"]
-    assert counts == NONE | {"failed": 4}  # only what the machine disturbed is made again
+    assert counts == NONE | {"failed": 4}  # only what the machine disturbed is retried
 
 
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Evidence:
         another load."""
         if metric.is_upper_bound:
             return -1 if trial.status != "censored" or not self.is_limited(trial) else None
-        if trial.status != "censored" or metric.struck_out_too:
+        if trial.status != "censored" or metric.invalid_too:
             return 0
         if self.parts[trial.scenario].scenario.arrivals != "closed":
             return None

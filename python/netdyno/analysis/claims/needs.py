@@ -90,7 +90,7 @@ def select_offered(
 
     def lacks(cells: Cells, metric: Metric) -> bool:
         measured = {_read_cell(trial) for trial in evidence.trials(cells) if trial.load is not None}
-        return bool(measured) and measured <= (limited_for_all if metric.struck_out_too else over_limit.keys())
+        return bool(measured) and measured <= (limited_for_all if metric.invalid_too else over_limit.keys())
 
     lacking = [[cells for cells in step.all_cells if lacks(cells, METRICS[step.metric])] for step in planned]
     left_out = [cells for step_cells in lacking for cells in step_cells]

@@ -2,7 +2,7 @@ from netdyno.audits.turns import backlog
 from netdyno.model.load_result import Audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     return backlog([0.001, 0.0131, 0.3], slice_s=0.05, request_s=0.003)
 
 

@@ -3,7 +3,7 @@ from netdyno_client.journal import Journal
 from tests.unit.audits.cases._journal import judged
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """A byte came that belongs to no reply."""
 
     def add(journal: Journal) -> None:

@@ -9,7 +9,7 @@ def find_canary_audit(trial: Trial) -> Audit:
     return audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """In the middle of its block the machine was half as fast."""
     return find_canary_audit(judge(of_speeds([[1.0] * 4 + [0.5] + [1.0] * 4]))[4])
 

@@ -14,7 +14,7 @@ def _judged(*completed: tuple[int, ...]) -> Audit:
     return client_stalled(parts, msgspec.structs.replace(total))
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """One of two stands still for 300 ms, and the other goes on."""
     return _judged(STEADY, STILL)
 

@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import load
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """Nothing was answered."""
     return completed(load((0,) * 10))
 

@@ -3,7 +3,7 @@ from netdyno_client.journal import Failure, Journal
 from tests.unit.audits.cases._journal import judged
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server hung up."""
 
     def hang_up(journal: Journal) -> None:

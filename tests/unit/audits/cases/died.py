@@ -2,7 +2,7 @@ from netdyno.audits.of_trial import died
 from netdyno.model.load_result import Audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server crashed."""
     return died("signal SIGSEGV")
 

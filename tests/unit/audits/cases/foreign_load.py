@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import machine, named
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """Another program kept a core busy."""
     return named(foreign_load(machine(foreign_s=1.0), "strike-out"), "foreign_load")
 

@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import observed
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The harness used 3% of a core."""
     return harness_quiet(observed(harness_cpu_s=0.03))
 

@@ -2,7 +2,7 @@ from netdyno.audits.of_trial import left_behind
 from netdyno.model.load_result import Audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     return left_behind(["sleep", "sleep"])
 
 

@@ -3,7 +3,7 @@ from netdyno_client.journal import Journal
 from tests.unit.audits.cases._journal import judged
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """Requests were under way for half of the time that they took."""
 
     def forget(journal: Journal) -> None:

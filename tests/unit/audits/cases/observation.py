@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import observed
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server was read over half of the window."""
     return observation(observed(window_s=0.5), 1.0)
 

@@ -3,8 +3,8 @@ from netdyno.model.outcomes import excuse_stall
 from tests.unit.audits.cases import stalled
 
 
-def struck_out() -> Audit:
-    return excuse_stall(stalled.struck_out())
+def fails() -> Audit:
+    return excuse_stall(stalled.fails())
 
 
 def passes() -> Audit:

@@ -5,7 +5,7 @@ from tests.support.builders.made_load import load, observed
 MODEM = Limits(server_cores=1, generator_cores=1, all_cores=2, copies_hz=1e10, rate_hz=56_000)
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """31 kB a second came over a modem of 7 kB."""
     return plausible(load(), observed(), MODEM)
 

@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import load
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server no longer answers."""
     return server_alive(None, "no answer within 3 s")
 

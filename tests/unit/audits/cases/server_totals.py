@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import TOTALS, load
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server counted one byte more than was sent."""
     return server_totals(TOTALS | {"bytes_in": TOTALS["bytes_in"] + 1}, [load()], "")
 

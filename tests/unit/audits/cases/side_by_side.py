@@ -2,7 +2,7 @@ from netdyno.audits.turns import side_by_side
 from netdyno.model.load_result import Audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     return side_by_side("python-asyncio", busy_s=0.041, others_s=4.0)
 
 

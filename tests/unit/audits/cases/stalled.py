@@ -11,7 +11,7 @@ def _with(completed: tuple[int, ...]) -> LoadResult:
     return msgspec.structs.replace(result, timeseries=times, plan=msgspec.structs.replace(result.plan, duration_s=0.6))
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The server answers nothing for 300 ms."""
     return stalled(_with((50, 50, 50, 0, 0, 0, 0, 0, 0, 50, 50, 50)), "loopback")
 

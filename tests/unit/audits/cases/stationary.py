@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import load
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """A third of the throughput was gone after half a second."""
     return stationary(load((100, 101, 99, 100, 100, 67, 66, 67, 68, 67)))
 

@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import machine, named
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The hypervisor took 5% of two cores."""
     return named(foreign_load(machine(steal_s=0.1), "strike-out"), "steal")
 

@@ -3,7 +3,7 @@ from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import machine, named
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """A quota held programs back for 5% of two cores' time."""
     return named(foreign_load(machine(throttled_s=0.1, throttled_periods=3), "strike-out"), "throttled")
 

@@ -2,7 +2,7 @@ from netdyno.audits.turns import turns
 from netdyno.model.load_result import Audit
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     return turns(kept=3, planned=8, dropped=17)
 
 

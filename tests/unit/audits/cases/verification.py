@@ -3,7 +3,7 @@ from netdyno_client.journal import Journal
 from tests.unit.audits.cases._journal import judged
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """One reply was corrupt."""
 
     def damage(journal: Journal) -> None:

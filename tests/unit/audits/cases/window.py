@@ -3,7 +3,7 @@ from netdyno_client.journal import Journal
 from tests.unit.audits.cases._journal import SECOND, judged
 
 
-def struck_out() -> Audit:
+def fails() -> Audit:
     """The client ended its window at half of the time."""
 
     def end(journal: Journal) -> None:
