@@ -4,9 +4,8 @@ damaged, and hides no other."""
 from __future__ import annotations
 
 import io
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +24,7 @@ from netdyno.present.terminal.table import render
 from netdyno.store import read, schema, write
 from tests.support.builders.made_run import paired_run
 from tests.support.builders.stored import stored
+from tests.support.edit_store import edit_store
 
 FILES = 100
 PAGE = 4096
@@ -102,7 +102,7 @@ def put(whole: Any, path: tuple[Any, ...], chance: Random) -> None:
 
 def change_some(path: Path, chance: Random) -> None:
     """Change one to three numbers of the experiment or of a trial. Each name of a field is as likely as another."""
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edit_store(path) as connection:
         for _ in range(chance.choice((1, 1, 2, 3))):
             table, column = chance.choice((("trial", "trial"), ("trial", "trial"), ("run", "experiment")))
             rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()

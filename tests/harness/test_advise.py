@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sqlite3
 import sys
 import time
 from collections import Counter
@@ -37,6 +36,7 @@ from netdyno.store import read, schema
 from netdyno.trial import trial
 from netdyno.trial.context import TrialContext
 from tests.support.builders import made_advice
+from tests.support.edit_store import edit_store
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
 
@@ -289,7 +289,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
         assert machine.asks("--time-budget", "5m", *words) == 0
         assert ("Across rate, " in capsys.readouterr().out) is looked
     assert machine.ran.total() == before
-    with sqlite3.connect(machine.results / beside.run_id / schema.FILE_NAME) as connection:
+    with edit_store(machine.results / beside.run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")
     machine.asks("--time-budget", "5m")
     assert [run.experiment.name for run in machine.runs()[2:]] == [workload.BESIDE]
@@ -327,7 +327,7 @@ def test_a_run_that_was_ended_had_the_time_of_its_trials(machine: Machine) -> No
     machine.spread = 0.5
     machine.asks("--no-along", "--time-budget", "60s")
     before = machine.ran.total()
-    with sqlite3.connect(machine.results / machine.runs()[0].run_id / schema.FILE_NAME) as connection:
+    with edit_store(machine.results / machine.runs()[0].run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")
     machine.asks("--no-along", "--time-budget", "50s")
     assert machine.ran.total() == before
@@ -359,7 +359,7 @@ def test_what_another_machine_or_commit_measured_is_not_taken(
 ) -> None:
     machine.asks("--no-along")
     (run,) = machine.runs()
-    with sqlite3.connect(tmp_path / "results" / run.run_id / schema.FILE_NAME) as connection:
+    with edit_store(tmp_path / "results" / run.run_id / schema.FILE_NAME) as connection:
         changed = json.dumps({**run.environment, key: value})
         connection.execute("UPDATE run SET environment = ?", (changed,))
     before = machine.ran.total()

@@ -9,11 +9,9 @@ import re
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -32,6 +30,7 @@ from netdyno.present.terminal.console import Console
 from netdyno.store import read, schema
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
+from tests.support.edit_store import edit_store
 from tests.support.fakes import unhurried
 
 TINY = """
@@ -219,7 +218,7 @@ def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, c
     results = tmp_path / "results"
     answer = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
     file = results / answer["run_id"] / "run.sqlite"
-    with sqlite3.connect(file) as stored:
+    with edit_store(file) as stored:
         stored.execute("""UPDATE trial SET trial = replace(trial, '"histogram":"', '"histogram":"x')""")
     done = command("report", answer["run_id"], "--results", str(results))
     assert (done.returncode, done.stdout) == (2, "")
@@ -321,7 +320,7 @@ def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_agai
     assert main([*again[:-1], run_id]) == 2
     assert "the same run twice" in capsys.readouterr().err
     shutil.copytree(report.parent, results / "later")
-    with closing(sqlite3.connect(results / "later" / "run.sqlite")) as connection, connection:
+    with edit_store(results / "later" / "run.sqlite") as connection:
         connection.execute("UPDATE run SET run_id = 'later'")
     assert main([*again[:-1], "later"]) == 0
     both = Path(capsys.readouterr().out.strip())

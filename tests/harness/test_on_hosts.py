@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,6 +48,7 @@ from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, Silent, permit
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
+from tests.support.edit_store import edit_store
 from tests.support.fixtures import WriteProgram
 from tests.support.recorded_machine import unpack
 
@@ -272,7 +272,7 @@ def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
     run(make_experiment({"client-hosts": (1, 2, 4)}).with_each(blocks=2), tmp_path / "results", fake_build, stage(2))
     (folder,) = (tmp_path / "results").iterdir()
     path = folder / schema.FILE_NAME
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("DELETE FROM trial WHERE block = 2")
         connection.execute("UPDATE run SET finished_at = NULL")
 

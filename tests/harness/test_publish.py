@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import sqlite3
 from html import unescape
 from pathlib import Path
 from typing import NoReturn
@@ -23,6 +22,7 @@ from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
+from tests.support.edit_store import edit_store
 
 LINK = re.compile(r"""\b(?:href|src)="([^"]*)\"""")
 
@@ -142,7 +142,7 @@ def test_a_run_that_calls_itself_otherwise_stays_in_the_site(results: Path, targ
     run = replace(hostile(small(made_run()), evil), run_id=f"out..{evil.replace('/', '')}")
     folder = results / "evil"
     stored(replace(run, run_id="evil"), results)
-    with sqlite3.connect(folder / "run.sqlite") as connection:
+    with edit_store(folder / "run.sqlite") as connection:
         connection.execute("UPDATE run SET run_id = ?", (run.run_id,))
     connection.close()
     publish.run([str(folder)], target, results)

@@ -12,7 +12,6 @@ import shlex
 import shutil
 import signal
 import socket
-import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +34,7 @@ from netdyno.trial import canary, traced
 from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
 from tests.support.builders.made_canary import SteadyCanary
+from tests.support.edit_store import edit_store
 from tests.support.fixtures import make_fake_build
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial")
@@ -50,7 +50,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
         build = make_fake_build(folder / "build")
         made: Path = execute(asked("echo").with_each(precision=None), folder / "results", build).folder
-    with sqlite3.connect(made / schema.FILE_NAME) as connection:
+    with edit_store(made / schema.FILE_NAME) as connection:
         connection.execute("DELETE FROM trial WHERE block = 6")
         connection.execute("UPDATE run SET finished_at = NULL")
     return made
@@ -67,7 +67,7 @@ def cut(kept: Path, tmp_path: Path, fake_build: Path, steady_canary: None, monke
 
 def pretend(path: Path, key: str, value: object) -> None:
     """Let the run have begun in another environment."""
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         (text,) = connection.execute("SELECT environment FROM run").fetchone()
         connection.execute("UPDATE run SET environment = ?", (json.dumps(json.loads(text) | {key: value}),))
 
@@ -139,7 +139,7 @@ def test_a_run_that_is_still_being_made_is_refused(cut: Path, fake_build: Path) 
 
 
 def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> None:
-    with sqlite3.connect(cut) as connection:
+    with edit_store(cut) as connection:
         connection.execute("PRAGMA user_version = 7")
     with pytest.raises(UserError, match=r"made by an older netdyno \(schema 7, this one writes \d+\)"):
         go_on(cut, fake_build)
@@ -232,7 +232,7 @@ def test_whether_system_calls_are_traced_stays_as_it_began(
     wish: str, expected: list[str], cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs that were stored before this was recorded have no such request."""
-    with sqlite3.connect(cut) as connection:
+    with edit_store(cut) as connection:
         connection.execute("DELETE FROM traced")
         connection.execute("UPDATE run SET environment = json_remove(environment, '$.trace')")
     if wish:
@@ -290,7 +290,7 @@ MINE = "sh -c 'touch mine' {port}"
 def has_own(path: Path, command: str = "", address: str = "") -> None:
     """Let the first contestant of the run be a user's own server, as its file says."""
     mine = json.dumps({"command": command, "workload": "echo", "address": address})
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         row = "WHERE json_extract(about, '$.kind') = 'server' AND json_extract(about, '$.name') = ?"
         changed = connection.execute(
             f"UPDATE about SET about = json_set(about, '$.own', json(?)) {row}", (mine, NAMES[0])
@@ -414,7 +414,7 @@ def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, addres
 def test_what_no_experiment_could_have_asked_for_becomes_no_word_of_a_command(
     change: str, message: str, cut: Path, fake_build: Path
 ) -> None:
-    with sqlite3.connect(cut) as connection:
+    with edit_store(cut) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(change)
     with pytest.raises(UserError, match=re.escape(message)):

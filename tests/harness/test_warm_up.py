@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from netdyno.trial.context import TrialContext, key
 from netdyno.trial.trial import run_trial
 from tests.harness.test_runner import Recorder, execute
 from tests.support.builders.made_blocks import permit
+from tests.support.edit_store import edit_store
 
 ECHO = Scenario(
     name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1, timeout_s=1.0, blocks=5
@@ -151,7 +151,7 @@ def test_a_run_that_is_gone_on_with_keeps_it(
     path = run_with_jit(experiment, contestant, tmp_path, fake_build, Recorder())
     first = read.load(path).trials[0]
     known = Warmup(seconds=0.2, measured_s=0.1, steady=True)
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         text = msgspec.json.encode(msgspec.structs.replace(first, warmup=known)).decode()
         connection.execute("DELETE FROM trial WHERE block > 1")
         connection.execute("UPDATE trial SET trial = ?", (text,))

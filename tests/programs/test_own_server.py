@@ -7,7 +7,6 @@ import io
 import re
 import shlex
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
 from netdyno.run.resume import resume
 from netdyno.store import read, schema
+from tests.support.edit_store import edit_store
 from tests.support.fixtures import FAKES, use_steady_canary
 from tests.support.names import naming
 
@@ -176,7 +176,7 @@ def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Pa
 def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
     whole = run(tmp_path, "serves")
     path = tmp_path / whole.run_id / schema.FILE_NAME
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("DELETE FROM trial")
         connection.execute("UPDATE run SET finished_at = NULL")
     (command,) = (contestant.own.command for contestant in whole.about if contestant.own)

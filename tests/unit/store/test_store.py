@@ -28,6 +28,7 @@ from netdyno.store import read, schema, write
 from tests.support.builders.made_load import MACHINE
 from tests.support.builders.made_run import EPOLL, made_run
 from tests.support.builders.stored import stored
+from tests.support.edit_store import edit_store
 
 NONE = dict.fromkeys(("valid", "struck_out", "faulty", "failed", "skipped", "made_again"), 0)
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
@@ -79,7 +80,7 @@ def path(run: Run, tmp_path: Path) -> Path:
 
 
 def test_a_run_of_schema_1_is_read_and_knows_nothing_about_its_contestants(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.executescript("DROP TABLE about; PRAGMA user_version = 1;")
     stored = read.load(path)
     assert stored.about == ()
@@ -90,7 +91,7 @@ def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path
     at_top = {"contestants": ["*"], "blocks": 3, "warmup_s": 0.2, "duration_s": 2.0, "timeout_s": 5.0, "link": "lan"}
     scenarios = [{"name": "echo", "workload": "echo"}, {"name": "chat", "workload": "chat"}]
     old = {"name": "tiny", "question": "Does it work?", "scenarios": scenarios, "seed": 4, **at_top}
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
         connection.execute("PRAGMA user_version = 4")
     stored = read.load(path).experiment
@@ -102,7 +103,7 @@ def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path
 
 
 def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.executescript("ALTER TABLE cell DROP COLUMN twin; PRAGMA user_version = 7;")
     assert list(read.load_cells(path)) == cells()
     assert read.load(path).twins == ()
@@ -112,7 +113,7 @@ def test_a_run_of_schema_8_has_its_twins_and_what_was_traced(path: Path) -> None
     traced = Traced(scenario="echo", contestant="a", levels={"connections": 1}, messages=7)
     with write.Store.reopen(path) as store:
         store.add_traced(traced)
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.executescript("UPDATE cell SET twin = 1 WHERE position = 2; PRAGMA user_version = 8;")
     assert [cell.twin for cell in read.load_cells(path)] == [False, False, True]
     assert read.load(path).traced == (traced,)
@@ -129,7 +130,7 @@ def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
     factors = {"service-time": ["0s", "10us"]}
     scenario = {"name": "rpc", "workload": "rpc", "factors": factors, "server": {"service-time": "2ms"}, **durations}
     old = {"name": "tiny", "question": "Does it work?", "scenarios": [scenario]}
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
         connection.execute("PRAGMA user_version = 9")
     (scenario_read,) = read.load(path).experiment.scenarios
@@ -149,7 +150,7 @@ def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
 
 def test_a_word_that_is_no_text_is_stored_as_one(run: Run, tmp_path: Path) -> None:
     write.Store.create(tmp_path, run, ["--results", "r\udcff"], cells()).close()
-    with sqlite3.connect(tmp_path / schema.FILE_NAME) as connection:
+    with edit_store(tmp_path / schema.FILE_NAME) as connection:
         assert connection.execute("SELECT argv FROM run").fetchone() == ('["--results","r\\\\udcff"]',)
 
 
@@ -253,14 +254,14 @@ def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
 
 
 def test_a_newer_schema_says_so(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
     with pytest.raises(UserError, match="made by a newer netdyno"):
         read.load(path)
 
 
 def test_a_damaged_trial_says_so(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("UPDATE trial SET trial = '{'")
     with pytest.raises(UserError, match="is damaged"):
         read.load(path)
@@ -294,13 +295,13 @@ NO_WINDOW = msgspec.json.encode(msgspec.structs.replace(MACHINE, window_s=0.0)).
     ],
 )
 def test_a_run_that_says_something_else_says_so_whatever_is_asked_of_it(path: Path, change: str) -> None:
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA foreign_keys = OFF")
         for table in ("run", "cell"):
             nullable = "sql = replace(sql, 'NOT NULL', '')"
             connection.execute(f"UPDATE sqlite_schema SET {nullable} WHERE name = ?", (table,))
-    with sqlite3.connect(path) as connection:
+    with edit_store(path) as connection:
         connection.execute(change)
     messages = []
     for ask in (read.load, read.summary, read.load_cells):
