@@ -25,6 +25,9 @@ _LIBRARY = re.compile(r"^\s+(?:\S+ => )?(/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _NO_LIBRARY_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "tests", "__pycache__"})
 """The folders of Python's standard library that belong to other packages or that no program loads."""
 _ASK_PYTHON = "import platform, sysconfig; print(platform.python_version()); print(sysconfig.get_path('stdlib'))"
+_NODE_MODULE = re.compile(rb"\0(/[!-~]+\.js)\0")
+"""A path in the machine code of Node.js: of a module that it loads from a file, where a distribution has taken it out of
+the program (Node.js's configure, --shared-builtin-…-path)."""
 _JAVA_PARTS = ("lib/modules", "lib/server/*.so", "lib/*.so")
 """Paths below a JDK's folder. All but libjvm.so need at most the C library and each other."""
 _ERLANG_PARTS = ("lib/kernel-*/ebin/*.beam", "lib/stdlib-*/ebin/*.beam")
@@ -132,7 +135,8 @@ def expand_pattern(pattern: str) -> list[Path]:
 def _recognise_runtime(program: Path) -> Runtime | None:
     """Recognise the runtime by the name of the program."""
     if re.fullmatch(r"node(js)?(-?\d+(\.\d+)*)?", program.name):
-        return Runtime("Node.js", _run_command(str(program), "--version").strip(), program, _add_libraries((program,)))
+        version = _run_command(str(program), "--version").strip()
+        return Runtime("Node.js", version, program, tuple(_add_node_modules(_add_libraries((program,)))))
     if re.fullmatch(r"python3?(\.\d+)?", program.name):
         version, _, library = _run_command(str(program), "-I", "-S", "-c", _ASK_PYTHON).strip().partition("\n")
         parts = _list_standard_library(Path(library))
@@ -149,6 +153,15 @@ def _recognise_runtime(program: Path) -> Runtime | None:
         parts = [part for pattern in _ERLANG_PARTS for part in sorted(root.glob(pattern))]
         return Runtime("Erlang/OTP", "".join(versions[-1:]), program, (*_add_libraries((program,)), *parts))
     return None
+
+
+def _add_node_modules(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the paths, and the modules that the program or its library names in full."""
+    yield from paths
+    for path in paths:
+        if path.name.startswith(("node", "libnode")):
+            modules = (Path(name.decode()) for name in _NODE_MODULE.findall(path.read_bytes()))
+            yield from (module.resolve() for module in modules if module.is_file())
 
 
 def _list_standard_library(folder: Path) -> list[Path]:

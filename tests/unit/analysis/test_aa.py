@@ -93,7 +93,8 @@ def test_no_twin_gets_into_a_figure_ranking_or_claim(made: Callable[[], Run]) ->
     without, beside = analysed(run), analyse(with_twins(run, 10.0))
     for field in dataclasses.fields(Analysis):
         if field.name not in OF_ALL_TRIALS:
-            assert getattr(beside, field.name) == getattr(without, field.name), field.name
+            # As texts: since Python 3.13 a dataclass with NaN in a field does not equal itself.
+            assert repr(getattr(beside, field.name)) == repr(getattr(without, field.name)), field.name
     assert beside.counts.valid == 2 * without.counts.valid
 
 
