@@ -125,6 +125,28 @@ def test_the_controller_opens_and_writes_nothing_of_what_a_host_of_servers_sends
     assert grown_kib < MOST_GROWN_KIB
 
 
+class EndedUnnoticed:
+    """A connection that the peer has ended, and that seems open."""
+
+    def closed(self) -> bool:
+        return False
+
+    async def write(self, *_: object) -> None:
+        raise CommClosedError("Broken pipe")
+
+    def abort(self) -> None: ...
+
+
+def test_a_question_over_a_connection_that_has_ended_unnoticed_is_repeated_over_another(
+    control: Controller,
+) -> None:
+    first = control.names()
+    for address in list(control._comms):
+        control._comms[address] = EndedUnnoticed()
+    assert control.names() == first
+    assert all(control.answers(address) for address in first)
+
+
 def test_a_clients_certificate_does_not_join_as_server(at: str, folder: Path, trap: Path) -> None:
     """It joins neither under a name of the other role, nor by a later claim to be one."""
     with hostile(folder, "server", trap, IS_A_CLIENT) as line:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import msgspec
+from distributed.comm import CommClosedError
 from distributed.core import connect
 from msgspec.structs import replace
 
@@ -174,18 +176,16 @@ class Controller:
     async def _ask(
         self, address: str, operation: str, kind: Any, /, *, limit_s: float = engine.ANSWER_S, **words: Any
     ) -> Any:
-        """Ask a peer and return its answer. Raises OSError where that is not of the `kind`, or none comes."""
+        """Ask a peer and return its answer. Raises OSError where that is not of the `kind`, or none comes. A connection
+        that the peer has ended since the last question may seem open until now, so the question is then repeated."""
+        question = {"op": operation, "reply": True, **words}
         async with asyncio.timeout(limit_s):
             comm = self._comms.get(address)
-            if comm is None or comm.closed():
-                comm = self._comms[address] = await connect(address, engine.CONNECT_S, **self._connection)
-            try:
-                await comm.write({"op": operation, "reply": True, **words})
-                answer = await comm.read()
-            except BaseException:
-                comm.abort()  # a late answer would be taken for that to the next question
-                raise
-        return _convert_answer(answer, kind)
+            if comm is not None and not comm.closed():
+                with suppress(CommClosedError):
+                    return _convert_answer(await _exchange(comm, question), kind)
+            comm = self._comms[address] = await connect(address, engine.CONNECT_S, **self._connection)
+            return _convert_answer(await _exchange(comm, question), kind)
 
     async def _perform(self, address: str, request: bytes, hear: Callable[[int, float], None], limit_s: float) -> bytes:
         limit = asyncio.timeout(limit_s)
@@ -206,6 +206,16 @@ class Controller:
             if limit.expired():
                 raise OSError(f"it did not answer within {limit_s:.0f} s") from error
             raise
+
+
+async def _exchange(comm: Any, question: Mapping[str, object]) -> object:
+    """Send a question and return the answer to it."""
+    try:
+        await comm.write(question)
+        return await comm.read()
+    except BaseException:
+        comm.abort()  # a late answer would be taken for that to the next question
+        raise
 
 
 async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes:
