@@ -669,11 +669,12 @@ def new_server(
     name: Annotated[str, typer.Argument(help="The new server's name: its folder in servers/.")],
     model: Annotated[str, typer.Option("--from", help="The server to begin from (see: list servers).")],
 ) -> int:
-    """Copy a server under a new name; nothing else has to be edited."""
+    """Copy a server under a new name; no list of servers has to be edited."""
     from netdyno.contestants import scaffold
 
     target = scaffold.copy_server(name, model).relative_to(ROOT)
-    print(f"{target} is a copy of servers/{model}: edit its main, summary and README, then ./netdyno check {name}")
+    print(f"{target} is a copy of servers/{model}: edit its sources, summary and README, name it in docs/models.md,")
+    print(f"then ./netdyno check {name}")
     return 0
 
 
