@@ -665,9 +665,11 @@ def test_a_request_that_the_system_of_the_server_does_not_take_is_told_from_one_
         filtered += struct.pack("=HBBI", 0x25, 1, 0, most)  # if A > most, skip one
         filtered += struct.pack("=HBBI", 0x06, 0, 0, 0xFFFFFFFF) + struct.pack("=HBBI", 0x06, 0, 0, 0)
         program = ctypes.create_string_buffer(filtered)
-        server.setsockopt(
-            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HxxxxxxP", len(filtered) // 8, ctypes.addressof(program))
-        )
+        attached = struct.pack("HxxxxxxP", len(filtered) // 8, ctypes.addressof(program))
+        try:
+            server.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attached)
+        except PermissionError as error:  # net.core.bpf_jit_limit binds users
+            pytest.skip(f"no filter on a socket here: {error}")
         url = f"http://127.0.0.1:{server.getsockname()[1]}/a-long-target-of-more-than-those"
         done = load(url, "-c", "2", "--warmup", "0", "--duration", "100ms", "--timeout", "600ms")
     words = "no answer in time, as the server's system never took the request (full accept queue?)"

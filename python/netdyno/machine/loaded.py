@@ -26,8 +26,8 @@ _NO_LIBRARY_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "test
 """The folders of Python's standard library that belong to other packages or that no program loads."""
 _ASK_PYTHON = "import platform, sysconfig; print(platform.python_version()); print(sysconfig.get_path('stdlib'))"
 _NODE_MODULE = re.compile(rb"\0(/[!-~]+\.js)\0")
-"""A path in the machine code of Node.js: of a module that it loads from a file, where a distribution has taken it out of
-the program (Node.js's configure, --shared-builtin-…-path)."""
+"""A path in the machine code of Node.js: of a module that it loads from a file, where a distribution has taken that out
+of the program (Node.js's configure, --shared-builtin-…-path)."""
 _JAVA_PARTS = ("lib/modules", "lib/server/*.so", "lib/*.so")
 """Paths below a JDK's folder. All but libjvm.so need at most the C library and each other."""
 _ERLANG_PARTS = ("lib/kernel-*/ebin/*.beam", "lib/stdlib-*/ebin/*.beam")
