@@ -41,6 +41,11 @@ Option& Option::type_name(const std::string& text) {
   return *this;
 }
 
+Option& Option::read_at_once() {
+  option_->trigger_on_parse();
+  return *this;
+}
+
 CommandLine::CommandLine(const std::string& description, const char* argv0)
     : program_(program_name(argv0)), app_(std::make_unique<CLI::App>(description)) {
   app_->name(program_);
@@ -107,7 +112,7 @@ void CommandLine::add_completion() {
     std::fputs(completion_script(program_, shell == "zsh", options).c_str(), stdout);
     std::exit(0);
   };
-  add_read("--completion", print, "print what a shell completes these options by").type_name("bash|zsh");
+  add_read("--completion", print, "print what a shell completes these options by").type_name("bash|zsh").read_at_once();
 }
 
 void CommandLine::keep_only(const std::set<std::string>& names) {

@@ -29,6 +29,8 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
   Option& type_name(const std::string& text);
+  /// Reads it where it stands: CLI11 2.6 looks for required options before it reads others.
+  Option& read_at_once();
 
  private:
   CLI::Option* option_;
