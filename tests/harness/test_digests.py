@@ -13,7 +13,7 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.machine import digests
+from netdyno.machine import digests, loaded
 from netdyno.model.contestant import Contestant, Own
 from tests.support.fixtures import with_launcher
 
@@ -134,3 +134,14 @@ def test_a_program_of_machine_code_has_the_libraries_that_it_needs(contestant: C
     server = msgspec.structs.replace(contestant, command=("/bin/ls",))
     names = [path.name for path in loaded.files(server)]
     assert any(name.startswith(("libc.so", "libc-")) for name in names), names
+
+
+def test_modules_that_nodes_machine_code_names_in_full_are_files_of_its_runtime(tmp_path: Path) -> None:
+    first, second, unnamed = (tmp_path / f"{name}.js" for name in ("first", "second", "unnamed"))
+    for module in (first, second, unnamed):
+        module.write_text("")
+    program, other = tmp_path / "node", tmp_path / "other"
+    names = [str(first), str(second), str(tmp_path / "missing.js")]
+    program.write_bytes(b"\x7fELF\0" + "\0".join(names).encode() + b"\0")
+    other.write_bytes(f"\0{unnamed}\0".encode())
+    assert list(loaded._add_node_modules((program, other))) == [program, other, first, second]

@@ -25,7 +25,7 @@ _LIBRARY = re.compile(r"^\s+(?:\S+ => )?(/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _NO_LIBRARY_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "tests", "__pycache__"})
 """The folders of Python's standard library that belong to other packages or that no program loads."""
 _ASK_PYTHON = "import platform, sysconfig; print(platform.python_version()); print(sysconfig.get_path('stdlib'))"
-_NODE_MODULE = re.compile(rb"\0(/[!-~]+\.js)\0")
+_NODE_MODULE = re.compile(rb"\0(/[!-~]+\.js)(?=\0)")
 """A path in the machine code of Node.js: of a module that it loads from a file, where a distribution has taken that out
 of the program (Node.js's configure, --shared-builtin-…-path)."""
 _JAVA_PARTS = ("lib/modules", "lib/server/*.so", "lib/*.so")
@@ -136,7 +136,7 @@ def _recognise_runtime(program: Path) -> Runtime | None:
     """Recognise the runtime by the name of the program."""
     if re.fullmatch(r"node(js)?(-?\d+(\.\d+)*)?", program.name):
         version = _run_command(str(program), "--version").strip()
-        return Runtime("Node.js", version, program, tuple(_add_node_modules(_add_libraries((program,)))))
+        return Runtime("Node.js", version, program, tuple(dict.fromkeys(_add_node_modules(_add_libraries((program,))))))
     if re.fullmatch(r"python3?(\.\d+)?", program.name):
         version, _, library = _run_command(str(program), "-I", "-S", "-c", _ASK_PYTHON).strip().partition("\n")
         parts = _list_standard_library(Path(library))
