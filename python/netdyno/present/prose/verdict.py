@@ -226,6 +226,7 @@ class Speech:
         self.axes = [axis.metric for axis in findings.axes]
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
+        self.ranks = {standing.contestant: standing.rank for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
         self.one_of = "ranked contestant" if _list_without_figure(findings) else "contestant with valid trials"
 
@@ -270,7 +271,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
     if decision.verdict == "equal":
         return AnswerText(_name_recommended(decision, speech), _describe_equal(speech), _compare_axes(speech))
     if decision.verdict == "undecided":
-        return AnswerText(_head_undecided(decision), _describe_undecided(speech), _compare_axes(speech))
+        return AnswerText(_head_undecided(speech), _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
         apart = f"No two of {speech.list_names(decision.among)} share a block: nothing to compare."
         return AnswerText("Not enough blocks", apart, "")
@@ -283,7 +284,7 @@ def make_badge(findings: ScenarioFindings) -> str:
     if decision.verdict in ("winner", "equal"):
         return _name_recommended(decision, Speech(findings))
     if decision.verdict == "undecided":
-        return _head_undecided(decision)
+        return _head_undecided(Speech(findings))
     return BADGES[decision.verdict]
 
 
@@ -364,10 +365,14 @@ def _name_silent_axes(speech: Speech) -> str:
     return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
 
 
-def _head_undecided(decision: Decision) -> str:
-    """Say among how many it is undecided, if not all, and by how much they may differ."""
-    few = f" among {len(decision.front)} of {len(decision.among)}" if len(decision.front) < len(decision.among) else ""
-    return f"Undecided{few}: {_describe_bound(decision)}"
+def _head_undecided(speech: Speech) -> str:
+    """Say among how many of those compared it is undecided, and by how much they may differ; the bound is of no others,
+    so there is no count where some have too few blocks."""
+    decision = speech.decision
+    compared = [name for name in decision.among if speech.ranks[name] is not None]
+    few = not decision.undecided and len(decision.tied) < len(compared)
+    group = f" among {len(decision.tied)} of {len(compared)}" if few else ""
+    return f"Undecided{group}: {_describe_bound(decision)}"
 
 
 def _describe_undecided(speech: Speech) -> str:
@@ -376,23 +381,7 @@ def _describe_undecided(speech: Speech) -> str:
         f"{speech.list_names(decision.tied)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
-    return (
-        f"{cannot}: {_describe_bound(decision)}.{_list_proven_worse(speech)}{_describe_more_time(decision)}"
-        f"{_describe_few_blocks(speech)}"
-    )
-
-
-def _list_proven_worse(speech: Speech) -> str:
-    """List those that are proven worse than the leader: an answer that leaves the best open still excludes some."""
-    decision = speech.decision
-    leader = decision.front[0]
-    behind = [find_comparison(name, leader, speech.family) for name in decision.among if name not in decision.front]
-    changes = [
-        f"{speech.says[comparison.a]} ({quantities.percent_change(comparison.ratio)})"
-        for comparison in behind
-        if comparison is not None and comparison.different
-    ]
-    return f" Proven worse than {speech.says[leader]}: {quantities.listed(changes)}." if changes else ""
+    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
 
 
 def _describe_bound(decision: Decision) -> str:
