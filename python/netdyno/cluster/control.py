@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -182,8 +181,11 @@ class Controller:
         async with asyncio.timeout(limit_s):
             comm = self._comms.get(address)
             if comm is not None and not comm.closed():
-                with suppress(CommClosedError):
+                try:
                     return _convert_answer(await _exchange(comm, question), kind)
+                except CommClosedError:
+                    if operation == "netdyno_rate":  # it may fill the link already
+                        raise
             comm = self._comms[address] = await connect(address, engine.CONNECT_S, **self._connection)
             return _convert_answer(await _exchange(comm, question), kind)
 
