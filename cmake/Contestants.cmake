@@ -104,7 +104,8 @@ macro(netdyno_need_module name module package result why)
     target_link_libraries(netdyno_${name} INTERFACE ${netdyno_module_${name}_LINK_LIBRARIES})
     if(NETDYNO_ONLY_LOAD) # a static library needs what its module calls private: Debian 13's libcrypto needs zlib and zstd
       foreach(private IN LISTS netdyno_module_${name}_STATIC_LIBRARIES)
-        find_library(netdyno_private_${private} ${private})
+        find_library(netdyno_private_${private} ${private} HINTS ${netdyno_module_${name}_STATIC_LIBRARY_DIRS}
+          ${netdyno_module_${name}_LIBDIR})
         if(netdyno_private_${private})
           target_link_libraries(netdyno_${name} INTERFACE ${netdyno_private_${private}})
         endif()
