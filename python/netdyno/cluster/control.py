@@ -166,17 +166,31 @@ class Controller:
             try:
                 round_trip_ns = await self._ask(address, "netdyno_round_trip", int, address=remote)
                 is_busy = any([(await self._fetch_description(peer)).is_busy for peer in everyone])
-                rate = None if is_busy else await self._ask(address, "netdyno_rate", float | None, address=remote)
+                # Not repeated: the first transfer may go on, and would share the link with the second.
+                rate = (
+                    None
+                    if is_busy
+                    else await self._ask(address, "netdyno_rate", float | None, is_repeatable=False, address=remote)
+                )
             except OSError as error:
                 raise UserError(f"{remote} does not answer {address}, or {address} us: {error}") from error
             measured[remote] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
         return measured
 
     async def _ask(
-        self, address: str, operation: str, kind: Any, /, *, limit_s: float = engine.ANSWER_S, **words: Any
+        self,
+        address: str,
+        operation: str,
+        kind: Any,
+        /,
+        *,
+        limit_s: float = engine.ANSWER_S,
+        is_repeatable: bool = True,
+        **words: Any,
     ) -> Any:
         """Ask a peer and return its answer. Raises OSError where that is not of the `kind`, or none comes. A connection
-        that the peer has ended since the last question may seem open until now, so the question is then repeated."""
+        that the peer has ended since the last question may seem open until now, so a question that `is_repeatable` is
+        then repeated."""
         question = {"op": operation, "reply": True, **words}
         async with asyncio.timeout(limit_s):
             comm = self._comms.get(address)
@@ -184,7 +198,7 @@ class Controller:
                 try:
                     return _convert_answer(await _exchange(comm, question), kind)
                 except CommClosedError:
-                    if operation == "netdyno_rate":  # it may fill the link already
+                    if not is_repeatable:
                         raise
             comm = self._comms[address] = await connect(address, engine.CONNECT_S, **self._connection)
             return _convert_answer(await _exchange(comm, question), kind)
