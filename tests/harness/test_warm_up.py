@@ -50,7 +50,7 @@ def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
     monkeypatch.setenv("FAKE_SERVER", "jit")
     (warmup,) = measured(contestant, context)
     assert warmup.steady
-    assert warmup.measured_s > 0.2  # 45 messages that take 0.36 s of CPU
+    assert warmup.measured_s > 0.25  # forty messages that take 0.24 s of CPU, and a pause after each
     assert warmup.seconds == pytest.approx(warm_up.MARGIN * warmup.measured_s + warm_up.SLICE_S)
     (log,) = (context.folder / "logs").iterdir()
     assert log.name == "warm-up-echo-fake.log"
@@ -138,7 +138,7 @@ def test_a_run_measures_it_before_the_first_block_stores_it_and_says_so(
     assert warmup is not None
     assert [trial.status for trial in run.trials] == ["valid"] * 5
     assert recorder.notes[0] == f"warm-up of fake: {warmup.seconds:.1f} s in echo, measured"
-    assert recorder.notes[1].startswith("With these warm-ups the trials take about 0:")
+    assert recorder.notes[1].startswith("With these warm-ups the trials take about 0:0")
 
 
 def test_a_run_that_is_gone_on_with_keeps_it(

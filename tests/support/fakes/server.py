@@ -12,7 +12,7 @@ import sys
 import time
 
 MODE = os.environ.get("FAKE_SERVER", "good")
-COMPILES = 45
+COMPILES = 40
 """How many messages a "jit" has compiled after: each costs a tenth less than the last, so that no slice looks settled
 however few messages a busy machine leaves in it. In one that "compiles_on" each costs a tenth more than the last."""
 CODE = None

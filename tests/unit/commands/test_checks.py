@@ -170,7 +170,7 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
 def test_what_runs_beside_the_first_step_gives_way_to_it(capfd: pytest.CaptureFixture[str]) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
     wait = "i=0; while [ $(nice) = $0 ] && [ $((i += 1)) -lt 1000 ]; do :; done; echo at $(nice)"  # 19 gives no way
-    niced = CheckStep("told", ("sh", "-c", wait, str(own)))
+    niced = CheckStep("niced", ("sh", "-c", wait, str(own)))
     assert run_stage((CheckStep("first", ("nice",)), niced))[1] == (niced, 0)
     assert f"\n{own}\n" in (printed := capfd.readouterr().out)
     assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in printed
