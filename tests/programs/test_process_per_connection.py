@@ -42,8 +42,8 @@ def find_child_of(server: Server, client: Client) -> int:
     """Return the process that serves a client."""
     (child,) = (
         child
-        for child in proc.children(server.pid)
-        if any(row.remote == client.address for row in proc.tcp_sockets(child, server.address[1]).values())
+        for child, sockets in proc.tcp_sockets_of_family(server.pid, server.address[1])
+        if child != server.pid and any(row.remote == client.address for row in sockets.values())
     )
     return child
 

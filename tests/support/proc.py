@@ -261,6 +261,14 @@ def tcp_sockets(pid: int, port: int) -> dict[int, TcpRow]:
     return {fd: rows[inode] for fd, inode in sockets(pid).items() if inode in rows}
 
 
+def tcp_sockets_of_family(pid: int, port: int) -> Iterator[tuple[int, dict[int, TcpRow]]]:
+    """Yield the process and each that it has started, with its TCP sockets that have the port at either end."""
+    yield pid, tcp_sockets(pid, port)
+    for member in family(pid)[1:]:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            yield member, tcp_sockets(member, port)
+
+
 def _row(line: str) -> TcpRow:
     """A line of `ss -tanHe` (ss(8)): a listening socket has its backlog where others have what is not acknowledged, and
     one that no descriptor refers to has no inode."""

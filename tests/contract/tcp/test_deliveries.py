@@ -54,8 +54,7 @@ def room(contestant: Contestant, deliveries: str) -> Iterator[tuple[Server, Room
 def count_calls(tool: str, server: Server, inside: Room, folder: Path) -> int:
     """Return the number of calls of the server that send to the listeners' sockets, which one process has."""
     remotes = {listener.address for listener in inside.listeners}
-    for pid in proc.family(server.pid):
-        rows = proc.tcp_sockets(pid, server.address[1])
+    for pid, rows in proc.tcp_sockets_of_family(server.pid, server.address[1]):
         if descriptors := {fd for fd, row in rows.items() if row.remote in remotes}:
             return count_sending_calls(tool, pid, descriptors, lambda: inside.say(SAID_AT_ONCE), folder)
     raise AssertionError("no process of the server has the listeners' sockets")

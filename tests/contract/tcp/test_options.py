@@ -22,8 +22,8 @@ from tests.support.server import Server, serving
 def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Callable[..., int]) -> list[int]:
     """The answers of the server's own sockets that `row` selects; a stated skip where that is forbidden."""
     answers = []
-    for pid in proc.family(server.pid):
-        for fd, entry in proc.tcp_sockets(pid, server.address[1]).items():
+    for pid, sockets in proc.tcp_sockets_of_family(server.pid, server.address[1]):
+        for fd, entry in sockets.items():
             if row(entry):
                 try:
                     with kernel.duplicated(pid, fd) as socket:
