@@ -157,7 +157,7 @@ inline void wait_until_readable(Gate<FiberHandle>& gate) {
 }
 
 inline void sleep_until(Loop<FiberHandle>& loop, Poller::Clock::time_point deadline) {
-  Fiber::suspend([&loop, deadline](FiberHandle me) { loop.at(deadline, me); });
+  Fiber::suspend([&loop, deadline](FiberHandle me) { loop.call_at(deadline, me); });
 }
 
 inline void sleep_for(Loop<FiberHandle>& loop, std::chrono::nanoseconds duration) {

@@ -189,10 +189,10 @@ class Server final : private Watched {
     if (answers_.empty()) return;
     const auto now = Clock::now();
     const auto wake_up = answers_.top().due() - programme_.look_out;
-    if (wake_up <= now) return loop_.soon(std::noop_coroutine());
+    if (wake_up <= now) return loop_.call_soon(std::noop_coroutine());
     if (alarm_ > now && alarm_ <= wake_up) return;
     alarm_ = wake_up;
-    loop_.at(wake_up, std::noop_coroutine());
+    loop_.call_at(wake_up, std::noop_coroutine());
   }
 
   /// The whole server stands still, as often as programmed.

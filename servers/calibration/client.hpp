@@ -95,7 +95,7 @@ class Client final : public Connection<Callback> {
     const auto now = Clock::now();
     const auto until = shared_.held_until(number_);
     if (until > now && !broken()) {
-      shared_.loop.at(until, callback<&Client::on_input>(*this));
+      shared_.loop.call_at(until, callback<&Client::on_input>(*this));
       return;
     }
     if (!shared_.begun && has_input()) begin(now);
@@ -217,9 +217,9 @@ class Client final : public Connection<Callback> {
     const auto wake_up = due - shared_.programme.look_out;
     const auto me = callback<&Client::deliver>(*this);
     if (Clock::now() < wake_up) {
-      shared_.loop.at(wake_up, me);
+      shared_.loop.call_at(wake_up, me);
     } else {
-      shared_.loop.soon(me);
+      shared_.loop.call_soon(me);
     }
   }
 

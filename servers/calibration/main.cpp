@@ -52,7 +52,7 @@ class Server {
     if (next.status == AcceptStatus::try_again) {
       acceptable_.when_readable(callback<&Server::accept_all>(*this));
     } else if (next.status == AcceptStatus::exhausted) {
-      shared_.loop.at(Clock::now() + std::chrono::milliseconds{10}, callback<&Server::accept_all>(*this));
+      shared_.loop.call_at(Clock::now() + std::chrono::milliseconds{10}, callback<&Server::accept_all>(*this));
     }
   }
 
@@ -69,7 +69,7 @@ class Server {
   void set_stalls() {
     for (const Stall& stall : shared_.programme.stalls) {
       const auto begin = shared_.first_request + stall.begin;
-      if (!stall.connection) shared_.loop.at(begin, callback<&Server::stall_all>(*this));
+      if (!stall.connection) shared_.loop.call_at(begin, callback<&Server::stall_all>(*this));
     }
   }
 
@@ -88,7 +88,7 @@ class Server {
     shared_.grace.start();
     listener_.reset();
     shared_.clients.stop_receiving();
-    shared_.loop.at(shared_.grace.end(), callback<&Server::look_at_the_time>(*this));
+    shared_.loop.call_at(shared_.grace.end(), callback<&Server::look_at_the_time>(*this));
   }
 
   void look_at_the_time() {}  // run() does, after the turn that this callback ended the wait of

@@ -174,7 +174,7 @@ class Client final : public Connection<Callback> {
   /// Its job has ended.
   void on_done(bool completed) {
     if (!completed) give_up();
-    shared_.loop.soon(callback<&Client::carry_out>(*this));
+    shared_.loop.call_soon(callback<&Client::carry_out>(*this));
   }
 
  private:
@@ -246,8 +246,8 @@ void Workers::on_events(std::uint32_t) {
 /// no job: the others would wait for the end of a later one, and for ever where none comes.
 void Workers::wake_waiting() {
   for (std::size_t room = most_jobs_ - jobs_; room > 0 && !waiting_for_room_.empty(); --room)
-    loop_.soon(waiting_for_room_.pop());
-  if (has_room() && !waiting_for_room_.empty()) loop_.soon(callback<&Workers::wake_waiting>(*this));
+    loop_.call_soon(waiting_for_room_.pop());
+  if (has_room() && !waiting_for_room_.empty()) loop_.call_soon(callback<&Workers::wake_waiting>(*this));
 }
 
 class Server {
@@ -286,7 +286,7 @@ class Server {
     if (next.status == AcceptStatus::try_again) {
       acceptable_.when_readable(callback<&Server::accept_all>(*this));
     } else if (next.status == AcceptStatus::exhausted) {
-      shared_.loop.at(Grace::Clock::now() + std::chrono::milliseconds{10}, callback<&Server::accept_all>(*this));
+      shared_.loop.call_at(Grace::Clock::now() + std::chrono::milliseconds{10}, callback<&Server::accept_all>(*this));
     }
   }
 
@@ -303,7 +303,7 @@ class Server {
     shared_.grace.start();
     listener_.reset();
     shared_.clients.stop_receiving();
-    shared_.loop.at(shared_.grace.end(), callback<&Server::look_at_the_time>(*this));
+    shared_.loop.call_at(shared_.grace.end(), callback<&Server::look_at_the_time>(*this));
   }
 
   void look_at_the_time() {}  // run() does, after the turn that this callback ended the wait of

@@ -125,7 +125,7 @@ class Worker {
     if (next.status == AcceptStatus::try_again) {
       acceptable_.when_readable(callback<&Worker::accept_all>(*this));
     } else if (next.status == AcceptStatus::exhausted) {
-      shared_.loop.at(Grace::Clock::now() + std::chrono::milliseconds{10}, callback<&Worker::accept_all>(*this));
+      shared_.loop.call_at(Grace::Clock::now() + std::chrono::milliseconds{10}, callback<&Worker::accept_all>(*this));
     }
   }
 
@@ -142,7 +142,7 @@ class Worker {
     shared_.grace.start();
     listener_.reset();
     shared_.clients.stop_receiving();
-    shared_.loop.at(shared_.grace.end(), callback<&Worker::look_at_the_time>(*this));
+    shared_.loop.call_at(shared_.grace.end(), callback<&Worker::look_at_the_time>(*this));
   }
 
   void look_at_the_time() {}  // run() does, after the turn that this callback ended the wait of

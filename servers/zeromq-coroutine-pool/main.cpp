@@ -121,7 +121,7 @@ class Server final : private Watched {
   }
 
   auto next_turn() {
-    return Suspend{[this](Coroutine me) { loop_.soon(me); }};
+    return Suspend{[this](Coroutine me) { loop_.call_soon(me); }};
   }
 
   Task receive_all() {

@@ -130,7 +130,7 @@ class Worker final : private Watched {
     }};
   }
   void wake(Client& client) {
-    if (client.waiting) loop_.soon(std::exchange(client.waiting, Coroutine{}));
+    if (client.waiting) loop_.call_soon(std::exchange(client.waiting, Coroutine{}));
   }
 
   /// One peer, from its first request to its last. Effects are carried out here, as a coroutine of their own would

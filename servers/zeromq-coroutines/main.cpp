@@ -94,10 +94,10 @@ class Server {
     }};
   }
   void wake(Client& client) {
-    if (client.waiting) loop_.soon(std::exchange(client.waiting, Coroutine{}));
+    if (client.waiting) loop_.call_soon(std::exchange(client.waiting, Coroutine{}));
   }
   auto next_turn() {
-    return Suspend{[this](Coroutine me) { loop_.soon(me); }};
+    return Suspend{[this](Coroutine me) { loop_.call_soon(me); }};
   }
 
   Task receive_all() {

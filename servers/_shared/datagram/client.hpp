@@ -48,14 +48,14 @@ class DatagramClient {
       served_bytes_ = cost(message);
     }
     direct_ = message;
-    loop_.soon(std::exchange(waiting_, Next{}));
+    loop_.call_soon(std::exchange(waiting_, Next{}));
   }
 
   /// It is not known any more, and gets no more replies.
   void leave() {
     left_ = true;
     inbox_.clear();
-    if (idle()) loop_.soon(std::exchange(waiting_, Next{}));
+    if (idle()) loop_.call_soon(std::exchange(waiting_, Next{}));
   }
   bool left() const { return left_; }
   /// All that it sent is served.

@@ -99,7 +99,7 @@ class Connection : public Watched {
   ssize_t write_some();
   void took(std::size_t bytes);
   void wake(Next& waiting) {
-    if (waiting) loop_.soon(std::exchange(waiting, Next{}));
+    if (waiting) loop_.call_soon(std::exchange(waiting, Next{}));
   }
 
   const UniqueFd fd_;
@@ -128,7 +128,7 @@ void Connection<Next>::on_events(std::uint32_t events) {
   if (readable_) wake(reader_);
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
     reset_ = true;  // as this side has not ended its stream
-    if (sleeper_ && loop_.call_off(alarm_)) {
+    if (sleeper_ && loop_.cancel(alarm_)) {
       give_up();
       wake(sleeper_);
     }
@@ -142,9 +142,9 @@ void Connection<Next>::on_events(std::uint32_t events) {
 template <Continuation Next>
 void Connection<Next>::when_passed(std::chrono::nanoseconds duration, Next next) {
   if (reset_) give_up();
-  if (broken_) return loop_.soon(next);
+  if (broken_) return loop_.call_soon(next);
   sleeper_ = next;
-  alarm_ = loop_.at(Poller::Clock::now() + duration, next);
+  alarm_ = loop_.call_at(Poller::Clock::now() + duration, next);
 }
 
 template <Continuation Next>

@@ -71,7 +71,7 @@ inline auto readable(Gate<Coroutine>& gate) {
 }
 
 inline auto sleep_until(Loop<Coroutine>& loop, Poller::Clock::time_point deadline) {
-  return Suspend{[&loop, deadline](Coroutine me) { loop.at(deadline, me); }};
+  return Suspend{[&loop, deadline](Coroutine me) { loop.call_at(deadline, me); }};
 }
 
 inline auto sleep_for(Loop<Coroutine>& loop, std::chrono::nanoseconds duration) {

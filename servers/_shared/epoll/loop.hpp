@@ -47,9 +47,9 @@ class Loop {
   }
 
   /// In this turn if called from on_events, else in the next.
-  void soon(Next next) { ready_.push_back(next); }
-  /// The result is for call_off().
-  Alarm at(Clock::time_point deadline, Next next) {
+  void call_soon(Next next) { ready_.push_back(next); }
+  /// The result is for cancel().
+  Alarm call_at(Clock::time_point deadline, Next next) {
     if (free_slots_.empty()) {
       free_slots_.push_back(waiting_.size());
       waiting_.emplace_back();
@@ -61,7 +61,7 @@ class Loop {
     return alarm;
   }
   /// Nothing is called at that time any more. False where it has been, or is about to be.
-  bool call_off(Alarm alarm) {
+  bool cancel(Alarm alarm) {
     Waiting& waiting = waiting_[alarm.slot];
     if (waiting.number != alarm.number || !waiting.next) return false;
     waiting.next = Next{};  // the slot is free when its time has come
@@ -86,7 +86,7 @@ class Loop {
     if (timers_.empty()) return;
     for (const auto now = Clock::now(); !timers_.empty() && timers_.top().deadline <= now; timers_.pop()) {
       const std::size_t slot = timers_.top().slot;
-      if (const Next next = std::exchange(waiting_[slot].next, Next{})) soon(next);
+      if (const Next next = std::exchange(waiting_[slot].next, Next{})) call_soon(next);
       free_slots_.push_back(slot);
     }
   }
@@ -133,7 +133,7 @@ class Gate final : public Watched {
   }
 
  private:
-  void on_events(std::uint32_t) override { loop_.soon(waiting_); }
+  void on_events(std::uint32_t) override { loop_.call_soon(waiting_); }
 
   Loop<Next>& loop_;
   int fd_;

@@ -32,7 +32,7 @@ class Exchange {
     own_.take(mail_);
     full_inboxes_ -= mail_.room;
     if (full_inboxes_ == 0)
-      for (const Coroutine reader : std::exchange(waiting_for_room_, {})) loop_.soon(reader);
+      for (const Coroutine reader : std::exchange(waiting_for_room_, {})) loop_.call_soon(reader);
     return mail_;
   }
 

@@ -28,7 +28,7 @@ class RouterInput final : public Watched {
  private:
   void on_events(std::uint32_t) override { wake(); }
   void wake() {
-    if (waiting_) loop_.soon(std::exchange(waiting_, Coroutine{}));
+    if (waiting_) loop_.call_soon(std::exchange(waiting_, Coroutine{}));
   }
 
   Loop<Coroutine>& loop_;

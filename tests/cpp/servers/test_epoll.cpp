@@ -57,11 +57,11 @@ class LoopTest : public testing::Test {
 };
 
 TEST_F(LoopTest, CallsInOrderAndNeverFromWithinACall) {
-  loop.soon([this] {
-    loop.soon(note(3));
+  loop.call_soon([this] {
+    loop.call_soon(note(3));
     noted.push_back(1);
   });
-  loop.soon(note(2));
+  loop.call_soon(note(2));
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(1, 2));
   loop.turn();
@@ -70,22 +70,22 @@ TEST_F(LoopTest, CallsInOrderAndNeverFromWithinACall) {
 
 TEST_F(LoopTest, WhatIsCalledOffIsNotCalled) {
   const auto start = Loop<Next>::Clock::now();
-  const Alarm first = loop.at(start + milliseconds{1}, note(1));
-  EXPECT_TRUE(loop.call_off(first));
-  EXPECT_FALSE(loop.call_off(first));
-  loop.at(start + milliseconds{2}, note(2));
+  const Alarm first = loop.call_at(start + milliseconds{1}, note(1));
+  EXPECT_TRUE(loop.cancel(first));
+  EXPECT_FALSE(loop.cancel(first));
+  loop.call_at(start + milliseconds{2}, note(2));
   while (noted.empty()) loop.turn();
-  const Alarm second = loop.at(start, note(3));  // in the place of one of them
-  EXPECT_FALSE(loop.call_off(first));
+  const Alarm second = loop.call_at(start, note(3));  // in the place of one of them
+  EXPECT_FALSE(loop.cancel(first));
   while (noted.size() < 2) loop.turn();
-  EXPECT_FALSE(loop.call_off(second));
+  EXPECT_FALSE(loop.cancel(second));
   EXPECT_THAT(noted, ElementsAre(2, 3));
 }
 
 TEST_F(LoopTest, TimersGoOffInTheOrderOfTheirDeadlinesAndNotBefore) {
   const auto start = Loop<Next>::Clock::now();
-  loop.at(start + milliseconds{20}, note(2));
-  loop.at(start + milliseconds{5}, note(1));
+  loop.call_at(start + milliseconds{20}, note(2));
+  loop.call_at(start + milliseconds{5}, note(1));
   while (noted.empty()) loop.turn();
   EXPECT_GE(Loop<Next>::Clock::now() - start, milliseconds{5});
   while (noted.size() < 2) loop.turn();
@@ -95,10 +95,10 @@ TEST_F(LoopTest, TimersGoOffInTheOrderOfTheirDeadlinesAndNotBefore) {
 
 TEST_F(LoopTest, AnEarlierDeadlineThatComesLaterIsNotLate) {
   const auto start = Loop<Next>::Clock::now();
-  loop.at(start + std::chrono::hours{1}, note(2));
-  loop.soon(note(0));
+  loop.call_at(start + std::chrono::hours{1}, note(2));
+  loop.call_soon(note(0));
   loop.turn();  // the alarm is set to the hour now
-  loop.at(start + milliseconds{5}, note(1));
+  loop.call_at(start + milliseconds{5}, note(1));
   while (noted.size() < 2) loop.turn();
   EXPECT_THAT(noted, ElementsAre(0, 1));
 }
@@ -109,7 +109,7 @@ TEST_F(LoopTest, LongWorkTakesTurns) {
   loop.in_a_turn_for_long_work(note(1));
   loop.in_a_turn_for_long_work(burn);
   loop.in_a_turn_for_long_work(note(2));
-  loop.soon(note(0));
+  loop.call_soon(note(0));
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(0));
   while (noted.size() < 3) loop.turn();
@@ -135,7 +135,7 @@ TEST_F(LoopTest, AGateIsReportedOncePerWait) {
   gate.when_readable(note(1));
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(1));
-  loop.soon(note(0));  // or the turn would wait for ever: the event is there still, but without a waiter
+  loop.call_soon(note(0));  // or the turn would wait for ever: the event is there still, but without a waiter
   loop.turn();
   EXPECT_THAT(noted, ElementsAre(1, 0));
   gate.when_readable(note(2));
