@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def at(folder: Path) -> Iterator[str]:
+def scheduler(folder: Path) -> Iterator[str]:
     """The address of a running scheduler, which the host of every run's load has joined."""
     scheduler = authority.read_scheduler(folder)
     words = ("join", scheduler, "--as", "client", "--port", str(free_port()), "--cluster", str(folder))
@@ -94,10 +94,10 @@ def _fresh(trap: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def control(at: str, folder: Path, trap: Path) -> Iterator[Controller]:
+def control(scheduler: str, folder: Path, trap: Path) -> Iterator[Controller]:
     """The controller of a cluster whose host of servers is hostile."""
     with hostile(folder, "server", trap) as line, Controller(folder) as controller:
-        assert line.startswith(f"joined {at}")
+        assert line.startswith(f"joined {scheduler}")
         yield controller
 
 
@@ -147,13 +147,13 @@ def test_a_question_over_a_connection_that_has_ended_unnoticed_is_repeated_over_
     assert all(control.answers(address) for address in first)
 
 
-def test_a_clients_certificate_does_not_join_as_server(at: str, folder: Path, trap: Path) -> None:
+def test_a_clients_certificate_does_not_join_as_server(scheduler: str, folder: Path, trap: Path) -> None:
     """It joins neither under a name of the other role, nor by a later claim to be one."""
     with hostile(folder, "server", trap, IS_A_CLIENT) as line:
-        assert line.startswith(f"no scheduler lets this host in at {at}")
+        assert line.startswith(f"no scheduler lets this host in at {scheduler}")
         assert "its certificate is for client" in line
     with hostile(folder, "client", trap, SAYS_IT_IS_A_SERVER) as line, Controller(folder) as control:
-        assert line.startswith(f"joined {at}")
+        assert line.startswith(f"joined {scheduler}")
         with pytest.raises(UserError, match="says it is server, and its certificate is for client"):
             control.hosts()
 

@@ -36,10 +36,10 @@ from netdyno.model.metrics import METRICS, TIME
 from netdyno.model.run import Run
 from netdyno.model.verdicts import ClaimComparison, ClaimVerdict
 from tests.support.builders.made_claims import Point, of_points
-from tests.support.studies import at
+from tests.support.studies import load_study
 
 SIZES: tuple[Budget, ...] = ("normal", "full")
-STUDIES = {size: {name: at(name, size) for name in at("sources").parts} for size in SIZES}
+STUDIES = {size: {name: load_study(name, size) for name in load_study("sources").parts} for size in SIZES}
 CLAIMS = [
     pytest.param(study, claim, id=f"{claim.id}-{size}")
     for size, studies in STUDIES.items()

@@ -21,7 +21,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from tests.support.builders.made_claims import Point, of_points
-from tests.support.studies import at
+from tests.support.studies import load_study
 
 BLOCKS = 12
 ASIO, THREADS, POOL = "asio-callbacks", "qt-thread-per-client", "qt-thread-pool"
@@ -171,7 +171,7 @@ WEB = [  # a chart without figures: its two ratios
 
 def stored(name: str, points: Sequence[Point]) -> Run:
     """A run of the published cells. Code is that of this tree."""
-    requested = of_published_levels(at(name, "full"), points).with_each(blocks=BLOCKS)
+    requested = of_published_levels(load_study(name, "full"), points).with_each(blocks=BLOCKS)
     return msgspec.structs.replace(of_points(requested, points, without_unpublished), about=code_of_this_tree())
 
 

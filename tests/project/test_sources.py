@@ -13,7 +13,7 @@ from netdyno.experiment import experiment
 from netdyno.experiment.plan import estimate_seconds
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget
-from tests.support.studies import FOLDER, at
+from tests.support.studies import FOLDER, load_study
 
 STUDIES = {
     "asio-vs-qt": "A1 A2 A3 A4 A5 A6 A8 A7",
@@ -35,22 +35,22 @@ def clients() -> dict[str, Contestant]:
 
 @pytest.mark.parametrize(("name", "claims"), STUDIES.items())
 def test_each_study_asks_all_of_its_claims_and_no_other(name: str, claims: str) -> None:
-    assert [claim.id for claim in at(name).claims] == claims.split()
+    assert [claim.id for claim in load_study(name).claims] == claims.split()
 
 
 def test_no_other_experiment_claims_to_be_a_study() -> None:
     rest = [name for name in experiment.list_names(FOLDER) if name not in STUDIES]
-    assert {name: at(name).claims for name in rest if name != "sources"} == {
+    assert {name: load_study(name).claims for name in rest if name != "sources"} == {
         name: () for name in rest if name != "sources"
     }
 
 
 @pytest.mark.parametrize("budget", get_args(Budget))
 def test_sources_is_all_of_them(budget: str) -> None:
-    together = at("sources", cast(Budget, budget))
+    together = load_study("sources", cast(Budget, budget))
     assert together.parts == tuple(STUDIES)
     assert [claim.id for claim in together.claims] == " ".join(STUDIES.values()).split()
-    parts = [at(name, cast(Budget, budget)) for name in STUDIES]
+    parts = [load_study(name, cast(Budget, budget)) for name in STUDIES]
     assert [scenario.blocks for scenario in together.scenarios] == [
         scenario.blocks for part in parts for scenario in part.scenarios
     ]
@@ -67,12 +67,12 @@ def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
         )
         for server in discover()
     }
-    assert least <= estimate_seconds(at(name, cast(Budget, budget)), servers, clients()) <= most
+    assert least <= estimate_seconds(load_study(name, cast(Budget, budget)), servers, clients()) <= most
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_published_grid_is_the_full_one(name: str) -> None:
-    normal, full = at(name), at(name, "full")
+    normal, full = load_study(name), load_study(name, "full")
     for scenario, full_scenario in zip(normal.scenarios, full.scenarios, strict=True):
         assert full_scenario.duration_s >= scenario.duration_s
         for factor, levels in scenario.factors.items():
@@ -85,7 +85,7 @@ def deliveries(name: str, budget: str = "normal") -> dict[str, object]:
         scenario.name: scenario.factors.get(
             "deliveries", {**scenario.where_possible, **scenario.server}.get("deliveries")
         )
-        for scenario in at(name, cast(Budget, budget)).scenarios
+        for scenario in load_study(name, cast(Budget, budget)).scenarios
         if scenario.workload == "chat" and set(scenario.contestants) != {"zeromq-coroutines"}
     }
 

@@ -13,8 +13,8 @@ FOLDER = ROOT / "experiments"
 
 
 @cache
-def at(name: str, budget: Budget = "normal") -> Experiment:
-    """One of them at a size, with its patterns made names of contestants."""
+def load_study(name: str, budget: Budget = "normal") -> Experiment:
+    """Load an experiment at a size, with its patterns made names of contestants."""
     loaded, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()
     return experiment.choose_contestants(
         loaded, lambda patterns: [contestant.name for contestant in select(servers, patterns)]

@@ -58,7 +58,7 @@ class Transport(NamedTuple):
     private: bool = False
     """Whether a trial needs a network namespace of its own, so that none of its messages leaves the machine."""
 
-    def at(self, address: str) -> str:
+    def to_url(self, address: str) -> str:
         """Return the URL at which a server on a link with this address listens: on a free port, or in a group, which
         needs no address."""
         return self.listen.format(address=address)

@@ -38,7 +38,7 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
     """Return the URL at which a contestant must listen on an address; of a running server, its own."""
     if contestant.own is not None and contestant.own.address:
         return contestant.own.address
-    return transports.of(contestant).at(address)
+    return transports.of(contestant).to_url(address)
 
 
 def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:

@@ -181,9 +181,9 @@ def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
 
 def test_a_scale_of_ratios_ends_where_an_interval_is_open() -> None:
     scale = RatioScale([0.5, 2.0, math.inf, 0.0])
-    assert 0 < scale.at(0.5) < scale.at(1.0) == 50 < scale.at(2.0) < 100
-    assert (scale.at(0.0), scale.at(math.inf)) == (0, 100)
-    assert RatioScale([]).at(1.0) == pytest.approx(50, abs=0.1)
+    assert 0 < scale.to_percent(0.5) < scale.to_percent(1.0) == 50 < scale.to_percent(2.0) < 100
+    assert (scale.to_percent(0.0), scale.to_percent(math.inf)) == (0, 100)
+    assert RatioScale([]).to_percent(1.0) == pytest.approx(50, abs=0.1)
 
 
 # --- details -----------------------------------------------------------------------------------------------------

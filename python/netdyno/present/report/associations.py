@@ -64,7 +64,7 @@ def make_view(findings: ScenarioFindings) -> AssociationsView | None:
     return AssociationsView(
         pairs=tuple(_make_pair(why, findings.scenario, scale) for why in findings.whys),
         ticks=scale.ticks(),
-        same_at=scale.at(1.0),
+        same_at=scale.to_percent(1.0),
     )
 
 
@@ -99,6 +99,6 @@ def _make_line(difference: Difference, scale: RatioScale) -> CounterRow:
 
 def _make_bar(difference: Difference, scale: RatioScale) -> Bar:
     interval = difference.comparison.interval
-    start, end = sorted((scale.at(1.0), scale.at(difference.comparison.ratio)))
-    low, high = (scale.at(interval.low), scale.at(interval.high)) if interval else (None, None)
+    start, end = sorted((scale.to_percent(1.0), scale.to_percent(difference.comparison.ratio)))
+    low, high = (scale.to_percent(interval.low), scale.to_percent(interval.high)) if interval else (None, None)
     return Bar(start, round(end - start, 2), low, high)

@@ -33,17 +33,17 @@ class RatioScale:
         self._low = math.log(min(*within, 1 / LEAST_SPAN, 1.0))
         self._high = math.log(max(*within, LEAST_SPAN, 1.0))
 
-    def at(self, ratio: float) -> float:
-        """Return the place of a ratio; the edge where it lies beyond."""
+    def to_percent(self, ratio: float) -> float:
+        """Return the place of a ratio in percent of the width; the edge where it lies beyond."""
         log = -math.inf if ratio <= 0 else math.log(ratio)
         inner = (log - self._low) / (self._high - self._low)
         return round(100 * min(1.0, max(0.0, MARGIN + inner * (1 - 2 * MARGIN))), 2)
 
     def ticks(self) -> tuple[Tick, ...]:
         """Return ticks at no change and at a few round ratios inside the range."""
-        chosen = [Tick(self.at(1.0), "1")]
+        chosen = [Tick(self.to_percent(1.0), "1")]
         for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
-            place = self.at(ratio)
+            place = self.to_percent(ratio)
             if 4 <= place <= 96 and all(abs(place - tick.at) >= TICKS_APART for tick in chosen):
                 chosen.append(Tick(place, f"{ratio:g}"))
         return tuple(sorted(chosen, key=lambda tick: tick.at))

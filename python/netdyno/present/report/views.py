@@ -118,7 +118,7 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         scores=scoreboard.make_view(findings),
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
-        leader_at=scale.at(1.0),
+        leader_at=scale.to_percent(1.0),
         performance=tuple(panels.draw_performance(findings, drawn, name)) if findings.cells else (),
         curves=curves,
         costs=tuple(panels.draw_costs(findings, drawn, name)) if findings.cells else (),
@@ -260,8 +260,8 @@ def _place_mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
     if estimate is None:
         return None
     interval = estimate.interval
-    low, high = (None, None) if interval is None else (scale.at(interval.low), scale.at(interval.high))
-    return Mark(scale.at(estimate.value), low, high)
+    low, high = (None, None) if interval is None else (scale.to_percent(interval.low), scale.to_percent(interval.high))
+    return Mark(scale.to_percent(estimate.value), low, high)
 
 
 def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
