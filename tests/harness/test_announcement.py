@@ -11,7 +11,9 @@ from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.experiment import find_experiments_folder
 from netdyno.model.experiment import Budget, Experiment
+from netdyno.model.observation import Pinning
 from netdyno.run.announcement import describe_questions, format_announcement
+from netdyno.run.preparation import leave_out_repeats
 from netdyno.run.runner import apply_overrides
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
@@ -19,7 +21,9 @@ NIGHT = datetime(2026, 11, 22, 23, 58)
 
 
 def repository(name: str, budget: Budget = "normal") -> Experiment:
-    return experiment.load(find_experiments_folder() / f"{name}.toml", budget)
+    """Return an experiment as a machine with two cores runs it."""
+    loaded = experiment.load(find_experiments_folder() / f"{name}.toml", budget)
+    return leave_out_repeats(loaded, Pinning(server=(0,), generator=(1,), note=""))
 
 
 def announce(requested: Experiment, begins: datetime) -> list[str]:

@@ -19,12 +19,13 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
 from netdyno.base.paths import ROOT
 from netdyno.experiment import experiment
-from netdyno.machine import topology
+from netdyno.machine import pinning, topology
+from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.present import findings_json, report
 from netdyno.present.export import collect, tables
 from netdyno.present.terminal.table import render
-from netdyno.run import runner
+from netdyno.run import preparation, runner
 from netdyno.store import read, schema
 from netdyno.trial import warm_up
 from tests.support.builders.made_blocks import execute
@@ -58,6 +59,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
         requested = msgspec.structs.replace(
             whole, scenarios=selected, aa_share=0.0, time_budget_s=None, time_limit_s=None
         )
+        requested = preparation.leave_out_repeats(requested, pinning.choose())
         done = execute(requested, tmp_path / "results", fake_build, trace="never")
         run = read.load(done.folder / schema.FILE_NAME)
         return run, analyse(run)
@@ -81,12 +83,16 @@ def table(analysis: Analysis) -> str:
 @pytest.mark.parametrize("name", MACHINES)
 def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(name: str, carried_out: Carried) -> None:
     machine = MACHINES[name]
-    run, analysis = carried_out(name, "quick", "compute", "echo")
-    (sides,) = {trial.pinning for trial in run.trials}
+    run, analysis = carried_out(name, "quick", "compute", "compute on one core", "echo")
+    (sides,) = {trial.pinning for trial in run.trials if trial.scenario != "compute on one core"}
     assert sides is not None
     assert (len(sides.server), len(sides.generator)) == (machine.server, machine.generator)
     cores = max(machine.server, 1)
-    asio = [trial.added["threads"] for trial in run.trials if trial.contestant.startswith("asio-")]
+    asio = [
+        trial.added["threads"]
+        for trial in run.trials
+        if trial.contestant.startswith("asio-") and trial.scenario != "compute on one core"
+    ]
     assert set(asio) == {cores}
     names = set(run.experiment.scenarios[0].contestants)
     able = names - ONE_THREAD
@@ -109,7 +115,11 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(n
         assert f"epoll-coroutines, which could use {'one core'}" in sentences
         assert [len(group["contestants"]) for group in compute["ground"]["together"]] == [4, 1]
         assert "on one core:" in table(analysis)
+        on_one_core = question(analysis, "compute on one core")
+        assert len(on_one_core["ground"]["together"]) == 1
+        assert None not in [contestant["rank"] for contestant in on_one_core["contestants"]]
     else:
+        assert [scenario.name for scenario in run.experiment.scenarios] == ["compute", "echo"]
         assert None not in ranks.values()
         assert mixed
         assert "Not ranked here" not in sentences
@@ -185,3 +195,18 @@ def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(c
     compute = question(analysis, "compute")
     assert None not in [contestant["rank"] for contestant in compute["contestants"]]
     assert len(compute["ground"]["together"]) == 1
+
+
+@pytest.mark.parametrize(("cores", "kept"), [((), 1), ((0,), 1), ((0, 1), 2)])
+def test_a_question_about_one_core_is_left_out_where_the_server_has_no_more(cores: tuple[int, ...], kept: int) -> None:
+    whole = experiment.load(ROOT / "experiments" / "quick.toml")
+    sides = Pinning(server=cores, generator=cores, note="")
+    left = [scenario.name for scenario in preparation.leave_out_repeats(whole, sides).scenarios]
+    assert left == [*("compute", "compute on one core")[:kept], "wait", "chat", "echo"]
+
+
+def test_whoever_asks_the_same_twice_gets_it_twice() -> None:
+    whole = experiment.load(ROOT / "experiments" / "quick.toml")
+    compute = whole.scenarios[0]
+    twice = msgspec.structs.replace(whole, scenarios=(compute, msgspec.structs.replace(compute, name="again")))
+    assert preparation.leave_out_repeats(twice, Pinning(server=(0,), generator=(1,), note="")) == twice

@@ -24,6 +24,7 @@ from netdyno.commands.flags import Asked
 from netdyno.commands.permission import Given
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
+from netdyno.machine import pinning
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
@@ -32,7 +33,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
-from netdyno.run import needed, runner
+from netdyno.run import needed, preparation, runner
 from netdyno.run.progress import Display
 from netdyno.store import profiles, read, schema
 
@@ -239,6 +240,8 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
+    if request.cluster is None:
+        requested = preparation.leave_out_repeats(requested, pinning.choose())
     given = request.asked
     if "aa-share" in given:
         requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])

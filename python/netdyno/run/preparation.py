@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from netdyno.base import quantities
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.paths import canary_path, generator_path, tls_layer_path
@@ -19,8 +21,10 @@ from netdyno.machine import digests, environment, pinning
 from netdyno.machine.links import link_check
 from netdyno.model import run
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import Experiment
-from netdyno.model.observation import ForeignLoad
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import combinations
+from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.options import Settings, settings
 from netdyno.model.run import Run
 from netdyno.run import needed
 from netdyno.trial.context import TrialContext
@@ -41,6 +45,38 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
     flips.check(experiment)
     named = {server.name: server for server in servers}
     ensure_descriptors(plan.find_most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
+
+
+def leave_out_repeats(experiment: Experiment, cores: Pinning) -> Experiment:
+    """Leave out each scenario that differs from one before it by `server-cores` alone, and not on this machine. An
+    experiment whose claims, figures or flips name scenarios keeps all. Pure."""
+    if experiment.claims or experiment.figures or experiment.flips:
+        return experiment
+    kept: list[Scenario] = []
+    for scenario in experiment.scenarios:
+        if not any(_repeats(scenario, before, cores) for before in kept):
+            kept.append(scenario)
+    return msgspec.structs.replace(experiment, scenarios=tuple(kept))
+
+
+def _repeats(scenario: Scenario, before: Scenario, cores: Pinning) -> bool:
+    if scenario.server_cores == before.server_cores:
+        return False  # the same question twice is meant so
+    if (scenario.metric, scenario.contestants) != (before.metric, before.contestants):
+        return False
+    return _list_effective_settings(scenario, cores) == _list_effective_settings(before, cores)
+
+
+def _list_effective_settings(scenario: Scenario, cores: Pinning) -> list[Settings]:
+    """Return the settings of each cell, with "all" for a number of server cores that limits nothing here."""
+    effective = []
+    for levels in combinations(scenario):
+        cell = settings(scenario, levels)
+        given = pinning.apply_placement(cores, cell.placement)
+        if pinning.give_server(given, cell.server_cores) == given:
+            cell = msgspec.structs.replace(cell, server_cores="all")
+        effective.append(cell)
+    return effective
 
 
 def set_up(
