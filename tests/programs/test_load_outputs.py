@@ -274,7 +274,7 @@ def test_zsh_gets_a_specification_of_each_option() -> None:
     assert script.startswith("#compdef netdyno-load\n")
     specifications = re.findall(r"^    '(--[a-z-]+)\[((?:[^\]\\]|\\.)*)\](.*)' \\$", script, re.MULTILINE)
     options = {name for name, _, _ in specifications}
-    assert options == set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", load("--help").stdout, re.MULTILINE))
+    assert options == set(re.findall(r"^ {2,10}(?:-\w, *)?(--[a-z-]+)", load("--help").stdout, re.MULTILINE))
     assert {"--help", "--rate", "--spin", "--json", "--count"} <= options
     assert ("--spin", ":value:(auto off on)") in {(name, value) for name, _, value in specifications}
 
