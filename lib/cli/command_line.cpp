@@ -17,6 +17,13 @@ std::string printable(std::string text) {
   return text;
 }
 
+/// From 2.5 on CLI11 would fill the lines of a description, in which each example has its own.
+void keep_lines_of_description(auto& formatter) {
+  if constexpr (requires { formatter.enable_description_formatting(false); }) {
+    formatter.enable_description_formatting(false);
+  }
+}
+
 }  // namespace
 
 std::string program_name(const char* argv0) {
@@ -49,6 +56,7 @@ Option& Option::read_at_once() {
 CommandLine::CommandLine(const std::string& description, const char* argv0)
     : program_(program_name(argv0)), app_(std::make_unique<CLI::App>(description)) {
   app_->name(program_);
+  keep_lines_of_description(*app_->get_formatter());
 }
 
 CommandLine::~CommandLine() = default;

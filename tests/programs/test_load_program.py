@@ -633,6 +633,7 @@ def test_help_has_examples() -> None:
     assert done.returncode == 0
     assert "Examples:" in done.stdout
     assert done.stdout.count("netdyno-load tcp://") >= 4
+    assert "\n  netdyno-load tcp://127.0.0.1:7000 -c 100\n      as fast as 100 connections go" in done.stdout
     assert "--connect-rate" in done.stdout
 
 
