@@ -63,10 +63,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def scheduler(folder: Path) -> Iterator[str]:
     """The address of a running scheduler, which the host of every run's load has joined."""
     scheduler = authority.read_scheduler(folder)
-    words = ("join", scheduler, "--as", "client", "--port", str(free_port()), "--cluster", str(folder))
-    with started("scheduler", "--cluster", str(folder)) as (_, line), started(*words):
+    with started("scheduler", "--cluster", str(folder)) as (_, line):
         assert line.startswith("scheduler at ")
-        yield scheduler
+        port = str(free_port())  # not before the scheduler has its own, or it may be the same
+        with started("join", scheduler, "--as", "client", "--port", port, "--cluster", str(folder)):
+            yield scheduler
 
 
 @contextmanager

@@ -38,17 +38,17 @@ def test_a_killed_cluster_leaves_nothing_once_another_has_started(tmp_path: Path
     url = f"tls://127.0.0.1:{stand_in.find_free_port('127.0.0.1')}"
     subprocess.run(command("init", folder, "--scheduler", url), check=True, stdout=subprocess.DEVNULL)
 
-    port = str(stand_in.find_free_port("127.0.0.1"))
-    join = ["join", url, "--as", "server", "--cluster", folder, "--address", "127.0.0.1", "--port", port]
-
     def names() -> set[str]:
         return {path.name for path in temporary.iterdir()}
 
     scheduler = ["scheduler", "--cluster", folder]
-    with standing(temporary, *scheduler) as first, standing(temporary, *join) as server:
-        for process in (server, first):
-            process.kill()
-            process.wait()
+    with standing(temporary, *scheduler) as first:
+        port = str(stand_in.find_free_port("127.0.0.1"))  # not before the scheduler has its own, or it may be the same
+        join = ["join", url, "--as", "server", "--cluster", folder, "--address", "127.0.0.1", "--port", port]
+        with standing(temporary, *join) as server:
+            for process in (server, first):
+                process.kill()
+                process.wait()
     dead = names()
     assert {name.rpartition("-")[0] for name in dead} == {"netdyno-scheduler", "netdyno-host"}
     with standing(temporary, *scheduler):
