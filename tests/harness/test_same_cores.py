@@ -210,3 +210,10 @@ def test_whoever_asks_the_same_twice_gets_it_twice() -> None:
     compute = whole.scenarios[0]
     twice = msgspec.structs.replace(whole, scenarios=(compute, msgspec.structs.replace(compute, name="again")))
     assert preparation.leave_out_repeats(twice, Pinning(server=(0,), generator=(1,), note="")) == twice
+
+
+def test_a_question_that_is_asked_in_another_way_is_not_left_out() -> None:
+    whole = experiment.load(ROOT / "experiments" / "quick.toml")
+    on_one_core = msgspec.structs.replace(whole.scenarios[1], turns="off")
+    asked = msgspec.structs.replace(whole, scenarios=(whole.scenarios[0], on_one_core))
+    assert preparation.leave_out_repeats(asked, Pinning(server=(0,), generator=(1,), note="")) == asked

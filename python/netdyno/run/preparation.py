@@ -21,7 +21,7 @@ from netdyno.machine import digests, environment, pinning
 from netdyno.machine.links import link_check
 from netdyno.model import run
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.experiment import Conditions, Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.observation import ForeignLoad, Pinning
 from netdyno.model.options import Settings, settings
@@ -32,6 +32,8 @@ from netdyno.trial.context import TrialContext
 if TYPE_CHECKING:  # it needs Dask, which few runs do
     from netdyno.cluster.stage import Stage
 
+OF_ALL_CELLS = {*Scenario.__struct_fields__} - {*Conditions.__struct_fields__, "name", "factors"}
+"""The fields of a scenario beside the settings of its cells: its contestants, metric, blocks and turns, for example."""
 SPARE_DESCRIPTORS = 64
 """The descriptors of a server or a generator beside its connections: listener, loops, timers, files, libraries."""
 
@@ -48,8 +50,8 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
 
 
 def leave_out_repeats(experiment: Experiment, cores: Pinning) -> Experiment:
-    """Leave out each scenario with other `server-cores` than one before it whose cells are all among that one's on this
-    machine. An experiment whose claims, figures or flips name scenarios keeps all. Pure."""
+    """Leave out each scenario with other `server-cores` than one before it that asks the same, and whose cells are all
+    among that one's on this machine. An experiment whose claims, figures or flips name scenarios keeps all. Pure."""
     if experiment.claims or experiment.figures or experiment.flips:
         return experiment
     kept: list[Scenario] = []
@@ -62,7 +64,7 @@ def leave_out_repeats(experiment: Experiment, cores: Pinning) -> Experiment:
 def _repeats(scenario: Scenario, before: Scenario, cores: Pinning) -> bool:
     if scenario.server_cores == before.server_cores:
         return False  # the same question twice is meant so
-    if (scenario.metric, scenario.contestants) != (before.metric, before.contestants):
+    if any(getattr(scenario, field) != getattr(before, field) for field in OF_ALL_CELLS):
         return False
     measured = _list_effective_settings(before, cores)
     return all(cell in measured for cell in _list_effective_settings(scenario, cores))
