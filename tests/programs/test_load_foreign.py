@@ -613,6 +613,7 @@ def test_a_line_without_an_end_is_a_fault() -> None:
     ours, of_boost = "a line of it does not end", "bad chunk extension"  # Boost notices it itself from 1.90 on
     words = f"the reply cannot be read: ({ours}|{of_boost})"
     assert re.fullmatch(f"netdyno-load: no reply was right: {words} to 40 of 40\n", done.stderr), done.stderr
+    assert re.search(rf"^wrong +{words} to ", done.stdout, re.MULTILINE)
 
 
 def test_an_endless_body_ends_in_time_and_takes_no_memory() -> None:
