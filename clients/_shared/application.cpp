@@ -122,7 +122,7 @@ int Application::finish() {
   measured.timeline = journal_.timeline().slots();
   measured.interval = journal_.timeline().interval();
   measured.max_rss_bytes = load::peak_rss_bytes();
-  measured.cores = load::usable_cores();
+  measured.cores = load::usable_cores().size();
 
   const auto audits = audits_of(plan_, journal_, measured);
   Json json = load::to_json(plan_.load, measured, audits);

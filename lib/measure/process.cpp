@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
-#include <thread>
 
+#include "lib/cli/die.hpp"
 #include "lib/measure/clock.hpp"
 
 namespace netdyno::load {
@@ -108,10 +109,13 @@ Nanos timer_lateness() {
 
 std::size_t online_cores() { return static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
-std::size_t usable_cores() {
+std::vector<int> usable_cores() {
   CoreSet set{};
-  if (sched_getaffinity(0, sizeof set, set.data()) != 0) return std::thread::hardware_concurrency();
-  return static_cast<std::size_t>(CPU_COUNT_S(sizeof set, set.data()));
+  if (sched_getaffinity(0, sizeof set, set.data()) != 0) die_errno("sched_getaffinity", errno);
+  std::vector<int> cores;
+  for (int core = 0; core < core_numbers; ++core)
+    if (CPU_ISSET_S(static_cast<std::size_t>(core), sizeof set, set.data())) cores.push_back(core);
+  return cores;
 }
 
 bool bind_to_cores(const std::vector<int>& cores) {

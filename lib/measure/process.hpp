@@ -60,8 +60,8 @@ Nanos timer_lateness();
 /// Cores that the machine has.
 std::size_t online_cores();
 
-/// Cores that this process may use.
-std::size_t usable_cores();
+/// The cores that the calling thread may use.
+std::vector<int> usable_cores();
 
 /// The highest number that a core can have, and one more (the largest CONFIG_NR_CPUS, of x86 with MAXSMP).
 constexpr int core_numbers = 8192;

@@ -48,7 +48,7 @@ void watch_core(const std::stop_token& stop, const WatchedCore& watched, std::ch
     due = std::max(due + every, Clock::now());
     sleep_until(due);
     const auto now = Clock::now();
-    if (now - due >= Witness::shortest) pauses.push_back({watched.name, due, now});
+    if (now - due >= watched.shortest) pauses.push_back({watched.name, due, now});
   }
 }
 

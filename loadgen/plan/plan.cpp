@@ -278,8 +278,9 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--turns", plan.turns,
                 "with all connected, make warm-up and window again and again, at each moment that a line on stdin "
                 "names as for --await-go; 'drop' discards the last window, 'end' ends the load");
-  line.add_numbers("--witness", plan.witnessed, 0, core_numbers - 1,
-                   "with --turns: report how long the machine paused these cores in each slice")
+  line.add_numbers(
+          "--witness", plan.witnessed, 0, core_numbers - 1,
+          "with --turns: report how long the machine paused the cores in each slice, the generator's and these")
       .type_name("N[,N…]");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")

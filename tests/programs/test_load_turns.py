@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -145,32 +147,60 @@ PAUSED_S = 0.02
 """Seconds for which nothing else runs on the core, from 10 ms after a slice's beginning."""
 TAKES_A_CORE = f"""
 import os, sys, time
-os.sched_setaffinity(0, [int(sys.argv[1])])
+core, parts = map(int, sys.argv[1:])
+os.sched_setaffinity(0, [core])
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
 for line in sys.stdin:
-    time.sleep(max(0, (int(line) + 10_000_000 - time.monotonic_ns()) / 1e9))
-    until = time.monotonic() + {PAUSED_S}
-    while time.monotonic() < until: pass
+    begin = int(line) / 1e9 + 0.01
+    for part in range(parts):
+        time.sleep(max(0, begin + part * {PAUSED_S} / parts - time.monotonic()))
+        until = time.monotonic() + {PAUSED_S} / parts * (1 if parts == 1 else 0.4)
+        while time.monotonic() < until: pass
 """
 
 
-def test_a_witness_tells_how_long_nothing_could_run_on_its_core(tmp_path: Path) -> None:
+@contextmanager
+def bound_to(core: int) -> Iterator[None]:
+    """This process, and what it starts meanwhile."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, [core])
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    ("on_own_core", "parts", "part_seen"),
+    [
+        pytest.param(False, 1, 0.7, id="one long"),
+        pytest.param(False, 20, None, id="many short"),
+        pytest.param(True, 20, 0.05, id="many short on its own"),
+    ],
+)
+def test_a_witness_tells_how_long_nothing_could_run_on_its_core(
+    on_own_core: bool, parts: int, part_seen: float | None, tmp_path: Path
+) -> None:
     if not may_run_realtime(90):
         pytest.skip("this user may run nothing at real-time priority (CAP_SYS_NICE)")
-    core = max(os.sched_getaffinity(0))
-    with (
-        server_of("threads-global-lock") as server,
-        turns(server.endpoint, tmp_path / "result", "-c", "2", "--witness", str(core)) as generator,
-        subprocess.Popen([sys.executable, "-c", TAKES_A_CORE, str(core)], stdin=subprocess.PIPE, text=True) as taker,
-    ):
+    named, own = sorted(os.sched_getaffinity(0))[-2:]
+    taken = str(own if on_own_core else named)
+    with ExitStack() as started:
+        server = started.enter_context(server_of("threads-global-lock"))
+        with bound_to(own):
+            options = ("-c", "2", "--witness", str(named))
+            generator = started.enter_context(turns(server.endpoint, tmp_path / "result", *options))
+        command = [sys.executable, "-c", TAKES_A_CORE, taken, str(parts)]
+        taker = started.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, text=True))
         assert taker.stdin is not None
         take_core = partial(print, file=taker.stdin, flush=True)
         # The machine has pauses of its own, so the shortest of each is looked at.
         free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(5)), strict=True)
         taker.stdin.close()
         generator.end()
-    assert min(free_s) < 0.5 * PAUSED_S
-    assert min(taken_s) > 0.7 * PAUSED_S
+    assert min(free_s) < 0.05 * PAUSED_S
+    if part_seen is None:
+        assert min(taken_s) < 0.05 * PAUSED_S
+    else:
+        assert statistics.median(taken_s) > part_seen * PAUSED_S
 
 
 def test_a_foreign_server_may_close_what_is_idle_between_slices(tmp_path: Path) -> None:

@@ -373,13 +373,13 @@ class Stand:
         return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
 
     def _format_witnesses(self) -> list[str]:
-        """Return the option for a witness on each core of both sides, in an open loop: in a closed one it changes what
-        is measured (docs/adr/turns.md). It needs the real-time priority: a witness runs before server and generator,
-        and would else wait for them."""
+        """Return the option for a witness on each core of the server and of the load, in an open loop: in a closed one
+        it changes what is measured (docs/adr/turns.md). It needs the real-time priority: a witness runs before server
+        and generator, and would else wait for them."""
         pinning = self.prepared.context.pinning
         if not pinning.realtime or self.prepared.settings.arrivals == "closed":
             return []
-        return ["--witness", ",".join(map(str, (*pinning.server, *pinning.generator)))]
+        return ["--witness", ",".join(map(str, pinning.server))]
 
     def _make_slice(self) -> generate.LoadEvent:
         _, settings, _, context, _, _ = self.prepared
