@@ -149,6 +149,18 @@ def of_wrk(text: str, _: Task) -> ReadFigures:
     )
 
 
+def gcannon(program: str, task: Task) -> list[str]:
+    return [program, task.url, "-t", "1", "-c", str(task.connections), "-d", f"{task.seconds}s", "--json"]
+
+
+def of_gcannon(text: str, _: Task) -> ReadFigures:
+    result = json_of(text)
+    status, times = result["status"], result["latency_us"]
+    other = result["responses"] - status["2xx"] - status["3xx"]
+    faults_text = faults(other_status=other, **{f"{name}_errors": count for name, count in result["errors"].items()})
+    return ReadFigures(result["responses"] - other, result["elapsed_sec"], times["p50"], times["p99"], faults_text)
+
+
 def h2load(program: str, task: Task) -> list[str]:
     """Return h2load's command. Only its log has percentiles: it is written where a rate is kept, but not where speed is
     measured."""
@@ -400,6 +412,7 @@ def _make_peer(
 PEERS = (
     OURS,
     Peer("wrk", _describe_package("wrk"), wrk, of_wrk, rates=False),
+    Peer("gcannon", "in no registry: build github.com/MDA2AV/gcannon", gcannon, of_gcannon, rates=False),
     Peer("wrk2", "in no registry: build github.com/giltene/wrk2, and call its wrk wrk2", wrk, of_wrk, closed=False),
     Peer("h2load", _describe_package("nghttp2-client"), h2load, of_h2load),
     Peer("ab", _describe_package("apache2-utils"), ab, of_ab, rates=False),

@@ -66,6 +66,8 @@ AUTOCANNON = """{"duration": 2.0, "errors": 3, "timeouts": 1, "non2xx": 2, "2xx"
  "latency": {"p50": 1, "p99": 20}}"""
 REDIS = '"test","rps","avg","min","p50","p95","p99","max"\n"GET","60000.00","0.6","0.1","0.623","0.9","1.103","3.6"\n'
 MEMCASLAP = "get_misses: 3\nRun time: 2.0s Ops: 137843 TPS: 68249 Net_rate: 76.3M/s\n"
+GCANNON = """{"elapsed_sec": 2.004, "responses": 400, "latency_us": {"p50": 712, "p99": 1030},
+ "status": {"2xx": 390, "3xx": 3, "4xx": 5, "5xx": 0, "other": 2}, "errors": {"connect": 0, "read": 1, "timeout": 0}}"""
 LOAD = """{"latency": {"response_ns": {"p50": 38000, "p99": 90000}}, "requests": {"completed": 400},
  "replies": {"faults": [{"what": "404 Not Found", "count": 7}]}}"""
 
@@ -81,6 +83,7 @@ def peers() -> ModuleType:
     [
         ("netdyno-load", LOAD, (400, 2, 38, 90, "7 404 Not Found")),
         ("wrk", WRK, (3000, 1.5, 910, 169_410, "7 read errors, 2 timeouts, 93 other status")),
+        ("gcannon", GCANNON, (393, 2.004, 712, 1_030, "7 other status, 1 read errors")),
         ("h2load", H2LOAD, (6200, 2, 30, 40, "14 failed")),
         ("ab", AB, (6400, 2, 5_080, 34_028, "56 other status")),
         ("hey", HEY, (2700, 2, 100, 200, "4 errors, 82 other status")),
