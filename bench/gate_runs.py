@@ -1,13 +1,13 @@
 """Shows how real gates end, of equal servers and of one that was slowed, on this machine as it is.
 
-    python bench/gate_runs.py [--gates 10] [--beside 1] [--time-budget 60s] [--server epoll-reactor]
-                              [--results DIR]
+    python bench/gate_runs.py [--gates 10] [--margin 5] [--beside 1] [--time-budget 60s]
+                              [--server epoll-reactor] [--results DIR]
 
 Both servers are the same program, which works for each request (rpc, 10 connections, closed loop): before for 200 us of
-CPU, after for as much, for 5% and for 10% more. A gate has a margin of 5% on throughput and on CPU per message. The
-gates of the three kinds take turns, so that a change of the machine meets all alike; --beside runs several at a time,
-on the same cores, and so disturbs each by the others. $NETDYNO_BUILD names the build; --results keeps the runs, so that
-a gate with a wrong end can be looked at.
+CPU, after for as much, for 5% and for 10% more. A gate has a margin of --margin percent on throughput and on CPU per
+message. The gates of the three kinds take turns, so that a change of the machine meets all alike; --beside runs several
+at a time, on the same cores, and so disturbs each by the others. $NETDYNO_BUILD names the build; --results keeps the
+runs, so that a gate with a wrong end can be looked at.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def command(server: Path, service_us: float) -> str:
     return shlex.join([str(server), "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
 
 
-def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path | None) -> tuple[int, int]:
+def gate(
+    server: Path, slower: float, margin: float, time_budget: str, seed: int, results: Path | None
+) -> tuple[int, int]:
     """Run a gate; returns its exit code and its blocks."""
     with tempfile.TemporaryDirectory() as folder:
         results_folder = results / f"{slower - 1:.0%}-{seed}" if results else Path(folder)
@@ -59,7 +61,8 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
         toml.write_text(EXPERIMENT)
         before, after = (command(server, SERVICE_US * times) for times in (1.0, slower))
         servers = ["--before", before, "--after", after, "--workload", "rpc"]
-        margins = ["--margin", "throughput=5", "--margin", "cpu=5", "--time-budget", time_budget, "--seed", str(seed)]
+        margins = ["--margin", f"throughput={margin:g}", "--margin", f"cpu={margin:g}"]
+        limits = ["--time-budget", time_budget, "--seed", str(seed)]
         process = subprocess.run(
             [
                 sys.executable,
@@ -69,6 +72,7 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
                 str(toml),
                 *servers,
                 *margins,
+                *limits,
                 "--results",
                 results_folder,
                 "--json",
@@ -87,6 +91,7 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gates", type=int, default=10)
+    parser.add_argument("--margin", type=float, default=5.0)
     parser.add_argument("--beside", type=int, default=1)
     parser.add_argument("--time-budget", default="60s")
     parser.add_argument("--server", default="epoll-reactor")
@@ -98,7 +103,7 @@ def main() -> None:
     ends_of: dict[float, list[tuple[int, int]]] = {slower: [] for slower in SLOWER}
 
     def run_gate(number: int, slower: float) -> None:
-        ends_of[slower].append(gate(server, slower, options.time_budget, number, options.results))
+        ends_of[slower].append(gate(server, slower, options.margin, options.time_budget, number, options.results))
         print(f"gate {number + 1}, {slower - 1:+.0%}: exit {ends_of[slower][-1][0]}", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor(options.beside) as pool:
