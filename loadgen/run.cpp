@@ -32,9 +32,7 @@ using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;               // every thread is in its loop when the load begins
 constexpr std::chrono::milliseconds witness_every{1};  // 2.7% of a core where a virtual timer costs 27 us
-// The kernel may not interrupt a server's system call: a batch that io_uring sends there takes 300 us. The generator's
-// take less.
-constexpr std::chrono::microseconds shortest_on_own{100};
+constexpr std::chrono::microseconds shortest_noted{100};
 constexpr Nanos progress_interval = one_second / 2;
 constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // a later moment is not one of this clock
 
@@ -239,13 +237,12 @@ class Run {
     observer_.slice(control_.read_sent_in_slice(), paused);
   }
 
-  /// With --witness: the cores it names, and its own.
+  /// With --witness: the generator's cores. The server's say nothing: the kernel does not interrupt a system call
+  /// there, and a batch that io_uring sends takes as long as a pause.
   std::vector<WatchedCore> choose_watched() const {
     std::vector<WatchedCore> watched;
-    for (const int core : plan_.witnessed) watched.push_back({fmt::to_string(core), core});
-    if (watched.empty()) return watched;
-    for (const int core : usable_cores())
-      if (!std::ranges::count(plan_.witnessed, core)) watched.push_back({fmt::to_string(core), core, shortest_on_own});
+    if (!plan_.witness) return watched;
+    for (const int core : usable_cores()) watched.push_back({fmt::to_string(core), core, shortest_noted});
     return watched;
   }
 

@@ -28,7 +28,7 @@ class Observer {
   /// A part of a chat has sent so many messages, and will send no more.
   virtual void sent(std::uint64_t messages) = 0;
   /// --turns: a slice is over, in which so many messages were sent, and the machine let nothing run on a core for so
-  /// long (of all witnessed cores together); or its moment had passed before its line came.
+  /// long (of all its cores together); or its moment had passed before its line came.
   virtual void slice(std::uint64_t sent, Nanos paused) = 0;
   virtual void missed_slice() = 0;
   /// The last answers are in, or not waited for any more.

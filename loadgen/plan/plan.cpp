@@ -278,10 +278,8 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--turns", plan.turns,
                 "with all connected, make warm-up and window again and again, at each moment that a line on stdin "
                 "names as for --await-go; 'drop' discards the last window, 'end' ends the load");
-  line.add_numbers(
-          "--witness", plan.witnessed, 0, core_numbers - 1,
-          "with --turns: report how long the machine paused the cores in each slice, the generator's and these")
-      .type_name("N[,N…]");
+  line.add_flag("--witness", plan.witness,
+                "with --turns: report how long the machine paused the generator's cores in each slice");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
@@ -517,7 +515,7 @@ std::string share_contradiction(const LoadPlan& plan) {
 /// Returns an error where the plan has --turns and cannot run in slices; else an empty text.
 std::string turns_contradiction(const RawPlan& raw) {
   const LoadPlan& plan = raw.plan;
-  if (!plan.turns) return plan.witnessed.empty() ? "" : "--witness is for --turns";
+  if (!plan.turns) return plan.witness ? "--witness is for --turns" : "";
   if (plan.await_go || plan.share.count > 1) return "--turns: leave --await-go and --share out";
   if (plan.count > 0) return "--turns: leave --count out; a slice is as long as --duration";
   if (length_of(raw.rates.steps) > 0) return "--turns: every slice has one rate; leave the steps of --rate out";

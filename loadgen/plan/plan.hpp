@@ -75,7 +75,7 @@ struct LoadPlan {
   Share share;                          // of the connections and rates here, which are those of all programs together
   bool await_go = false;                // the load begins at the moment that a line on stdin names
   bool turns = false;                   // the load is made slice by slice, each at a moment that a line on stdin names
-  std::vector<int> witnessed;           // cores of the server, for pauses in each slice
+  bool witness = false;                 // tells of pauses in each slice
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t busy_connections = 0;    // not chat: of the connections, the first, which send; 0: all

@@ -290,7 +290,7 @@ def test_cores_are_witnessed_in_an_open_loop_where_a_witness_may_run_before_serv
     (trial,) = run(contestant, context._replace(pinning=pinning), "good", scenario=scenario)
     assert trial.status == "valid"
     (log,) = (context.folder / "logs").iterdir()
-    witnessed = f"--witness {cores[0]}\n" in log.read_text()
+    witnessed = "--witness" in log.read_text()
     assert witnessed == (pinning.realtime and arrivals == "constant")
 
 

@@ -50,7 +50,7 @@ MOST_RESULT = 64 << 20
 
 class LoadEvent(msgspec.Struct, frozen=True):
     """A line of --events-fd (protocol/load-result.md). `completed` counts from the start of the window, `sent` from
-    that of the slice; `paused_ns` is the time within it when nothing ran on the witnessed cores."""
+    that of the slice; `paused_ns` is the time within it when nothing ran on the load's cores."""
 
     event: str
     completed: int = 0

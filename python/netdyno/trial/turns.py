@@ -257,7 +257,7 @@ class Stand:
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, self._ready, context)
         self.load = self._running.enter_context(
-            SlicedLoad(self.prepared, [*command, "--turns", *self._format_witnesses()])
+            SlicedLoad(self.prepared, [*command, "--turns", *self._format_witness()])
         )
         self.load.wait_event(self.server, generate.connect_limit_s(settings) + context.slack_s)
         self.watch.connected()
@@ -372,14 +372,11 @@ class Stand:
         """Return the readings of the slices that were kept."""
         return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
 
-    def _format_witnesses(self) -> list[str]:
-        """Return the option for a witness on each core of the server and of the load, in an open loop: in a closed one
-        it changes what is measured (docs/adr/turns.md). It needs the real-time priority: a witness runs before server
-        and generator, and would else wait for them."""
-        pinning = self.prepared.context.pinning
-        if not pinning.realtime or self.prepared.settings.arrivals == "closed":
-            return []
-        return ["--witness", ",".join(map(str, pinning.server))]
+    def _format_witness(self) -> list[str]:
+        """Return the option for a witness on each core of the load, in an open loop: in a closed one it changes what is
+        measured (docs/adr/turns.md). It needs the real-time priority, and would else wait for the generator."""
+        is_open = self.prepared.settings.arrivals != "closed"
+        return ["--witness"] if is_open and self.prepared.context.pinning.realtime else []
 
     def _make_slice(self) -> generate.LoadEvent:
         _, settings, _, context, _, _ = self.prepared

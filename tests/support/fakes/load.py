@@ -39,7 +39,7 @@ class Options:
     arrivals = "closed"
     size, connections, depth, threads, seed, events_fd = 31, 1, 1, 1, 1, -1
     turns = False
-    flags = ("--as-client",) if IS_CLIENT else ("--turns",)
+    flags = ("--as-client",) if IS_CLIENT else ("--turns", "--witness")
     ignored: tuple[str, ...] = (
         "--warmup",
         "--timeout",
@@ -52,7 +52,7 @@ class Options:
     texts: tuple[str, ...] = ("--workload", "--duration", "--json")
     numbers: tuple[str, ...] = ("-c", "--size", "--seed", "--events-fd")
     if not IS_CLIENT:
-        ignored += ("--connect-rate", "--witness")
+        ignored += ("--connect-rate",)
         texts += ("--arrivals", "--audience", "--rate")
         numbers += ("--depth", "--threads")
 
