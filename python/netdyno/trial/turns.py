@@ -3,7 +3,7 @@ warm, and take slices of their windows one after the other (docs/adr/turns.md).
 
 Within a slice nothing of the harness runs. Between two slices all servers are idle, so that a server's use of its slice
 can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in which
-a foreign program, or nothing at all, ran on the server's cores for a moment is retried at once."""
+a foreign program ran on the server's cores for a moment, or nothing at all on the load's, is retried at once."""
 
 from __future__ import annotations
 
