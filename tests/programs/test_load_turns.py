@@ -172,8 +172,8 @@ def bound_to(core: int) -> Iterator[None]:
     ("on_own_core", "parts", "part_seen"),
     [
         pytest.param(True, 1, 0.7, id="one long"),
-        pytest.param(True, 20, 0.05, id="many short"),
-        pytest.param(False, 1, 0.0, id="on the server's core"),
+        pytest.param(True, 20, 0.03, id="many short"),
+        pytest.param(False, 1, 0.5, id="on the server's core"),
     ],
 )
 def test_a_witness_tells_how_long_nothing_could_run_on_its_core(
@@ -192,15 +192,13 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(
         taker = started.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, text=True))
         assert taker.stdin is not None
         take_core = partial(print, file=taker.stdin, flush=True)
-        # The machine has pauses of its own, so the shortest of each is looked at.
-        free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(5)), strict=True)
+        # The machine has pauses of its own, of which one follows another: those of neighbouring slices are compared.
+        free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(9)), strict=True)
         taker.stdin.close()
         generator.end()
-    assert min(free_s) < 0.05 * PAUSED_S
-    if on_own_core:
-        assert statistics.median(taken_s) > part_seen * PAUSED_S
-    else:
-        assert min(taken_s) < 0.05 * PAUSED_S
+    assert min(free_s) < 0.5 * PAUSED_S
+    more_s = statistics.median(taken - free for free, taken in zip(free_s, taken_s, strict=True))
+    assert (more_s > part_seen * PAUSED_S) == on_own_core
 
 
 def test_a_foreign_server_may_close_what_is_idle_between_slices(tmp_path: Path) -> None:
