@@ -223,7 +223,7 @@ class Run {
     control_.count_slice();
     if (start <= now_ns()) return observer_.missed_slice();
     start_ = start;
-    Witness witness{choose_watched(), witness_every};
+    Witness witness{watched_, witness_every, shortest_noted};
     timeline_.clear();
     control_.begin_slice();
     control_.plan_window_end(start + plan_.warmup + plan_.duration);
@@ -242,7 +242,7 @@ class Run {
   std::vector<WatchedCore> choose_watched() const {
     std::vector<WatchedCore> watched;
     if (!plan_.witness) return watched;
-    for (const int core : usable_cores()) watched.push_back({fmt::to_string(core), core, shortest_noted});
+    for (const int core : usable_cores()) watched.push_back({fmt::to_string(core), core});
     return watched;
   }
 
@@ -345,6 +345,7 @@ class Run {
   static inline std::atomic<int> interrupts_ = 0;
 
   const LoadPlan& plan_;
+  const std::vector<WatchedCore> watched_ = choose_watched();
   Observer& observer_;
   Control control_;
   Timeline timeline_;

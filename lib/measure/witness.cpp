@@ -40,7 +40,7 @@ void sleep_until(Clock::time_point due) {
 }
 
 void watch_core(const std::stop_token& stop, const WatchedCore& watched, std::chrono::nanoseconds every,
-                std::vector<Witness::Pause>& pauses) {
+                std::chrono::nanoseconds shortest, std::vector<Witness::Pause>& pauses) {
   run_on(watched.core);
   run_first();
   prctl(PR_SET_TIMERSLACK, 1UL);  // prctl(2): else timers of this thread may fire 50 us late
@@ -48,18 +48,21 @@ void watch_core(const std::stop_token& stop, const WatchedCore& watched, std::ch
     due = std::max(due + every, Clock::now());
     sleep_until(due);
     const auto now = Clock::now();
-    if (now - due >= watched.shortest) pauses.push_back({watched.name, due, now});
+    if (now - due >= shortest) pauses.push_back({watched.name, due, now});
   }
 }
 
 }  // namespace
 
-Witness::Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every) : looks_(cores.size()) {
+Witness::Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every,
+                 std::chrono::nanoseconds shortest)
+    : looks_(cores.size()) {
   for (std::size_t i = 0; i < cores.size(); ++i) {
     Look& look = looks_[i];
     look.watched = cores[i];
-    look.thread = std::jthread{
-        [&look, every](const std::stop_token& stop) { watch_core(stop, look.watched, every, look.pauses); }};
+    look.thread = std::jthread{[&look, every, shortest](const std::stop_token& stop) {
+      watch_core(stop, look.watched, every, shortest, look.pauses);
+    }};
   }
 }
 

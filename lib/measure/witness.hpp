@@ -7,14 +7,10 @@
 
 namespace netdyno::load {
 
-/// A shorter pause of a core is none, unless it is said otherwise.
-constexpr std::chrono::nanoseconds shortest_pause = std::chrono::microseconds{500};
-
 /// A core that is watched, and what it is called in the totals.
 struct WatchedCore {
   std::string name;
   int core;
-  std::chrono::nanoseconds shortest = shortest_pause;
 };
 
 /// Sees when the machine lets nothing run on a core: a thread there sleeps for a moment at a time and notes when it
@@ -25,6 +21,9 @@ class Witness {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// How often a core is looked at, and the shortest pause, unless it is said otherwise.
+  static constexpr std::chrono::nanoseconds usual = std::chrono::microseconds{500};
+
   /// Nothing ran on the core from when it should have, until it did.
   struct Pause {
     std::string name;
@@ -32,9 +31,10 @@ class Witness {
     Clock::time_point to;
   };
 
-  /// Looks this often at each core: a pause is seen if a look is due at least the core's `shortest` before its end, and
-  /// counts from there. A look takes 2 to 30 us of the core. Dies where this process may not run on one of the cores.
-  explicit Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every = shortest_pause);
+  /// Looks this often at each core: a pause is seen if a look is due at least `shortest` before its end, and counts
+  /// from there. A look takes 2 to 30 us of the core. Dies where this process may not run on one of the cores.
+  explicit Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every = usual,
+                   std::chrono::nanoseconds shortest = usual);
 
   /// Ends looking. Returns every pause, core by core.
   std::vector<Pause> stop();

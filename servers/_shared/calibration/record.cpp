@@ -71,7 +71,7 @@ std::string Record::json() const {
               {"read_lag_ns", distribution(read_lag_)},
               {"stalls", stalls},
               {"pauses", pauses},
-              {"look_ns", load::shortest_pause.count()}}
+              {"look_ns", load::Witness::usual.count()}}
       .dump();
 }
 
