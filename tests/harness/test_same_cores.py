@@ -215,5 +215,5 @@ def test_whoever_asks_the_same_twice_gets_it_twice() -> None:
 def test_a_question_that_is_asked_in_another_way_is_not_left_out() -> None:
     whole = experiment.load(ROOT / "experiments" / "quick.toml")
     on_one_core = msgspec.structs.replace(whole.scenarios[1], turns="off")
-    asked = msgspec.structs.replace(whole, scenarios=(whole.scenarios[0], on_one_core))
-    assert preparation.leave_out_repeats(asked, Pinning(server=(0,), generator=(1,), note="")) == asked
+    two_ways = msgspec.structs.replace(whole, scenarios=(whole.scenarios[0], on_one_core))
+    assert preparation.leave_out_repeats(two_ways, Pinning(server=(0,), generator=(1,), note="")) == two_ways

@@ -8,15 +8,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from netdyno.machine.pinning import may_run_realtime
+from netdyno.machine.pinning import keep_punctual, may_run_realtime
 from tests.support.certificates import make_authority
 from tests.support.foreign import LAST, OK, always, end, failed, http, listening, requests
 from tests.support.patience import eventually
@@ -159,15 +159,6 @@ for line in sys.stdin:
 """
 
 
-@contextmanager
-def bound_to(core: int) -> Iterator[None]:
-    """This process, and what it starts meanwhile."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, [core])
-    yield
-    os.sched_setaffinity(0, before)
-
-
 @pytest.mark.parametrize(
     ("on_own_core", "parts", "part_seen"),
     [
@@ -186,7 +177,7 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(
     taken = str(own if on_own_core else others)
     with ExitStack() as started:
         server = started.enter_context(server_of("threads-global-lock"))
-        with bound_to(own):
+        with keep_punctual((own,), realtime=False):
             generator = started.enter_context(turns(server.endpoint, tmp_path / "result", "-c", "2", "--witness"))
         command = [sys.executable, "-c", TAKES_A_CORE, taken, str(parts)]
         taker = started.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, text=True))
