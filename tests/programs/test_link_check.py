@@ -148,7 +148,17 @@ def test_each_different_wan_is_measured_once(
         "wan with 20ms each way, 1% lost",
         "wan with 5ms each way, 1% lost",
     ]
-    assert checked.environment["pinning.relay"] == "not pinned"
+    assert "pinning.relay" not in checked.environment
+
+
+@pytest.mark.parametrize("way", [Way("netem"), Way("relay", "no netem here")])
+def test_the_core_of_a_relay_is_recorded_where_one_runs(
+    way: Way, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_check, "probe", lambda *_: measured(trip_s=0.01))
+    monkeypatch.setattr(wan, "choose_way", lambda: way)
+    checked = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
+    assert checked.environment.get("pinning.relay") == ("not pinned" if way.by == "relay" else None)
 
 
 @pytest.mark.calm

@@ -97,7 +97,9 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
         if fault:
             bad[name] = fault
             log.note(fault)
-    recorded: Environment = {"link.wan": list(lines), "pinning.relay": describe_relay_cores(pinning)} if lines else {}
+    recorded: Environment = {"link.wan": list(lines)} if lines else {}
+    if lines and wan.choose_way().by == "relay":
+        recorded["pinning.relay"] = describe_relay_cores(pinning)
     return Checked(recorded, bad)
 
 
