@@ -154,10 +154,9 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
 
         print(json.dumps(done.line | {"gate": make_plain(findings)}), flush=True)
     if findings is not None:
-        scenarios = done.analysis.scenarios if done.analysis else ()
-        from netdyno.present.prose import company
+        from netdyno.present.gate import list_notes
 
-        notes = list(dict.fromkeys(text for scenario in scenarios for text in company.list_caveats(scenario.company)))
+        notes = list_notes(done.analysis.scenarios if done.analysis else ())
         _write(findings, str(done.line["run_id"]), request, notes)
     else:
         print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)

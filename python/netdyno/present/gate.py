@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
 from netdyno.analysis.found.gate import GatedMetric, GateFindings
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
+from netdyno.present.prose import company, ground
 from netdyno.present.prose import gate as prose
 
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
+
+
+def list_notes(scenarios: Iterable[ScenarioFindings]) -> tuple[str, ...]:
+    """Return what holds for all figures of these scenarios: the neighbours and the CPU quota, each sentence once."""
+    notes = (
+        note
+        for scenario in scenarios
+        for note in (*company.list_caveats(scenario.company), *ground.describe_quota(scenario.ground.quota_cores))
+    )
+    return tuple(dict.fromkeys(notes))
 
 
 def format_text(result: GateFindings, notes: Sequence[str] = ()) -> str:

@@ -95,6 +95,5 @@ def test_programs_read_it() -> None:
 )
 def test_a_gate_has_it(written: object) -> None:
     assert callable(written)
-    notes = company.list_caveats(analyse_beside().scenarios[0].company)
-    assert "beside 1.8 cores of" in written(notes)
+    assert "beside 1.8 cores of" in written(gate.list_notes(analyse_beside().scenarios))
     assert "beside" not in written(())

@@ -7,11 +7,13 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
 from netdyno.model.experiment import Gate
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.statistics.stats import Interval
+from tests.support.builders.made_run import made_run
 
 LINES = (
     GatedMetric("most", "throughput", 0.05, "worse", 20, 1000.0, 800.0, 0.8, Interval(0.78, 0.82)),
@@ -91,3 +93,14 @@ def test_a_new_fault_is_not_called_worse() -> None:
     assert gate.format_text(verdict).endswith("\nThe new server has a fault that the old server does not have.")
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")
+
+
+def test_a_cpu_quota_is_said_once() -> None:
+    run = made_run()
+    limited = msgspec.structs.replace(run, environment={**run.environment, "limit.cpu_quota_cores": 0.4})
+    scenarios = analyse(limited).scenarios
+    assert len(scenarios) > 1
+    assert gate.list_notes(scenarios) == (
+        "Measured under a CPU quota of 0.4 cores for server, load and netdyno together.",
+    )
+    assert gate.list_notes(analyse(run).scenarios) == ()
