@@ -246,14 +246,14 @@ class Allowed(NamedTuple):
 
 def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | None = None) -> Allowed:
     """Return the limits in a window of this length, with the counted context switches, `beside` a neighbour that
-    stays."""
+    stays. Nothing is lost to a quota that stays."""
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
     expected_s = NEIGHBOUR_FACTOR * beside.most_cores * window_s if beside else 0.0
     return Allowed(
         steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S) + expected_s,
         foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches + expected_s,
-        throttled_s=STEAL_SHARE * all_s,
+        throttled_s=all_s if beside and beside.quota_cores else STEAL_SHARE * all_s,
     )
 
 

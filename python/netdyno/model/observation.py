@@ -81,13 +81,15 @@ class Neighbour(Frozen):
     and most of another. `foreign_cores`: used by programs that netdyno had not started, while no trial ran.
     `steal_cores`: given to others by the hypervisor during the lost trials (without own work it gives nothing away), in
     the median. The `programs` used `foreign_cores` or a part of it, the largest share first; empty where none
-    can be seen from here. `most_cores`: the most that both took together, during a trial or before."""
+    can be seen from here. `most_cores`: the most that both took together, during a trial or before. `quota_cores`: what
+    a CPU quota withheld from programs of the lost trials, in the median."""
 
     cores: Whole
     foreign_cores: Number
     steal_cores: Number
     most_cores: Number
     programs: tuple[ProgramShare, ...] = ()
+    quota_cores: Number = 0.0
 
 
 class Pinning(Frozen):

@@ -69,6 +69,12 @@ class NeighbourWatch:
 def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     """Say which programs take the cores, how to end that, and what the run does until then."""
     outcome = "were disturbed" if foreign_load == "count" else "were lost"
+    if busy.quota_cores:
+        return (
+            f"Programs of this run were stopped: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}. For "
+            "undisturbed figures, raise the quota (cpu.max; docker run --cpus). The run goes on: it compares the "
+            "contestants under this quota; absolute figures are marked."
+        )
     named = neighbour.named_programs(busy)
     shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
     advice = "end them, or stop here (Ctrl-C) and run again later" if named else "run again later"

@@ -22,9 +22,15 @@ STAYING = Neighbour(cores=2, foreign_cores=1.8, steal_cores=0.0, most_cores=1.8,
 HALF = Neighbour(cores=2, foreign_cores=0.5, steal_cores=0.0, most_cores=0.5)
 
 
-def tried(foreign_s: float = 0.0, own_s: float = 0.2, steal_s: float = 0.0, beside: Neighbour | None = None) -> Trial:
+def tried(
+    foreign_s: float = 0.0,
+    own_s: float = 0.2,
+    steal_s: float = 0.0,
+    throttled_s: float = 0.0,
+    beside: Neighbour | None = None,
+) -> Trial:
     """A trial of a second on two cores, judged."""
-    observation = machine(foreign_s=foreign_s, own_s=own_s, steal_s=steal_s)
+    observation = machine(foreign_s=foreign_s, own_s=own_s, steal_s=steal_s, throttled_s=throttled_s)
     judged = foreign_load(observation, "strike-out", beside=beside)
     status, reason = outcomes.verdict(judged)
     trial = made_trial(Scenario(name="echo", workload="echo"), 1, "epoll-reactor", {}, {})
@@ -87,6 +93,20 @@ def test_it_is_named_with_its_share(
     described = neighbour.describe(streak, taken, programs, cores=2)
     assert described is not None
     assert neighbour.name(described) == name
+
+
+def test_a_quota_that_stopped_a_dozen_tries_stays_whatever_each_lost_and_nothing_is_lost_to_it_then() -> None:
+    held = [tried(throttled_s=lost_s) for lost_s in (0.1, 0.9) * (DOZEN // 2)]
+    assert is_staying(held)
+    assert not is_staying(held[1:])
+    assert not is_staying([tried(throttled_s=0.0), *held[1:]])
+    described = neighbour.describe(held, 0.0, (), cores=2)
+    assert described is not None
+    assert neighbour.name(described) == "a CPU quota, which withheld 0.5 cores"
+    assert tried(throttled_s=1.5).status == "struck_out"
+    assert tried(throttled_s=1.5, beside=described).status == "valid"
+    assert tried(throttled_s=1.5, foreign_s=0.9, beside=described).status == "struck_out"
+    assert neighbour.has_gone([tried(throttled_s=0.0, beside=described)] * DOZEN)
 
 
 def test_what_comes_with_the_trials_alone_is_no_neighbour_until_no_try_is_left() -> None:

@@ -49,3 +49,12 @@ def test_nobody_looks_at_the_machine_while_trials_come_out_well() -> None:
     watched = NeighbourWatch((), "strike-out", look)
     assert {watched.add(tried(foreign_s=0.9 * (number % 3 > 0))) for number in range(5 * DOZEN)} == {""}
     assert not watched.may_stay or watched.present is None
+
+
+def test_a_quota_is_named_with_the_way_to_raise_it() -> None:
+    watched = NeighbourWatch((), "strike-out", lambda: CpuUse(0.0, ()))
+    messages = [watched.add(tried(throttled_s=0.6)) for _ in range(DOZEN)]
+    assert messages[:-1] == [""] * (DOZEN - 1)
+    assert "12 tries in a row were lost, beside a CPU quota, which withheld 0.6 cores" in messages[-1]
+    assert "raise the quota (cpu.max; docker run --cpus)" in messages[-1]
+    assert watched.add(tried(throttled_s=0.6, beside=watched.present)) == ""

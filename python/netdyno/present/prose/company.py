@@ -25,8 +25,13 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     if company is None:
         return ()
     trials = f"{company.trials} of " if company.trials < company.of else ""
+    comparisons = (
+        "whoever used more CPU was stopped for longer"
+        if any(program.quota_cores for program in company.neighbours)
+        else "comparisons hold, as all contestants were disturbed equally"
+    )
     text = (
-        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): comparisons hold, "
-        "as all contestants were disturbed equally; absolute figures are not those of an idle machine."
+        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): {comparisons}; absolute "
+        "figures are not those of an idle machine."
     )
     return (text,)
