@@ -42,6 +42,7 @@ DIRECTIONS = ("rises", "falls")
 CORES = re.compile(r"(server-)?cores >= ([1-9]\d*)")
 SECONDS = {"second host": "hosts", "second platform": "platforms"}
 """The things that a run may have more than one of, and the field of its environment with their number."""
+ONE_HOST = "one host"
 LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
 
 
@@ -311,9 +312,9 @@ def _check_needs(where: str, key: str, needs: object) -> tuple[str, ...]:
         fail(where, key, "must be a list, such as ['server-cores >= 2', 'folly']")
     for need in needs:
         known = isinstance(need, str) and (
-            need in SECONDS or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
+            need in (ONE_HOST, *SECONDS) or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
         )
         if not known:
-            hint = did_you_mean(str(need), ("cores >= 4", "server-cores >= 2", *SECONDS))
+            hint = did_you_mean(str(need), ("cores >= 4", "server-cores >= 2", ONE_HOST, *SECONDS))
             fail(where, key, f"{need!r} is no need; a library is named as manifests name it{hint}")
     return tuple(needs)

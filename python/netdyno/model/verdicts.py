@@ -110,6 +110,13 @@ class OnlyOne:
 
 
 @dataclass(frozen=True)
+class SeveralHosts:
+    """Several hosts, where the claim is about one, for one verdict only or for both."""
+
+    to: Verdict | None = None
+
+
+@dataclass(frozen=True)
 class Refused:
     """Contestants that the claim names and that may be in no claim, each with its nature."""
 
@@ -160,7 +167,16 @@ class NotOffered:
 
 
 Lacking = (
-    TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | GeneratorAtLimit | NotOffered | NotCounted
+    TooFewCores
+    | OnlyOne
+    | SeveralHosts
+    | Refused
+    | SingleLevel
+    | NotPlanned
+    | Skipped
+    | GeneratorAtLimit
+    | NotOffered
+    | NotCounted
 )
 
 

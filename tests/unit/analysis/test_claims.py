@@ -29,6 +29,7 @@ from netdyno.model.verdicts import (
     NotCounted,
     NotPlanned,
     OnlyOne,
+    SeveralHosts,
     Skipped,
     TooFewCores,
     Verdict,
@@ -777,6 +778,8 @@ def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
         ('["cores >= 4", "folly"]', {"cores_allowed": 4}, None),
         ('["second host"]', {"hosts": 2}, None),
         ('["second platform"]', {"hosts": 2}, OnlyOne("second platform")),
+        ('["one host"]', {"hosts": 2}, SeveralHosts()),
+        ('["one host"]', {}, None),
     ],
 )
 def test_a_need_that_the_machine_does_not_meet(

@@ -1,4 +1,4 @@
-"""A link inside one machine cannot connect two."""
+"""A link that is made inside one machine cannot connect two; what lies between them is their lan."""
 
 from __future__ import annotations
 
@@ -37,9 +37,19 @@ def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, ha
         pytest.fail("placed")
 
 
+def test_what_lies_between_hosts_is_their_lan(tmp_path: Path) -> None:
+    with make_network(TRANSPORTS["tcp"], settings(PLAIN, {"link": "lan"}), place(BETWEEN, tmp_path)) as network:
+        assert network is BETWEEN
+
+
 @pytest.mark.parametrize(
     ("transport", "levels", "what"),
-    [("tcp", {"link": "lan"}, "the link lan"), ("multicast", {}, "the private network that multicast needs")],
+    [
+        ("tcp", {"link": "lan", "link-rate": "100mbit"}, "the link lan at 100mbit"),
+        ("tcp", {"link": "wan", "link-delay": "20ms"}, "the link wan with 20ms each way"),
+        ("multicast", {}, "the private network that multicast needs"),
+        ("multicast", {"link": "lan"}, "the private network that multicast needs"),
+    ],
 )
 def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str], what: str, tmp_path: Path) -> None:
     requested = settings(PLAIN, dict(levels))

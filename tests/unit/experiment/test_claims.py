@@ -176,7 +176,7 @@ def test_an_order_of_differences_subtracts_the_same_cells_but_for_what_minus_say
 OF_TWO_THREADS = 'cells = { scenario = "rpc", threads = 2 }\nalong = "contestant"'
 
 
-@pytest.mark.parametrize("need", ["cores >= 4", "server-cores >= 2", "second platform", "folly"])
+@pytest.mark.parametrize("need", ["cores >= 4", "server-cores >= 2", "second platform", "one host", "folly"])
 def test_a_need_is_kept_as_it_is_written(need: str) -> None:
     assert read(GOOD.replace('"folly", "cores >= 4", "second host"', f'"{need}"')).claims[0].needs == (need,)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.steps import list_levels
 from netdyno.contestants import codesize
-from netdyno.experiment.claims import CORES, SECONDS
+from netdyno.experiment.claims import CORES, ONE_HOST, SECONDS
 from netdyno.model.base import Name
 from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
 from netdyno.model.levels import level_key
@@ -19,6 +19,7 @@ from netdyno.model.verdicts import (
     NotOffered,
     NotPlanned,
     OnlyOne,
+    SeveralHosts,
     SingleLevel,
     Skipped,
     TooFewCores,
@@ -31,7 +32,7 @@ _Cell = tuple[Name, str]
 
 def find_missing_need(
     needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: Verdict | None = None
-) -> TooFewCores | OnlyOne | None:
+) -> TooFewCores | OnlyOne | SeveralHosts | None:
     """Return the first need that the run does not meet, of a claim about these scenarios. `to`: the only verdict that
     needs them. A missing library is not found here: the trials of its contestants were skipped."""
     for need in needs:
@@ -41,11 +42,16 @@ def find_missing_need(
             cores = _count_server_cores(evidence, scenarios) if of_server else _read_cores_allowed(evidence)
             if cores is None or cores < least:
                 return TooFewCores(least, cores, of_server, to)
-        if need in SECONDS:
-            count = evidence.environment.get(SECONDS[need], 1)
-            if not isinstance(count, int) or count < 2:
-                return OnlyOne(need, to)
+        if need == ONE_HOST and _has_several(evidence, "hosts"):
+            return SeveralHosts(to)
+        if need in SECONDS and not _has_several(evidence, SECONDS[need]):
+            return OnlyOne(need, to)
     return None
+
+
+def _has_several(evidence: Evidence, field: str) -> bool:
+    count = evidence.environment.get(field, 1)
+    return isinstance(count, int) and count > 1
 
 
 def _read_cores_allowed(evidence: Evidence) -> int | None:

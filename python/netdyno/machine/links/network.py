@@ -54,7 +54,7 @@ def make_network(transport: Transport, settings: Settings, place: NetworkNeeds) 
     """Make the network of one trial, which is gone with it. Raises NoNetworkError."""
     if reason := find_obstacle(transport, settings, place.given):
         raise NoNetworkError(reason)
-    if settings.is_apart:
+    if settings.is_apart and place.given is MACHINE:
         if transport.private:
             raise NoNetworkError(
                 f"the link {settings.link} does not carry {transport.name}; measure it over the loopback"
@@ -70,11 +70,10 @@ def make_network(transport: Transport, settings: Settings, place: NetworkNeeds) 
 
 def find_obstacle(transport: Transport, settings: Settings, given: Network) -> str:
     """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
-    Pure."""
-    if given is not MACHINE and (settings.is_apart or transport.private):
-        network = (
-            f"the link {settings.link}" if settings.is_apart else f"the private network that {transport.name} needs"
-        )
+    The network between hosts is their `lan`, as it is. Pure."""
+    is_made = settings.is_impaired or (settings.is_apart and find_rate_hz(settings) is not None)
+    if given is not MACHINE and (is_made or transport.private):
+        network = f"the link {settings.link_words}" if is_made else f"the private network that {transport.name} needs"
         return f"{network} lies within one machine, and this run has several"
     if given is not MACHINE and settings.shares_cores:
         return "server and load share cores of one machine, and this run has several"

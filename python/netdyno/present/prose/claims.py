@@ -21,6 +21,7 @@ from netdyno.model.verdicts import (
     NotPlanned,
     OnlyOne,
     Refused,
+    SeveralHosts,
     SingleLevel,
     Skipped,
     TooFewCores,
@@ -67,6 +68,8 @@ def describe_lack(missing: Lacking) -> str:
             return f"{_describe_need(verdict)} {quantities.plural(needed, 'core')}{owner}, and {available}"
         case OnlyOne(need, verdict):
             return f"{_describe_need(verdict)} a {need}, and this run had only one"
+        case SeveralHosts(verdict):
+            return f"{_describe_need(verdict)} one host, and this run had several"
         case Refused(contestants):
             names = quantities.listed(list(contestants))
             kinds = " or ".join(sorted(set(contestants.values())))
