@@ -151,13 +151,27 @@ def test_each_different_wan_is_measured_once(
     assert "pinning.relay" not in checked.environment
 
 
+def test_where_no_link_can_be_made_none_is_measured_and_the_reason_is_kept(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Way:
+        raise NotAllowedError("no namespaces here")
+
+    monkeypatch.setattr(wan, "choose_way", refuse)
+    monkeypatch.setattr(link_check, "probe", lambda *_: refuse())
+    checked = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
+    assert list(checked.bad.values()) == ["the link wan with 5ms each way is not available here: no namespaces here"]
+    assert "pinning.relay" not in checked.environment
+
+
 @pytest.mark.parametrize("way", [Way("netem"), Way("relay", "no netem here")])
 def test_the_core_of_a_relay_is_recorded_where_one_runs(
     way: Way, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_check, "probe", lambda *_: measured(trip_s=0.01))
     monkeypatch.setattr(wan, "choose_way", lambda: way)
-    checked = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
+    checked = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005, link_loss=0.01), UNPINNED, tmp_path)
+    assert checked.bad == {}
     assert checked.environment.get("pinning.relay") == ("not pinned" if way.by == "relay" else None)
 
 
