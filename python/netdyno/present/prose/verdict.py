@@ -526,7 +526,7 @@ def _explain_bounds(findings: ScenarioFindings) -> list[str]:
         reasons.append(
             f"At {labels[key]} the generator was at its limit with {quantities.listed(names)}, so figures measure the "
             "generator too. For every contestant, rates are 'at least' and response times 'at most'; true differences "
-            f"may be larger. {_explain_more_threads(findings.scenario)}"
+            "may be larger. More cores for the generator, or more of its threads, would show more."
         )
     for bar in findings.error_bars:
         parts = [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
@@ -540,13 +540,6 @@ def _explain_bounds(findings: ScenarioFindings) -> list[str]:
             "ratios between servers may be larger."
         )
     return reasons
-
-
-def _explain_more_threads(scenario: Scenario) -> str:
-    if isinstance(scenario.generator_threads, str):
-        return "It had a thread for each of its cores, so only more cores would help."
-    had = quantities.plural(scenario.generator_threads, "thread")
-    return f'It had {had}; generator-threads = "cores" gives it one for each of its cores.'
 
 
 def _explain_loop(findings: ScenarioFindings) -> list[str]:
