@@ -74,7 +74,13 @@ class Stage:
             address=self._server.description.inside,
             loads=(),
         )
-        self._between = Network((), (), Path("/proc/net"), load_hosts=len(self._clients))
+        self._between = Network(
+            (),
+            (),
+            Path("/proc/net"),
+            load_hosts=len(self._clients),
+            is_lan=_count_machines(self._server, self._clients) > 1,
+        )
         self._progress: Callable[[int, float], None] = ignore_progress
         self._folder = Path()
 

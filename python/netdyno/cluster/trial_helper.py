@@ -144,7 +144,8 @@ def _build_context(ground: CommonSettings, folder: Path, clients: Iterable[str])
         clients=_find_clients(clients),
         progress=_report_progress,
         foreign_load=ground.foreign_load,
-        network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads)),
+        # Where it is not, the controller has skipped such cells.
+        network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads), is_lan=True),
         decode=Heard().decode,
     )
 

@@ -37,18 +37,18 @@ def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, ha
         pytest.fail("placed")
 
 
-def test_what_lies_between_hosts_is_their_lan(tmp_path: Path) -> None:
-    with make_network(TRANSPORTS["tcp"], settings(PLAIN, {"link": "lan"}), place(BETWEEN, tmp_path)) as network:
-        assert network is BETWEEN
+def test_what_lies_between_machines_is_their_lan(tmp_path: Path) -> None:
+    cable = BETWEEN._replace(is_lan=True)
+    with make_network(TRANSPORTS["tcp"], settings(PLAIN, {"link": "lan"}), place(cable, tmp_path)) as network:
+        assert network is cable
 
 
 @pytest.mark.parametrize(
     ("transport", "levels", "what"),
     [
-        ("tcp", {"link": "lan", "link-rate": "100mbit"}, "the link lan at 100mbit"),
+        ("tcp", {"link": "lan"}, "the link lan"),
         ("tcp", {"link": "wan", "link-delay": "20ms"}, "the link wan with 20ms each way"),
         ("multicast", {}, "the private network that multicast needs"),
-        ("multicast", {"link": "lan"}, "the private network that multicast needs"),
     ],
 )
 def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str], what: str, tmp_path: Path) -> None:
@@ -56,6 +56,15 @@ def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str]
     with (
         pytest.raises(NoNetworkError, match=f"{what} lies within one machine"),
         make_network(TRANSPORTS[transport], requested, place(BETWEEN, tmp_path)),
+    ):
+        pytest.fail("placed")
+
+
+def test_a_lan_of_a_rate_is_made_within_one_machine(tmp_path: Path) -> None:
+    requested = settings(PLAIN, {"link": "lan", "link-rate": "100mbit"})
+    with (
+        pytest.raises(NoNetworkError, match="the link lan at 100mbit lies within one machine"),
+        make_network(TRANSPORTS["tcp"], requested, place(BETWEEN._replace(is_lan=True), tmp_path)),
     ):
         pytest.fail("placed")
 

@@ -25,7 +25,7 @@ class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
     is where the kernel counts what the server sends and receives. `relay` is the program that makes the link, if any.
     `paced`: the kernel is the link, and sends frames by timers of its own, in time that is no process's. `load_hosts`:
-    the number of hosts that can make a load together."""
+    the number of hosts that can make a load together. `is_lan`: it lies between machines."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
@@ -34,6 +34,7 @@ class Network(NamedTuple):
     relay: Relay | None = None
     paced: bool = False
     load_hosts: int = 1
+    is_lan: bool = False
 
 
 MACHINE = Network((), (), Path("/proc/net"))
@@ -70,10 +71,13 @@ def make_network(transport: Transport, settings: Settings, place: NetworkNeeds) 
 
 def find_obstacle(transport: Transport, settings: Settings, given: Network) -> str:
     """Return why a trial cannot run on this machine, or on these hosts, whatever their kernels are; empty when it can.
-    The network between hosts is their `lan`, as it is. Pure."""
-    is_made = settings.is_impaired or (settings.is_apart and find_rate_hz(settings) is not None)
-    if given is not MACHINE and (is_made or transport.private):
-        network = f"the link {settings.link_words}" if is_made else f"the private network that {transport.name} needs"
+    The network between machines is their `lan`, as it is. Pure."""
+    is_plain_lan = settings.is_apart and not settings.is_impaired and find_rate_hz(settings) is None
+    needs_link = settings.is_apart and not (is_plain_lan and given.is_lan)
+    if given is not MACHINE and (needs_link or transport.private):
+        network = (
+            f"the link {settings.link_words}" if needs_link else f"the private network that {transport.name} needs"
+        )
         return f"{network} lies within one machine, and this run has several"
     if given is not MACHINE and settings.shares_cores:
         return "server and load share cores of one machine, and this run has several"

@@ -10,7 +10,7 @@ from netdyno.contestants import stand_in
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.run import OF_CLUSTER
-from netdyno.model.transports import LOOPBACK_ADDRESS
+from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import build_repeat_command
 from netdyno.trial.command import build_user_commands
@@ -51,9 +51,9 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
 
 
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:
-    """Return the endpoint of a server started by hand, and how it differs from the trial's: a link ends with its
-    trial."""
+    """Return the endpoint of a server started by hand, and how it differs from the trial's: a link that was made for it
+    ends with its trial."""
     scheme, _, place = url.replace("tls://", "tcp://", 1).partition("://")
-    if not cell_settings.is_apart:
+    if not cell_settings.is_apart or place.rpartition(":")[0] != SERVER_ADDRESS:
         return f"{scheme}://{place}", ""
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"
