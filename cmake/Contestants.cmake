@@ -104,6 +104,7 @@ macro(netdyno_need_module name module package result why)
     target_link_libraries(netdyno_${name} INTERFACE ${netdyno_module_${name}_LINK_LIBRARIES})
     if(NETDYNO_ONLY_LOAD) # a static library needs what its module calls private: Debian 13's libcrypto needs zlib and zstd
       foreach(private IN LISTS netdyno_module_${name}_STATIC_LIBRARIES)
+        string(REGEX REPLACE "^:" "" private "${private}") # -l:FILE, as Ubuntu 26.04's libcrypto needs libjitterentropy.a
         find_library(netdyno_private_${private} ${private} HINTS ${netdyno_module_${name}_STATIC_LIBRARY_DIRS}
           ${netdyno_module_${name}_LIBDIR})
         if(netdyno_private_${private})

@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
 STRACE = ("strace", "-D", "-f", "-qq", "-z", "-e", "signal=none", "-e", "trace=open,openat,execve")
-OPENED = re.compile(r'(?:open|openat|execve)\((?:AT_FDCWD, )?"([^"]+)", ([^)]*)')
+OPENED = re.compile(r'^(\d+) +(open|openat|execve)\((?:AT_FDCWD, )?"([^"]+)", ([^)]*)', re.MULTILINE)
 OWN = (ROOT, build_dir(), Path(sysconfig.get_path("platlib")))
 SUFFIXES = (".js", ".py", ".jar", ".node")
 LIBRARY = re.compile(r"\.so(\.\d+)*$")
@@ -34,10 +34,15 @@ pytestmark = [
 
 
 def opened(trace: Path) -> set[Path]:
-    """The files that may change what the program does."""
+    """The files that may change what the program does; the libraries of what only starts it do not."""
     files = set()
-    for name, how in OPENED.findall(trace.read_text(errors="replace")):
+    runs: dict[str, str] = {}
+    for process, call, name, how in OPENED.findall(trace.read_text(errors="replace")):
         path = Path(name).resolve()
+        if call == "execve":
+            runs[process] = path.name
+        elif runs.get(process) in STARTERS and LIBRARY.search(path.name):
+            continue
         if path.suffix == ".pyc":  # what Python keeps of a module that it has compiled
             path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
         if path.is_file() and "O_WRONLY" not in how and path.suffix != ".jsa":
