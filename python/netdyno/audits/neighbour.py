@@ -25,13 +25,13 @@ ALIKE = 0.5
 NAMED_SHARE = 0.15
 """A part of the neighbour's whole share: programs below this are not named."""
 MOST_NAMED = 3
-TAKES_CORES = ("foreign_load", "steal", "throttled")
+TAKES_CORES = ("foreign_load", "steal")
 """The audits that a neighbour fails."""
 
 
 def latest_streak(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Return the latest tries in a row in which others or a quota took more than is allowed. Tries without a window,
-    such as those of a server that does not start, show nothing and are left out."""
+    """Return the latest tries in a row in which other programs took more than is allowed. Tries without a window, such
+    as those of a server that does not start, show nothing and are left out."""
     observed = [trial for trial in trials if trial.machine is not None]
     length = next((count for count, trial in enumerate(reversed(observed)) if not is_crowded(trial)), len(observed))
     return tuple(observed[len(observed) - length :])
@@ -47,22 +47,15 @@ def _takes_more(trial: Trial, beside: Neighbour | None) -> bool:
     if machine is None:
         return False
     limits = allowed(machine, machine.window_s, beside)
-    return machine.foreign_s > limits.foreign_s or machine.steal_s > limits.steal_s or _is_throttled(trial, beside)
-
-
-def _is_throttled(trial: Trial, beside: Neighbour | None = None) -> bool:
-    machine = trial.machine
-    return machine is not None and (machine.throttled_s or 0.0) > allowed(machine, machine.window_s, beside).throttled_s
+    return machine.foreign_s > limits.foreign_s or machine.steal_s > limits.steal_s
 
 
 def stays(streak: Sequence[Trial]) -> bool:
     """Whether a streak is a neighbour's: at least a dozen tries, and the last dozen alike. Alike are the cores taken,
     for a program with a fixed demand; or the share of the rest that the trials left, for a program that takes all it
-    gets. A quota that stopped all of the last dozen stays."""
+    gets."""
     if len(streak) < DOZEN:
         return False
-    if all(_is_throttled(trial) for trial in streak[-DOZEN:]):
-        return True
     taken = [_count_taken_cores(trial) for trial in streak[-DOZEN:]]
     shares = [_compute_share_of_rest(trial) for trial in streak[-DOZEN:]]
     return _are_alike(taken) or _are_alike(shares) or len(streak) >= UNLIKE_DOZENS * DOZEN
@@ -86,6 +79,22 @@ def _compute_share_of_rest(trial: Trial) -> float:
     return 1.0 if rest_s <= 0 else min(1.0, (machine.foreign_s + machine.steal_s) / rest_s)
 
 
+def find_quota_cores(trials: Sequence[Trial]) -> float:
+    """Return how many cores' worth of time a CPU quota withheld from the last dozen tries, in the median; 0 where it
+    did not stop each of them beyond what is allowed."""
+    observed = [trial.machine for trial in trials if trial.machine is not None][-DOZEN:]
+    withheld_s = [machine.throttled_s or 0.0 for machine in observed]
+    limits_s = [allowed(machine, machine.window_s).throttled_s for machine in observed]
+    if len(observed) < DOZEN or any(held <= limit for held, limit in zip(withheld_s, limits_s, strict=True)):
+        return 0.0
+    return statistics.median(held / machine.window_s for held, machine in zip(withheld_s, observed, strict=True))
+
+
+def make_quota(quota_cores: float, *, cores: int) -> Neighbour:
+    """Return a CPU quota as the only neighbour."""
+    return Neighbour(cores=cores, foreign_cores=0.0, steal_cores=0.0, most_cores=0.0, quota_cores=quota_cores)
+
+
 def describe(
     streak: Sequence[Trial], foreign_cores: float, programs: Sequence[ProgramShare], *, cores: int
 ) -> Neighbour | None:
@@ -95,8 +104,7 @@ def describe(
     steals = [trial.machine.steal_s / trial.machine.window_s for trial in streak[-DOZEN:] if trial.machine]
     steal_cores = statistics.median(steals)
     taken = [_count_taken_cores(trial) for trial in streak[-DOZEN:]]
-    quota_cores = _find_quota_cores(streak[-DOZEN:])
-    if not quota_cores and max(foreign_cores, steal_cores) <= FOREIGN_SHARE * cores:
+    if max(foreign_cores, steal_cores) <= FOREIGN_SHARE * cores:
         all_invalid = all(
             any(audit.name in TAKES_CORES and not audit.passed for audit in trial.audits) for trial in streak
         )
@@ -109,16 +117,6 @@ def describe(
         steal_cores=steal_cores,
         most_cores=max(*taken, foreign_cores + steal_cores),
         programs=tuple(programs),
-        quota_cores=quota_cores,
-    )
-
-
-def _find_quota_cores(tries: Sequence[Trial]) -> float:
-    """Return how many cores' worth of time a quota withheld, in the median; 0 where it did not stop each try."""
-    if not all(_is_throttled(trial) for trial in tries):
-        return 0.0
-    return statistics.median(
-        (trial.machine.throttled_s or 0.0) / trial.machine.window_s for trial in tries if trial.machine
     )
 
 
@@ -133,12 +131,13 @@ def has_gone(trials: Sequence[Trial]) -> bool:
 def name(neighbour: Neighbour) -> str:
     """Return the neighbour in words, with its share: "1.8 cores of clang++", "0.4 cores that the hypervisor took"."""
     shares = []
-    if neighbour.quota_cores:
-        shares.append(f"a CPU quota, which withheld {_format_cores(neighbour.quota_cores)}")
-    if neighbour.foreign_cores > FOREIGN_SHARE * neighbour.cores or not (shares or neighbour.steal_cores):
+    least = FOREIGN_SHARE * neighbour.cores
+    if neighbour.foreign_cores > least or not (neighbour.steal_cores or neighbour.quota_cores):
         shares.append(f"{_format_cores(neighbour.foreign_cores)} of {_format_programs(neighbour)}")
-    if neighbour.steal_cores > FOREIGN_SHARE * neighbour.cores or not shares:
+    if neighbour.steal_cores > least or not (shares or neighbour.quota_cores):
         shares.append(f"{_format_cores(neighbour.steal_cores)} that the hypervisor took")
+    if neighbour.quota_cores:
+        shares.append(f"{_format_cores(neighbour.quota_cores)} that a CPU quota withheld")
     return " and ".join(shares)
 
 

@@ -246,14 +246,14 @@ class Allowed(NamedTuple):
 
 def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | None = None) -> Allowed:
     """Return the limits in a window of this length, with the counted context switches, `beside` a neighbour that
-    stays. Nothing is lost to a quota that stays."""
+    stays."""
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
     expected_s = NEIGHBOUR_FACTOR * beside.most_cores * window_s if beside else 0.0
     return Allowed(
         steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S) + expected_s,
         foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches + expected_s,
-        throttled_s=all_s if beside and beside.quota_cores else STEAL_SHARE * all_s,
+        throttled_s=STEAL_SHARE * all_s,
     )
 
 
@@ -271,7 +271,8 @@ def is_lost(
         return False
     most = allowed(machine, window_s, beside)
     foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
-    held_back = (machine.throttled_s or 0.0) > most.throttled_s
+    under_quota = beside is not None and beside.quota_cores > 0
+    held_back = not under_quota and (machine.throttled_s or 0.0) > most.throttled_s
     return foreign or held_back or machine.steal_s > most.steal_s + STEAL_FLOOR_S
 
 
@@ -286,8 +287,8 @@ def foreign_load(
     back no more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context
     switches. Empty where the kernel reports nothing.
     With "count" every audit passes. Foreign load is not judged over a link that the kernel paces, because its work on
-    the link belongs to no process and looks foreign. `beside` a neighbour that stays, the limits of both are higher by
-    its share."""
+    the link belongs to no process and looks foreign. `beside` a neighbour that stays, the limits of steal and foreign
+    load are higher by its share; a quota that stays is not judged."""
     if machine is None:
         return ()
     stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s, beside)
@@ -303,7 +304,10 @@ def foreign_load(
     )
     if paced and policy != "count":
         foreign = _excuse(foreign, "it includes the kernel's work of pacing the link")
-    audits = (stolen, foreign, *_audit_throttling(machine, throttled_limit_s))
+    throttled = _audit_throttling(machine, throttled_limit_s)
+    if beside and beside.quota_cores:
+        throttled = tuple(_excuse(audit, "the quota stays") for audit in throttled)
+    audits = (stolen, foreign, *throttled)
     return tuple(_excuse(audit, "it is only counted") for audit in audits) if policy == "count" else audits
 
 

@@ -59,8 +59,9 @@ KINDS: Mapping[str, Kind] = {
 """The kinds by the name of an audit; a test compares them with the audits that exist. Accounts that contradict each
 other (`little`, `plausible`) show nothing about a server: the measurement is repeated."""
 
-OF_OTHERS = ("steal", "foreign_load", "canary", "turns")
-"""Audits that see other programs at work. The other audits of the machine see only that something does not fit."""
+OF_OTHERS = ("steal", "foreign_load", "throttled", "canary", "turns")
+"""Audits that see others take the cores: programs, a hypervisor, a CPU quota. The other audits of the machine see only
+that something does not fit."""
 
 VALID: tuple[Status, ...] = ("valid",)
 RANKED: tuple[Status, ...] = ("valid", "censored")
@@ -192,7 +193,7 @@ def is_disturbed(trial: Trial) -> bool:
 
 
 def had_company(trial: Trial) -> bool:
-    """Whether an audit saw other programs use the trial's cores or caches."""
+    """Whether an audit saw others take the trial's cores or caches."""
     return any(audit.name in OF_OTHERS for audit in failed(trial, "machine"))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from netdyno.audits import neighbour
 from netdyno.base.quantities import plural
 from netdyno.machine.cpu_users import CpuUse, look
@@ -18,8 +20,8 @@ def look_here() -> CpuUse:
 
 
 class NeighbourWatch:
-    """The neighbour of a run, by its trials. Trials run beside `present`; those of a resumed run do from the first
-    on."""
+    """The neighbour of a run, by its trials: programs or a hypervisor, which may go, and a CPU quota, which stays until
+    the run ends. Trials run beside `present`; those of a resumed run do from the first on."""
 
     def __init__(
         self, trials: Sequence[Trial], foreign_load: ForeignLoad, look_now: Callable[[], CpuUse] = look_here
@@ -41,8 +43,15 @@ class NeighbourWatch:
     def add(self, trial: Trial) -> str:
         """Add the latest trial. Return a notice where the neighbour has changed, else an empty text."""
         self._trials.append(trial)
-        if self.present is not None and neighbour.has_gone(self._trials):
-            gone, self.present = self.present, None
+        quota_cores = self.present.quota_cores if self.present else 0.0
+        if not quota_cores and (quota_cores := neighbour.find_quota_cores(self._trials)):
+            alone = neighbour.make_quota(quota_cores, cores=len(os.sched_getaffinity(0)))
+            self.present = replace(self.present, quota_cores=quota_cores) if self.present else alone
+            self._restart()
+            return explain_quota(alone, self._policy)
+        if self.present is not None and self.present.most_cores and neighbour.has_gone(self._trials):
+            gone = replace(self.present, quota_cores=0.0)
+            self.present = neighbour.make_quota(quota_cores, cores=gone.cores) if quota_cores else None
             self._restart()
             return explain_free_cores(gone, self._policy)
         streak = neighbour.latest_streak(self._trials)
@@ -52,29 +61,33 @@ class NeighbourWatch:
             return ""
         self._next_look = 2 * len(streak)
         observed = self._look()
-        neighbour_now = neighbour.describe(
+        found = neighbour.describe(
             streak, observed.foreign_cores, observed.programs, cores=len(os.sched_getaffinity(0))
         )
-        if neighbour_now is None:
+        if found is None:
             return ""
-        self.present = neighbour_now
+        self.present = replace(found, quota_cores=quota_cores)
         self._restart()
-        return explain_busy_cores(neighbour_now, len(streak), self._policy)
+        return explain_busy_cores(found, len(streak), self._policy)
 
     def _restart(self) -> None:
         self._trials = []
         self._next_look = neighbour.DOZEN
 
 
+def explain_quota(quota: Neighbour, foreign_load: ForeignLoad) -> str:
+    """Say that a CPU quota stops the run's own programs, how to raise it, and what the run does until then."""
+    outcome = "were disturbed" if foreign_load == "count" else "were lost"
+    return (
+        f"A CPU quota is too small for this run: {neighbour.DOZEN} tries in a row {outcome}, beside "
+        f"{neighbour.name(quota)}. For undisturbed figures, raise it (cpu.max; docker run --cpus). The run goes on: it "
+        "compares the contestants under this quota; absolute figures are marked."
+    )
+
+
 def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     """Say which programs take the cores, how to end that, and what the run does until then."""
     outcome = "were disturbed" if foreign_load == "count" else "were lost"
-    if busy.quota_cores:
-        return (
-            f"Programs of this run were stopped: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}. For "
-            "undisturbed figures, raise the quota (cpu.max; docker run --cpus). The run goes on: it compares the "
-            "contestants under this quota; absolute figures are marked."
-        )
     named = neighbour.named_programs(busy)
     shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
     advice = "end them, or stop here (Ctrl-C) and run again later" if named else "run again later"

@@ -26,7 +26,7 @@ from netdyno.experiment import blocks, plan, side_by_side
 from netdyno.model import levels
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.observation import ForeignLoad
+from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.options import settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial, Warmup
@@ -219,7 +219,7 @@ class Execution:
         try:
             with raise_on_signals() as raise_again:
                 for group in schedule.groups(self.stored.extend):
-                    for cells, alone in self._divide_group(group, schedule):
+                    for cells, alone in self._divide_group(group, schedule, neighbours.present):
                         raise_again()
                         display.trial_started(cells[0], progress)
                         context = self.context._replace(neighbour=neighbours.present)
@@ -248,7 +248,9 @@ class Execution:
             display.close()
         return 0
 
-    def _divide_group(self, group: Sequence[plan.Cell], schedule: Schedule) -> list[tuple[tuple[plan.Cell, ...], str]]:
+    def _divide_group(
+        self, group: Sequence[plan.Cell], schedule: Schedule, beside: Neighbour | None
+    ) -> list[tuple[tuple[plan.Cell, ...], str]]:
         """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
         scenario = self.scenarios[group[0].scenario]
         busy = side_by_side.find_busy(schedule.trials, scenario.name)
@@ -267,6 +269,8 @@ class Execution:
             why = "trials run on a cluster"
         elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.find_lagging(schedule.trials):
             why = side_by_side.BEHIND
+        elif beside is not None and beside.quota_cores:
+            why = side_by_side.QUOTA
         else:
             why = side_by_side.explain_alone(scenario, load_settings, contestants)
         together = [] if why else quiet

@@ -95,18 +95,29 @@ def test_it_is_named_with_its_share(
     assert neighbour.name(described) == name
 
 
-def test_a_quota_that_stopped_a_dozen_tries_stays_whatever_each_lost_and_nothing_is_lost_to_it_then() -> None:
+def test_a_quota_stays_that_stopped_each_of_a_dozen_tries() -> None:
     held = [tried(throttled_s=lost_s) for lost_s in (0.1, 0.9) * (DOZEN // 2)]
-    assert is_staying(held)
-    assert not is_staying(held[1:])
-    assert not is_staying([tried(throttled_s=0.0), *held[1:]])
-    described = neighbour.describe(held, 0.0, (), cores=2)
-    assert described is not None
-    assert neighbour.name(described) == "a CPU quota, which withheld 0.5 cores"
+    assert neighbour.find_quota_cores(held) == 0.5
+    assert neighbour.find_quota_cores(held[1:]) == 0.0
+    assert neighbour.find_quota_cores([*held, tried(throttled_s=0.0)]) == 0.0
+    assert neighbour.latest_streak(held) == ()
+
+
+def test_beside_a_quota_it_strikes_nothing_out_and_a_burst_does() -> None:
+    quota = neighbour.make_quota(0.5, cores=2)
     assert tried(throttled_s=1.5).status == "struck_out"
-    assert tried(throttled_s=1.5, beside=described).status == "valid"
-    assert tried(throttled_s=1.5, foreign_s=0.9, beside=described).status == "struck_out"
-    assert neighbour.has_gone([tried(throttled_s=0.0, beside=described)] * DOZEN)
+    held = tried(throttled_s=2.5, beside=quota)
+    assert held.status == "valid"
+    assert named(held.audits, "throttled").detail.startswith("not judged, because the quota stays: ")
+    assert tried(throttled_s=1.5, foreign_s=0.9, beside=quota).status == "struck_out"
+    assert is_lost(machine(throttled_s=0.5), 1.0, "strike-out", paced=False)
+    assert not is_lost(machine(throttled_s=0.5), 1.0, "strike-out", paced=False, beside=quota)
+
+
+def test_a_quota_is_named_after_the_programs() -> None:
+    assert neighbour.name(neighbour.make_quota(0.5, cores=2)) == "0.5 cores that a CPU quota withheld"
+    both = replace(STAYING, quota_cores=0.5)
+    assert neighbour.name(both) == "1.8 cores of clang++ and 0.5 cores that a CPU quota withheld"
 
 
 def test_what_comes_with_the_trials_alone_is_no_neighbour_until_no_try_is_left() -> None:

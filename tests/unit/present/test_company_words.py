@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.run import Analysis
+from netdyno.audits.neighbour import make_quota
 from netdyno.model.observation import Neighbour, ProgramShare
 from netdyno.present import findings_json, gate
 from netdyno.present.export import tables
@@ -59,6 +61,15 @@ def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
     assert 0 < echo.company.trials < echo.company.of
     (sentence,) = company.list_caveats(echo.company)
     assert f"({echo.company.trials} of {echo.company.of} trials)" in sentence
+
+
+def test_under_a_quota_nothing_is_said_to_be_equal() -> None:
+    found = Company(4, 4, (make_quota(0.5, cores=2),))
+    (sentence,) = company.list_caveats(found)
+    assert (
+        "beside 0.5 cores that a CPU quota withheld (4 trials): a contestant that used more CPU was stopped" in sentence
+    )
+    assert "equally" not in sentence
 
 
 def test_cards_and_rankings_of_the_report_have_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from netdyno.audits.neighbour import DOZEN
+from netdyno.audits.neighbour import DOZEN, make_quota
 from netdyno.machine.cpu_users import CpuUse
 from netdyno.model.trial import Trial
 from netdyno.run.neighbour_watch import NeighbourWatch
@@ -51,10 +51,24 @@ def test_nobody_looks_at_the_machine_while_trials_come_out_well() -> None:
     assert not watched.may_stay or watched.present is None
 
 
-def test_a_quota_is_named_with_the_way_to_raise_it() -> None:
-    watched = NeighbourWatch((), "strike-out", lambda: CpuUse(0.0, ()))
+def test_a_quota_is_named_with_the_way_to_raise_it_and_stays() -> None:
+    watched = watch()
     messages = [watched.add(tried(throttled_s=0.6)) for _ in range(DOZEN)]
     assert messages[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, beside a CPU quota, which withheld 0.6 cores" in messages[-1]
-    assert "raise the quota (cpu.max; docker run --cpus)" in messages[-1]
-    assert watched.add(tried(throttled_s=0.6, beside=watched.present)) == ""
+    assert "12 tries in a row were lost, beside 0.6 cores that a CPU quota withheld" in messages[-1]
+    assert "raise it (cpu.max; docker run --cpus)" in messages[-1]
+    quota = watched.present
+    assert [watched.add(tried(throttled_s=0.0, beside=quota)) for _ in range(2 * DOZEN)] == [""] * 2 * DOZEN
+    assert watched.present == quota
+
+
+def test_programs_come_and_go_beside_a_quota() -> None:
+    watched = watch(tried(beside=make_quota(0.6, cores=2)))
+    came = [watched.add(tried(foreign_s=1.8, throttled_s=0.6, beside=watched.present)) for _ in range(DOZEN)]
+    assert "beside 1.8 cores of clang++ on " in came[-1]
+    assert watched.present is not None
+    assert (watched.present.foreign_cores, watched.present.quota_cores) == (1.8, 0.6)
+    gone = [watched.add(tried(throttled_s=0.6, beside=watched.present)) for _ in range(DOZEN)]
+    assert gone[-1].startswith("The machine is free again, without 1.8 cores of clang++")
+    assert watched.present is not None
+    assert (watched.present.most_cores, watched.present.quota_cores) == (0.0, 0.6)

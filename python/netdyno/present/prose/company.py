@@ -26,7 +26,7 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
         return ()
     trials = f"{company.trials} of " if company.trials < company.of else ""
     comparisons = (
-        "whoever used more CPU was stopped for longer"
+        "a contestant that used more CPU was stopped for longer"
         if any(program.quota_cores for program in company.neighbours)
         else "comparisons hold, as all contestants were disturbed equally"
     )
