@@ -184,7 +184,7 @@ class Conditions(Frozen, kw_only=True):
 
     @property
     def is_apart(self) -> bool:
-        """Whether the link joins two network namespaces."""
+        """Whether the link joins two network stacks."""
         return LINKS[self.link].apart
 
     @property

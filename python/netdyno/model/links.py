@@ -9,8 +9,9 @@ Link = Literal["loopback", "lan", "wan"]
 
 
 class Nature(NamedTuple):
-    """The nature of a link. `apart`: load and server are in network namespaces of their own, joined by a veth pair.
-    `impaired`: it delays or loses packets, as requested, by a relay of netdyno where the kernel has no netem."""
+    """The nature of a link. `apart`: load and server are in network namespaces of their own, joined by a veth pair, or
+    on machines of their own. `impaired`: it delays or loses packets, as requested, by a relay of netdyno where the
+    kernel has no netem."""
 
     apart: bool
     impaired: bool
