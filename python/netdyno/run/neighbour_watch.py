@@ -43,17 +43,27 @@ class NeighbourWatch:
     def add(self, trial: Trial) -> str:
         """Add the latest trial. Return a notice where the neighbour has changed, else an empty text."""
         self._trials.append(trial)
-        quota_cores = self.present.quota_cores if self.present else 0.0
-        if not quota_cores and (quota_cores := neighbour.find_quota_cores(self._trials)):
-            alone = neighbour.make_quota(quota_cores, cores=len(os.sched_getaffinity(0)))
-            self.present = replace(self.present, quota_cores=quota_cores) if self.present else alone
-            self._restart()
-            return explain_quota(alone, self._policy)
-        if self.present is not None and self.present.most_cores and neighbour.has_gone(self._trials):
-            gone = replace(self.present, quota_cores=0.0)
-            self.present = neighbour.make_quota(quota_cores, cores=gone.cores) if quota_cores else None
-            self._restart()
-            return explain_free_cores(gone, self._policy)
+        return self._look_for_quota() or self._look_for_departure() or self._look_for_programs()
+
+    @property
+    def _quota_cores(self) -> float:
+        return self.present.quota_cores if self.present else 0.0
+
+    def _look_for_quota(self) -> str:
+        if self._quota_cores or not (withheld_cores := neighbour.find_quota_cores(self._trials)):
+            return ""
+        quota = neighbour.make_quota(withheld_cores, cores=len(os.sched_getaffinity(0)))
+        self._change(replace(self.present, quota_cores=withheld_cores) if self.present else quota)
+        return explain_quota(quota, self._policy)
+
+    def _look_for_departure(self) -> str:
+        if self.present is None or not self.present.most_cores or not neighbour.has_gone(self._trials):
+            return ""
+        gone = replace(self.present, quota_cores=0.0)
+        self._change(neighbour.make_quota(self._quota_cores, cores=gone.cores) if self._quota_cores else None)
+        return explain_free_cores(gone, self._policy)
+
+    def _look_for_programs(self) -> str:
         streak = neighbour.latest_streak(self._trials)
         if not streak:
             self._next_look = neighbour.DOZEN
@@ -66,11 +76,11 @@ class NeighbourWatch:
         )
         if found is None:
             return ""
-        self.present = replace(found, quota_cores=quota_cores)
-        self._restart()
+        self._change(replace(found, quota_cores=self._quota_cores))
         return explain_busy_cores(found, len(streak), self._policy)
 
-    def _restart(self) -> None:
+    def _change(self, present: Neighbour | None) -> None:
+        self.present = present
         self._trials = []
         self._next_look = neighbour.DOZEN
 
