@@ -1,5 +1,6 @@
 # NETDYNO_QUICK_BUILD (preset release) reads headers as seldom as it can. The other presets compile each source by itself,
-# and so show which one lacks an #include (docs/measurements/build-time.md).
+# and so show which one lacks an #include. Joined, the sources of loadgen take 48 s of CPU instead of 103, those of lib 37
+# instead of 62 (GCC 12, November 2026).
 option(NETDYNO_QUICK_BUILD "precompiled headers, and sources of a library together" OFF)
 
 # netdyno_share_headers(<targets>): what most sources include is compiled once, with netdyno_cli, which all programs
