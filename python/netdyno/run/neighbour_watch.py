@@ -71,13 +71,13 @@ class NeighbourWatch:
             return ""
         self._next_look = 2 * len(streak)
         observed = self._look()
-        found = neighbour.describe(
+        neighbour_now = neighbour.describe(
             streak, observed.foreign_cores, observed.programs, cores=len(os.sched_getaffinity(0))
         )
-        if found is None:
+        if neighbour_now is None:
             return ""
-        self._change(replace(found, quota_cores=self._quota_cores))
-        return explain_busy_cores(found, len(streak), self._policy)
+        self._change(replace(neighbour_now, quota_cores=self._quota_cores))
+        return explain_busy_cores(neighbour_now, len(streak), self._policy)
 
     def _change(self, present: Neighbour | None) -> None:
         self.present = present
@@ -87,25 +87,27 @@ class NeighbourWatch:
 
 def explain_quota(quota: Neighbour, foreign_load: ForeignLoad) -> str:
     """Say that a CPU quota stops the run's own programs, how to raise it, and what the run does until then."""
-    outcome = "were disturbed" if foreign_load == "count" else "were lost"
     return (
-        f"A CPU quota is too small for this run: {neighbour.DOZEN} tries in a row {outcome}, beside "
-        f"{neighbour.name(quota)}. For undisturbed figures, raise it (cpu.max; docker run --cpus). The run goes on: it "
-        "compares the contestants under this quota; absolute figures are marked."
+        f"A CPU quota is too small for this run: {neighbour.DOZEN} tries in a row {_describe_loss(foreign_load)}, "
+        f"beside {neighbour.name(quota)}. For undisturbed figures, raise it (cpu.max; docker run --cpus). The run "
+        "goes on: it compares the contestants under this quota; absolute figures are marked."
     )
 
 
 def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -> str:
     """Say which programs take the cores, how to end that, and what the run does until then."""
-    outcome = "were disturbed" if foreign_load == "count" else "were lost"
     named = neighbour.named_programs(busy)
     shares = f" ({', '.join(f'{program.name} {program.cores:.1f}' for program in named)})" if len(named) > 1 else ""
     advice = "end them, or stop here (Ctrl-C) and run again later" if named else "run again later"
     return (
-        f"Other programs use this machine: {tries} tries in a row {outcome}, beside {neighbour.name(busy)}{shares} on "
-        f"{plural(busy.cores, 'core')}. For undisturbed figures, {advice}. The run goes on: comparisons hold, as all "
-        "contestants are disturbed equally; absolute figures are marked."
+        f"Other programs use this machine: {tries} tries in a row {_describe_loss(foreign_load)}, "
+        f"beside {neighbour.name(busy)}{shares} on {plural(busy.cores, 'core')}. For undisturbed figures, {advice}. "
+        "The run goes on: comparisons hold, as all contestants are disturbed equally; absolute figures are marked."
     )
+
+
+def _describe_loss(foreign_load: ForeignLoad) -> str:
+    return "were disturbed" if foreign_load == "count" else "were lost"
 
 
 def explain_free_cores(gone: Neighbour, foreign_load: ForeignLoad) -> str:
