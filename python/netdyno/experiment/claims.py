@@ -30,7 +30,7 @@ NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
 """The keys for what a claim or test needs of a machine: for any verdict, or for one of the two only."""
 ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
-CLAIM_KEYS = ("id", "text", "published", "published-on", *NEEDS, "why", "test")
+CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
     "order": ("kind", "metric", "cells", "along", "rising", "falling", "over", "minus"),
@@ -87,6 +87,7 @@ class ClaimReader:
             tests=parsed,
             published=_read_published(where, table.get("published", {})),
             published_on=read_text(where, table, "published-on") if "published-on" in table else "",
+            differs=read_text(where, table, "differs") if "differs" in table else "",
             **_read_needs(where, table),
             why=read_word(where, table, "why", WHYS) if "why" in table else "",
         )

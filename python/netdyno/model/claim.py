@@ -105,12 +105,14 @@ Test = Ratio | Order | Trend | Flat | Bound
 
 class Claim(Needs):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
-    `published_on` are the operating systems on which the source measured, where the claim depends on them; `why` names
-    the counted metric that is reported beside it (model/metrics.py)."""
+    `published_on` are the operating systems on which the source measured, where the claim depends on them; `differs`
+    says what is measured otherwise here than there; `why` names the counted metric that is reported beside it
+    (model/metrics.py)."""
 
     id: str
     text: str
     tests: tuple[Test, ...]
     published: dict[str, float] = msgspec.field(default_factory=dict)
     published_on: str = ""
+    differs: str = ""
     why: str = ""

@@ -259,6 +259,7 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
             "key 'least-published': 'within' has a bound on this",
         ),
         ("above = 90", 'above = 90\nneeds-to-refute = ["cors >= 4"]', "key 'needs-to-refute': 'cors >= 4' is no need"),
+        ('why = "delayed-acks"', "differs = 1", "key 'differs': must be a text"),
         ('why = "delayed-acks"', "published-on = 1", "key 'published-on': must be a text"),
         ("within = 0.05", "within = 0", "key 'within': 0 is not a number above 0"),
         ('metric = "connected"', 'metric = "mean"', "key 'within': 0.05 is no factor above 1, such as 1.25"),

@@ -176,6 +176,13 @@ def test_a_sentence_about_other_systems_has_a_verdict_on_this_one() -> None:
     assert (name_verdict(plain), claims.name_systems(plain)) == ("confirmed", "")
 
 
+def test_a_difference_from_the_source_stands_beside_the_verdict() -> None:
+    keys = 'differs = "the source set no TCP_NODELAY"'
+    claim = judged(made(FASTER, "throughput", faster_by(3), keys=keys))
+    assert claims.name_difference(claim) == "differs from the source: the source set no TCP_NODELAY"
+    assert claims.name_difference(judged(made(FASTER, "throughput", faster_by(3)))) == ""
+
+
 def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() -> None:
     claim = judged(made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"'))
     assert claims.describe_counts(claim) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."

@@ -305,6 +305,11 @@ def name_systems(judged: Judged) -> str:
     return f"published for {published_on}; this verdict is about {system}" if published_on else ""
 
 
+def name_difference(judged: Judged) -> str:
+    """Say what is measured otherwise than in the source; empty where the claim says nothing of it."""
+    return f"differs from the source: {judged.claim.differs}" if judged.claim.differs else ""
+
+
 def describe_losses(judged: Judged) -> tuple[str, ...]:
     """Say how many messages each contestant lost; also that it lost none, so that the reader need not guess."""
     return tuple(

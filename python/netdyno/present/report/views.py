@@ -213,7 +213,14 @@ def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFinding
             published=verdicts.quote_published(judgement.claim),
             beside=claim_words.describe_counts(judgement),
             notes=(
-                *filter(None, [claim_words.name_systems(judgement), claim_words.name_left_out(judgement)]),
+                *filter(
+                    None,
+                    [
+                        claim_words.name_systems(judgement),
+                        claim_words.name_difference(judgement),
+                        claim_words.name_left_out(judgement),
+                    ],
+                ),
                 *claim_words.describe_losses(judgement),
                 *stopping.explain_undecided_claim(judgement, scenarios),
             ),

@@ -109,6 +109,7 @@ def _draw_claims(analysis: Analysis) -> Table:
             Text(text, style="dim")
             for text in (
                 claims.name_systems(result),
+                claims.name_difference(result),
                 claims.describe_counts(result),
                 claims.name_left_out(result),
                 *claims.describe_losses(result),
