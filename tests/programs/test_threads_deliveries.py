@@ -16,7 +16,7 @@ from tests.contract.tcp.talk import joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.sending_calls import count_sending_calls
+from tests.support.socket_calls import count_sending_calls
 from tests.support.server import Server, serving
 
 MORE_THAN_A_CONNECTION_HOLDS = 16 << 20

@@ -12,7 +12,7 @@ from tests.contract.messages.conftest import Spoken
 from tests.contract.messages.test_contract import expect_refused
 from tests.contract.talk import message
 from tests.support import proc
-from tests.support.sending_calls import count_sending_calls
+from tests.support.socket_calls import count_sending_calls
 
 LISTENERS = 3
 SAID_AT_ONCE = 8
