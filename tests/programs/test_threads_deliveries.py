@@ -16,8 +16,8 @@ from tests.contract.tcp.talk import joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.socket_calls import count_sending_calls
 from tests.support.server import Server, serving
+from tests.support.socket_calls import count_sending_calls
 
 MORE_THAN_A_CONNECTION_HOLDS = 16 << 20
 """Bytes: tcp_wmem and tcp_rmem are 4 and 6 MiB at most by default."""

@@ -15,8 +15,8 @@ from tests.contract.tcp.conftest import room_for
 from tests.contract.tcp.talk import joined
 from tests.support import kernel, proc
 from tests.support.client import Client
-from tests.support.socket_calls import count_sending_calls
 from tests.support.server import Server, serving
+from tests.support.socket_calls import count_sending_calls
 
 LISTENERS = 3
 SAID_AT_ONCE = 8
