@@ -51,7 +51,8 @@ MTU = 1500
 class Limits(NamedTuple):
     """The resources of a trial. Cores of each side and of both together; `copies_hz`: bytes per second that one of them
     copies; of the link, bits per second (None where it is not limited) and the delay each way; `service_s`: the least
-    time that a request is to take in the server."""
+    time that a request is to take in the server; `overrun_s`: the time after the slices of the window in which their
+    last answers came, and CPU still counts."""
 
     server_cores: int
     generator_cores: int
@@ -60,6 +61,7 @@ class Limits(NamedTuple):
     rate_hz: int | None = None
     delay_s: float = 0.0
     service_s: float = 0.0
+    overrun_s: float = 0.0
 
 
 class FigureLimit(NamedTuple):
@@ -269,16 +271,18 @@ def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
 def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[FigureLimit]:
     """Check that no side uses more CPU than there is, and that every message costs some."""
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
-    yield FigureLimit("CPU of the load (s)", generated, _limit_cpu(limits.generator_cores, load.plan.duration_s))
+    loaded_s = load.plan.duration_s + limits.overrun_s
+    yield FigureLimit("CPU of the load (s)", generated, _limit_cpu(limits.generator_cores, loaded_s))
     # The lookout is timed by the clock, so it includes the time in which other programs had the core.
     lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
     yield FigureLimit("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
     yield FigureLimit("CPU that the messages cost the load at least (s), of what it used", least, generated)
     if server is not None:
-        yield FigureLimit("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, server.window_s))
+        served_s = server.window_s + limits.overrun_s
+        yield FigureLimit("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, served_s))
         if limits.server_cores + limits.generator_cores > limits.all_cores:
-            window_s = max(server.window_s, load.plan.duration_s)
+            window_s = max(served_s, loaded_s)
             yield FigureLimit("CPU of both sides (s)", generated + server.cpu_s, _limit_cpu(limits.all_cores, window_s))
         yield FigureLimit("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from netdyno.audits.plausible import Limits
 from netdyno.machine import memory_speed
@@ -12,8 +13,11 @@ from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
 
 
-def find_limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
-    """Return the limits of a cell, with these cores on this machine, or with those of the load on another."""
+def find_limits(
+    settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False, overruns_s: Sequence[float] = ()
+) -> Limits:
+    """Return the limits of a cell, with these cores on this machine, or with those of the load on another.
+    `overruns_s`: the time after the end of each of its slices at which the last answer came."""
     all_cores = len(os.sched_getaffinity(0))
     load_cores = (len(pinning.generator) or all_cores) * settings.client_hosts
     return Limits(
@@ -24,6 +28,7 @@ def find_limits(settings: Settings, pinning: Pinning, *, load_elsewhere: bool = 
         rate_hz=find_rate_hz(settings) if settings.is_apart else None,
         delay_s=settings.link_delay_s if settings.is_impaired else 0.0,
         service_s=compute_service_s(settings),
+        overrun_s=sum(overruns_s),
     )
 
 

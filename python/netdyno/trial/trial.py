@@ -427,7 +427,7 @@ def _judge_figures(
     from netdyno.audits.stationary import stalled, stationary
     from netdyno.trial.limits import find_limits
 
-    bounds = find_limits(cell_settings, pinning, load_elsewhere=load_elsewhere)
+    bounds = find_limits(cell_settings, pinning, load_elsewhere=load_elsewhere, overruns_s=overruns_s)
     return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
 
 

@@ -190,6 +190,16 @@ def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> Non
     assert plausible(LOAD, observed(cpu_s=1.75), shared).passed
 
 
+def test_cpu_counts_until_the_last_answers_of_each_slice_have_come() -> None:
+    late = LIMITS._replace(overrun_s=0.5)
+    assert plausible(LOAD, observed(cpu_s=1.55), late).passed
+    assert "CPU of the server (s): 1.65, at most 1.605" in plausible(LOAD, observed(cpu_s=1.65), late).detail
+    assert not plausible(LOAD, observed(cpu_s=1.55), LIMITS).passed
+    shared = late._replace(server_cores=2, generator_cores=2)
+    assert plausible(LOAD, observed(cpu_s=2.75), shared).passed
+    assert not plausible(LOAD, observed(cpu_s=2.95), shared).passed
+
+
 # --- the link ----------------------------------------------------------------------------------------------------
 
 

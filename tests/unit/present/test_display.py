@@ -82,6 +82,13 @@ def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_
     assert describe_result(replace(first, attempt=2)) == "the machine disturbed it (steal and window), try 2"
 
 
+def test_a_trial_that_falls_behind_in_its_slices_does_not_blame_the_machine() -> None:
+    behind, stolen = (Audit(name=name, passed=False, detail="") for name in ("backlog", "steal"))
+    slow = replace(trial("struck_out"), audits=(behind,))
+    assert describe_result(slow) == "it did not keep up with the rate of a slice, and is measured alone"
+    assert describe_result(replace(slow, audits=(behind, stolen))) == "the machine disturbed it (backlog and steal)"
+
+
 def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_a_bound() -> None:
     doubt = Audit(name="generator", passed=False, detail="0.98 of 1 cores")
     measured = next(trial for trial in messages_run(1).trials if trial.load and trial.status == "valid")

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from netdyno.base import quantities
 from netdyno.base.escape import harmless
 from netdyno.experiment.plan import Cell
+from netdyno.experiment.side_by_side import BACKLOG
 from netdyno.model import outcomes, transports
 from netdyno.model.trial import Trial
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -27,6 +28,7 @@ LONGEST_LINE = 120
 """Columns for a trial on the terminal; the report has all of it."""
 AS_A_BOUND = "as a bound"
 """The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
+BEHIND_IN_SLICES = "it did not keep up with the rate of a slice, and is measured alone"
 
 
 def describe_cell(cell: Cell | Trial) -> str:
@@ -38,6 +40,8 @@ def describe_cell(cell: Cell | Trial) -> str:
 def describe_result(trial: Trial) -> str:
     """Describe the result of a trial, with the reason where it does not count."""
     if outcomes.is_disturbed(trial):
+        if any(audit.name == BACKLOG for audit in outcomes.disturbances(trial)) and not outcomes.had_company(trial):
+            return BEHIND_IN_SLICES
         causes = quantities.listed([audit.name for audit in outcomes.disturbances(trial)])
         return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
     status = outcomes.by_itself(trial)
