@@ -348,13 +348,14 @@ def of_our_server(results: Results) -> list[str]:
             spread([value / 1e3 for value in values(closed.get(name, []), "rate")], quantities.three_digits, "k"),
             spread(values(closed.get(name, []), "cpu_us"), quantities.three_digits),
             # No quartiles: a line has 120 columns.
-            middle([100 * value / requested_hz for value in values(rated.get(name, []), "rate")]),
+            middle([100 * value / requested_hz for value in values(rated.get(name, []), "rate")], "{:.1f}%".format),
+            middle(values(rated.get(name, []), "cpu_us"), quantities.three_digits),
             duration(values(rated.get(name, []), "p50_us")),
             spread(values(stalled.get(name, []), "p99_us"), seconds),
         )
         rows.append((f"`{name}`", *cells))
     true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
-    heads = ("", "closed loop: requests/s", "CPU each, µs", f"{rate_case}: kept", "p50", true)
+    heads = ("", "closed loop: requests/s", "CPU each, µs", f"{rate_case}: kept", "CPU", "p50", true)
     return table(heads, rows)
 
 
@@ -400,8 +401,8 @@ def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list
     return table(heads[columns], [row[columns] for row in rows])
 
 
-def middle(shares: Sequence[float]) -> str:
-    return f"{statistics.median(shares):.1f}%" if shares else quantities.DASH
+def middle(samples: Sequence[float], format_value: Callable[[float], str]) -> str:
+    return format_value(statistics.median(samples)) if samples else quantities.DASH
 
 
 def page(stored_results: Sequence[Results]) -> str:
