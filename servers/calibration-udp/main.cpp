@@ -106,18 +106,14 @@ class Server final : private Watched {
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::say_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
-      if (ruling.kind == Peers::Ruling::Kind::message) take(*ruling.peer, bytes, now);
+      if (ruling.kind == Peers::Ruling::Kind::message) take(*ruling.peer, bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
     });
   }
 
-  /// Bounds what waits for its answer. Stalls count from the first request.
-  void take(Client& client, std::string_view request, Clock::time_point now) {
+  /// Bounds what waits for its answer.
+  void take(Client& client, std::string_view request) {
     if (waiting_bytes_ > options_.outbox_limit) return counters_.add_receive_dropped();
-    if (!std::exchange(begun_, true)) {
-      first_request_ = now;
-      stalling_ = carry_out_stalls();
-    }
     client.deliver(request);
   }
 
@@ -133,6 +129,7 @@ class Server final : private Watched {
       if (!client.has_message()) co_await message(client);
       client.receive();
       auto done = Clock::now();  // when the request was read, or its service time was over
+      begin_stalls(done);
       for (const Effect& effect : client.effects) {
         if (client.left()) break;
         switch (effect.kind) {
@@ -193,6 +190,13 @@ class Server final : private Watched {
     if (alarm_ > now && alarm_ <= wake_up) return;
     alarm_ = wake_up;
     loop_.call_at(wake_up, std::noop_coroutine());
+  }
+
+  /// Stalls count from the first request, as what is recorded of them does.
+  void begin_stalls(Clock::time_point now) {
+    if (std::exchange(begun_, true)) return;
+    first_request_ = now;
+    stalling_ = carry_out_stalls();
   }
 
   /// The whole server stands still, as often as programmed.
