@@ -212,3 +212,10 @@ def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
         f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",
     )
     assert [figure.endswith(" (12% lost)") for figure in claims.list_figures(claim.checks[0])] == [True, False]
+
+
+def test_where_the_generator_was_at_its_limit_is_told_in_order() -> None:
+    beyond = (Cells(scenario="a", at={"connections": (1000, 100)}), Cells(scenario="a", at={"connections": (700,)}))
+    assert claims.describe_generator_limit(beyond) == (
+        "the generator could not offer the rate at 100, 700 or 1000 connections"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
-from netdyno.model.levels import level_words
+from netdyno.model.levels import level_words, place
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import (
     ClaimComparison,
@@ -157,9 +157,9 @@ def _list_levels(name: str, values: tuple[type_level, ...]) -> str:
     """List one level, or several with the factor named once."""
     plain = [str(value) for value in values]
     first, last = level_words(name, values[0]), level_words(name, values[-1])
-    if first.endswith(plain[0]):  # "backlog 10 or 42", and else "10 or 42 connections"
-        return " or ".join([first, *plain[1:]])
-    return " or ".join([*plain[:-1], last])
+    # "backlog 10 or 42", and else "10 or 42 connections"
+    words = [first, *plain[1:]] if first.endswith(plain[0]) else [*plain[:-1], last]
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
@@ -289,7 +289,10 @@ def describe_generator_limit(beyond: Sequence[Cells]) -> str:
         for name, values in selection.at.items():
             if name != CONTESTANT:
                 levels.setdefault(name, {}).update(dict.fromkeys(values))
-    where = ", ".join(_list_levels(name, tuple(values)) for name, values in levels.items())
+    where = ", ".join(
+        _list_levels(name, tuple(sorted(values, key=lambda level: place(level) or 0.0)))
+        for name, values in levels.items()
+    )
     return f"the generator could not offer the rate{f' at {where}' if where else ''}"
 
 
