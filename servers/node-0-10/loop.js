@@ -3,7 +3,8 @@
 
 var fs = require('fs');
 
-var SCHEDSTAT = '/proc/' + process.pid + '/task/' + process.pid + '/schedstat';
+var SCHEDSTAT = fs.openSync('/proc/' + process.pid + '/task/' + process.pid + '/schedstat', 'r');
+var text = new Buffer(128);
 
 /** Milliseconds of a clock that only goes forward. */
 function nowMs() {
@@ -11,18 +12,20 @@ function nowMs() {
   return time[0] * 1e3 + time[1] / 1e6;
 }
 
-/** CPU time of the JavaScript thread, which Node 0.10 cannot tell (proc(5), schedstat: nanoseconds first). */
-function cpuMs() {
-  return Number(fs.readFileSync(SCHEDSTAT, 'ascii').split(' ')[0]) / 1e6;
+/** How long the JavaScript thread has waited for a core (proc(5), schedstat: nanoseconds second). Node 0.10 cannot tell
+ * CPU time, and the kernel brings the one of schedstat up to date only at its ticks, some milliseconds apart. */
+function waitedMs() {
+  var size = fs.readSync(SCHEDSTAT, text, 0, text.length, 0);
+  return Number(text.toString('ascii', 0, size).split(' ')[1]) / 1e6;
 }
 
 /** Keeps the core busy for `ms` of CPU time, so being preempted does not count as work. */
 function burnCpu(ms) {
-  var end = cpuMs() + ms;
-  for (var left = ms; left > 0; left = end - cpuMs()) {
-    var until = nowMs() + left;
+  var begin = nowMs() - waitedMs();
+  do {
+    var until = begin + waitedMs() + ms;
     while (nowMs() < until);
-  }
+  } while (nowMs() - waitedMs() - begin < ms);
 }
 
 /** Calls `then` after the first full turn of the event loop in which `count()` does not change. A callback of
