@@ -152,6 +152,32 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
             assert time.monotonic() - begin >= 0.080
 
 
+@pytest.mark.once_a_family
+@pytest.mark.workloads("http")
+def test_a_short_service_time_costs_little_cpu(contestant: Contestant, workload: str) -> None:
+    """The CPU time that some clocks tell moves in steps of milliseconds, and work of 10 us would take as long."""
+
+    def ask(client: Client, requests: int) -> None:
+        for _ in range(requests):
+            number = client.next_number()
+            client.send(message(workload, client.identity, number))
+            expect_reply(workload, client, number)
+
+    def measure_cpu_s(service_time: str, requests: int) -> float:
+        """The CPU of a request."""
+        options = ("--workload", workload, "--service-kind", "cpu", "--service-time", service_time)
+        with (
+            serving(contestant.command, *options, *room_for(contestant, 1)) as server,
+            Client(server.address) as client,
+        ):
+            ask(client, requests)  # caches and compilers are cold
+            before = proc.cpu_seconds(server.pid)
+            ask(client, requests)
+            return (proc.cpu_seconds(server.pid) - before) / requests
+
+    assert measure_cpu_s("10us", 400) < measure_cpu_s("5ms", 40) / 5
+
+
 @pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc")
 def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: Served, talk: Talk) -> None:
