@@ -57,7 +57,7 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
 def wait_until_all_wait(server: Server, *speakers: Client) -> None:
     """Wait until the speakers' threads have read everything and wait for the reader, or behind the thread that does."""
     server.wait_read(*(client.address for client in speakers))
-    eventually(lambda: all_threads_sleep(server.pid), "not all threads wait for the reader")
+    eventually(lambda: proc.all_threads_sleep(server.pid), "not all threads wait for the reader")
 
 
 def take_all(reader: Client, size: int, speakers: list[Client]) -> None:
@@ -69,9 +69,3 @@ def take_all(reader: Client, size: int, speakers: list[Client]) -> None:
         for ready in readable:
             taken = len(ready.recv(1 << 20))
             size -= taken if ready is reader.socket else 0
-
-
-def all_threads_sleep(pid: int) -> bool:
-    """Each waits for something (proc(5), the state in task/TID/stat)."""
-    stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -103,14 +103,23 @@ def run_queue_wait_s(pid: int) -> float:
 
 
 def stands_still(pid: int) -> bool:
-    """All threads of the process and of those that it has started are stopped, or have ended (proc(5), the state in
-    task/TID/stat)."""
+    """All threads of the process and of those that it has started are stopped, or have ended."""
+    return _are_all_in(pid, "TtZX")
+
+
+def all_threads_sleep(pid: int) -> bool:
+    """All threads of the process and of those that it has started wait for something."""
+    return _are_all_in(pid, "S")
+
+
+def _are_all_in(pid: int, states: str) -> bool:
+    """All threads are in one of these states (proc(5), task/TID/stat)."""
     try:
         files = [file for member in family(pid) for file in Path(f"/proc/{member}/task").glob("*/stat")]
         stats = [file.read_text(encoding="utf-8") for file in files]
-    except OSError:  # one ends just now, so it is not stopped yet
+    except OSError:  # one ends just now
         return False
-    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+    return all(stat.rpartition(")")[2].split()[0] in states for stat in stats)
 
 
 def children(pid: int) -> list[int]:
@@ -267,6 +276,15 @@ def tcp_sockets_of_family(pid: int, port: int) -> Iterator[tuple[int, dict[int, 
     for member in family(pid)[1:]:
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             yield member, tcp_sockets(member, port)
+
+
+def find_holder(pid: int, port: int, remotes: Collection[tuple[str, int]]) -> tuple[int, set[int]]:
+    """Return which of the process and those that it has started has the sockets of these clients, and their
+    descriptors there. Raises AssertionError where none has."""
+    for member, rows in tcp_sockets_of_family(pid, port):
+        if descriptors := {fd for fd, row in rows.items() if row.remote in remotes}:
+            return member, descriptors
+    raise AssertionError("no process of the server has these clients' sockets")
 
 
 def _row(line: str) -> TcpRow:

@@ -42,6 +42,13 @@ def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, 
             assert answer.headers["content-type"].startswith("text/plain")
 
 
+def ask(workload: str, client: Client) -> None:
+    """Send one message and take its reply. Of chat there is none."""
+    number = client.next_number()
+    client.send(message(workload, client.identity, number))
+    expect_reply(workload, client, number)
+
+
 def joined(server: Server, workload: str, receive_buffer: int | None = None) -> Client:
     """A new client that the server knows of: connected is not yet accepted, and chat reaches only known clients.
     In chat its message 0 is spent on this. The caller closes it."""

@@ -54,10 +54,8 @@ def room(contestant: Contestant, deliveries: str) -> Iterator[tuple[Server, Room
 def count_calls(tool: str, server: Server, inside: Room, folder: Path) -> int:
     """Return the number of calls of the server that send to the listeners' sockets, which one process has."""
     remotes = {listener.address for listener in inside.listeners}
-    for pid, rows in proc.tcp_sockets_of_family(server.pid, server.address[1]):
-        if descriptors := {fd for fd, row in rows.items() if row.remote in remotes}:
-            return count_sending_calls(tool, pid, descriptors, lambda: inside.say(SAID_AT_ONCE), folder)
-    raise AssertionError("no process of the server has the listeners' sockets")
+    pid, descriptors = proc.find_holder(server.pid, server.address[1], remotes)
+    return count_sending_calls(tool, pid, descriptors, lambda: inside.say(SAID_AT_ONCE), folder)
 
 
 def count_segments(inside: Room) -> int:

@@ -12,7 +12,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import Served, room_for
-from tests.contract.tcp.talk import Talk, expect_reply, joined
+from tests.contract.tcp.talk import Talk, ask, expect_reply, joined
 from tests.support import kernel, proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -157,12 +157,6 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
 def test_a_short_service_time_costs_little_cpu(contestant: Contestant, workload: str) -> None:
     """The CPU time that some clocks tell moves in steps of milliseconds, and work of 10 us would take as long."""
 
-    def ask(client: Client, requests: int) -> None:
-        for _ in range(requests):
-            number = client.next_number()
-            client.send(message(workload, client.identity, number))
-            expect_reply(workload, client, number)
-
     def measure_cpu_s(service_time: str, requests: int) -> float:
         """The CPU of a request."""
         options = ("--workload", workload, "--service-kind", "cpu", "--service-time", service_time)
@@ -170,9 +164,11 @@ def test_a_short_service_time_costs_little_cpu(contestant: Contestant, workload:
             serving(contestant.command, *options, *room_for(contestant, 1)) as server,
             Client(server.address) as client,
         ):
-            ask(client, requests)  # caches and compilers are cold
+            for _ in range(requests):  # caches and compilers are cold
+                ask(workload, client)
             before = proc.cpu_seconds(server.pid)
-            ask(client, requests)
+            for _ in range(requests):
+                ask(workload, client)
             return (proc.cpu_seconds(server.pid) - before) / requests
 
     assert measure_cpu_s("10us", 400) < measure_cpu_s("5ms", 40) / 5
