@@ -159,7 +159,7 @@ def _list_levels(name: str, values: tuple[type_level, ...]) -> str:
     first, last = level_words(name, values[0]), level_words(name, values[-1])
     # "backlog 10 or 42", and else "10 or 42 connections"
     words = [first, *plain[1:]] if first.endswith(plain[0]) else [*plain[:-1], last]
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return quantities.listed(words, "or")
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------

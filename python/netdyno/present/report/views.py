@@ -212,17 +212,16 @@ def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFinding
             here=verdicts.describe_outcome(judgement),
             published=verdicts.quote_published(judgement.claim),
             beside=claim_words.describe_counts(judgement),
-            notes=(
-                *filter(
-                    None,
-                    [
-                        claim_words.name_systems(judgement),
-                        claim_words.name_difference(judgement),
-                        claim_words.name_left_out(judgement),
-                    ],
-                ),
-                *claim_words.describe_losses(judgement),
-                *stopping.explain_undecided_claim(judgement, scenarios),
+            notes=tuple(
+                text
+                for text in (
+                    claim_words.name_systems(judgement),
+                    claim_words.name_difference(judgement),
+                    claim_words.name_left_out(judgement),
+                    *claim_words.describe_losses(judgement),
+                    *stopping.explain_undecided_claim(judgement, scenarios),
+                )
+                if text
             ),
             checks=_tabulate_checks(judgement),
         )

@@ -40,10 +40,11 @@ def describe_cell(cell: Cell | Trial) -> str:
 def describe_result(trial: Trial) -> str:
     """Describe the result of a trial, with the reason where it does not count."""
     if outcomes.is_disturbed(trial):
-        if any(audit.name == BACKLOG for audit in outcomes.disturbances(trial)) and not outcomes.had_company(trial):
+        causes = [audit.name for audit in outcomes.disturbances(trial)]
+        if BACKLOG in causes and not outcomes.had_company(trial):
             return BEHIND_IN_SLICES
-        causes = quantities.listed([audit.name for audit in outcomes.disturbances(trial)])
-        return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
+        again = f", try {trial.attempt}" if trial.attempt > 1 else ""
+        return f"the machine disturbed it ({quantities.listed(causes)}){again}"
     status = outcomes.by_itself(trial)
     if status not in outcomes.RANKED or trial.load is None:
         return f"{STATUS_WORDS[trial.status]}: {trial.reason}"
