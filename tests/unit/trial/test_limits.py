@@ -25,6 +25,12 @@ def test_cores_are_those_of_the_pinning_or_all() -> None:
     assert find_limits(requested, PINNED, load_elsewhere=True).all_cores == allowed + 1
 
 
+def test_the_overruns_of_all_slices_count() -> None:
+    requested = settings(Scenario(name="echo", workload="echo"), {})
+    assert find_limits(requested, PINNED, overruns_s=(0.1, 0.2)).overrun_s == pytest.approx(0.3)
+    assert find_limits(requested, PINNED).overrun_s == 0
+
+
 @pytest.mark.parametrize(
     ("link", "rate_hz", "delay_s"), [("loopback", None, 0.0), ("lan", 10_000_000, 0.0), ("wan", 10_000_000, 0.02)]
 )
