@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how much of a bare epoll loop's speed netdyno-load keeps, with every reply verified and timed.
+"""Measures how much of the speed of bare loops netdyno-load keeps, with every reply verified and timed: of one over
+epoll, and of one over io_uring, which shows what the generator could gain from that.
 
-Both load the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
-drifts by more than the expected difference, so the two alternate, each round gives one ratio, and the ratios are the
-result. Run by hand on a quiet machine:
+All load the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
+drifts by more than the expected difference, so they take turns, each round gives ratios, and the ratios are the result.
+Run by hand on a quiet machine:
 
     bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000] [--realtime]
 
-With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of both pairs run under SCHED_FIFO, so that no other work
+With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of all pairs run under SCHED_FIFO, so that no other work
 of the machine takes a core from any of them; the kernel keeps 5% for the rest (sched(7)).
 """
 
@@ -29,6 +30,8 @@ from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_au
 
 REALTIME = False
 """Whether both sides run at real-time priority."""
+BARE_LOOPS = ("epoll", "uring")
+OURS = "ours"
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,11 @@ def output(command: list[str], prefix: list[str]) -> Any:
     return json.loads(subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout)
 
 
-def bare(build: Path, connections: int, seconds: float) -> Rate:
+def measure_bare(loop: str, build: Path, connections: int, seconds: float) -> Rate:
     with bare_server(build) as served:
         command = [
             str(build / "bench/bare_load"),
+            loop,
             str(urlsplit(served.url).port),
             str(connections),
             "0.3",
@@ -68,7 +72,7 @@ def run_ours(build: Path, connections: int, seconds: float, prefix: list[str]) -
     return without_audit_failures(result)
 
 
-def ours(build: Path, connections: int, seconds: float) -> Rate:
+def measure_ours(build: Path, connections: int, seconds: float) -> Rate:
     result = run_ours(build, connections, seconds, on_core(LOAD_CORE, realtime=REALTIME))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
     return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
@@ -76,26 +80,38 @@ def ours(build: Path, connections: int, seconds: float) -> Rate:
 
 def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
     print(f"{connections} connections, 31-byte echo, closed loop, {seconds:g} s a run")
-    print(f"{'round':>5} {'bare/s':>9} {'ours/s':>9} {'ratio':>6} {'bare us':>8} {'ours us':>8}")
-    ratios, bare_us, our_us = [], [], []
+    names = (*BARE_LOOPS, OURS)
+    print(f"{'round':>5}" + "".join(f" {name + '/s':>9} {'CPU us':>7}" for name in names))
+    runs: dict[str, list[Rate]] = {name: [] for name in names}
     for number in range(rounds):
-        # Every other round the other way round, so that drift favours neither.
-        order = (bare, ours) if number % 2 == 0 else (ours, bare)
-        rates = {measure.__name__: measure(build, connections, seconds) for measure in order}
-        bare_rate, our_rate = rates["bare"], rates["ours"]
-        ratios.append(our_rate.per_second / bare_rate.per_second)
-        bare_us.append(bare_rate.cpu_us)
-        our_us.append(our_rate.cpu_us)
+        for name in rotated(names, number):  # so that drift favours none
+            rate = (
+                measure_ours(build, connections, seconds)
+                if name == OURS
+                else measure_bare(name, build, connections, seconds)
+            )
+            runs[name].append(rate)
+        last = (runs[name][-1] for name in names)
         print(
-            f"{number + 1:>5} {bare_rate.per_second:>9.0f} {our_rate.per_second:>9.0f} {ratios[-1]:>6.3f} "
-            f"{bare_rate.cpu_us:>8.2f} {our_rate.cpu_us:>8.2f}",
-            flush=True,
+            f"{number + 1:>5}" + "".join(f" {rate.per_second:>9.0f} {rate.cpu_us:>7.2f}" for rate in last), flush=True
         )
-    low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
-    print(
-        f"median ratio {statistics.median(ratios):.3f} ({interval_of_median(ratios)}, quartiles {low:.3f} to "
-        f"{high:.3f}); CPU per message: bare {statistics.median(bare_us):.2f} us, ours "
-        f"{statistics.median(our_us):.2f} us\n"
+    for first, second in ((OURS, "epoll"), (OURS, "uring"), ("uring", "epoll")):
+        print(f"{first} / {second}: {say_ratios(runs[first], runs[second])}")
+    print()
+
+
+def rotated(names: Sequence[str], by: int) -> list[str]:
+    start = by % len(names)
+    return [*names[start:], *names[:start]]
+
+
+def say_ratios(above: Sequence[Rate], below: Sequence[Rate]) -> str:
+    """Return the medians of the rounds' ratios, of the rate and of the CPU that a message costs."""
+    rates = [ours.per_second / theirs.per_second for ours, theirs in zip(above, below, strict=True)]
+    costs = [ours.cpu_us / theirs.cpu_us for ours, theirs in zip(above, below, strict=True)]
+    return (
+        f"rate x{statistics.median(rates):.3f} ({interval_of_median(rates)}), "
+        f"CPU x{statistics.median(costs):.3f} ({interval_of_median(costs)})"
     )
 
 
