@@ -131,6 +131,9 @@ std::string use_certificate(SSL_CTX* context, const std::string& file) {
 
 extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, std::string& why) {
   using namespace netdyno::tls;
+  // A detached thread may be on its way out when the program ends: what OpenSSL keeps for it is not to be freed under
+  // it (OPENSSL_init_crypto(3)).
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   Context context{SSL_CTX_new(TLS_server_method())};
   why = context ? use_certificate(context.get(), file) : "OpenSSL: " + format_reason(ERR_peek_error());
