@@ -165,11 +165,17 @@ def test_a_reply_that_waits_for_the_generator_has_the_time_of_the_clock_that_the
     assert (latency.response_ns.max < PAUSE_S * 1e9) == (latency.clock == "kernel")
 
 
+def trace_generator(strace: str, calls: str, trace: Path) -> list[str]:
+    """The words that run the generator with these calls of it written into a file. The leak sanitizer cannot look at a
+    process that strace holds."""
+    tracer = (strace, "-f", "-qq", "-e", "signal=none", "-e", f"trace={calls}", "-E", "ASAN_OPTIONS=detect_leaks=0")
+    return [*tracer, "-o", str(trace), str(generator_path(build_dir()))]
+
+
 def calls_after_sends(strace: str, trace: Path, url: str, *options: str) -> list[str]:
     """The system call of the generator that follows each send of a message."""
-    watched = "trace=sendto,recvmsg,recvfrom,epoll_pwait2,clock_nanosleep"
-    command = [strace, "-f", "-qq", "-e", "signal=none", "-e", watched, "-o", str(trace)]
-    command += [str(generator_path(build_dir())), url, "--rate", "50", "-n", "20", *options]
+    command = trace_generator(strace, "sendto,recvmsg,recvfrom,epoll_pwait2,clock_nanosleep", trace)
+    command += [url, "--rate", "50", "-n", "20", *options]
     assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode in MEASURED
     calls = re.findall(r"^(\d+) +(\w+)\(", trace.read_text(), re.MULTILINE)
     (thread,) = {number for number, call in calls if call == "sendto"}
@@ -383,9 +389,9 @@ def test_what_is_due_on_a_connection_leaves_in_one_call_where_it_is_joined(
     """Each of ten connections has ten messages or more by the next look. The calls are strace's count, and what was
     sent the generator's; both hold on any machine, for a late look only finds more that is due."""
     trace, result_file = tmp_path / "trace", tmp_path / "result.json"
-    strace = (strace_program, "-f", "-qq", "-e", "signal=none", "-e", "trace=sendto", "-o", str(trace))
     pace = ("-c", "10", "--rate", "100/conn", "--look-every", "100ms", "--write-due", how)
-    command = [*strace, str(generator_path(build_dir())), server, *pace, "--warmup", "0", "--duration", "1s"]
+    command = trace_generator(strace_program, "sendto", trace)
+    command += [server, *pace, "--warmup", "0", "--duration", "1s"]
     done = subprocess.run([*command, "--json", str(result_file)], capture_output=True, check=False, timeout=60)
     assert done.returncode in (0, 3), done.stderr  # under strace it may not be believed
     result = msgspec.json.decode(result_file.read_bytes(), type=LoadResult)
@@ -410,11 +416,10 @@ def test_what_is_due_is_joined_without_looks_and_in_a_closed_loop(server: str) -
 
 def test_datagrams_are_joined_into_one_call(strace_program: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    strace = (strace_program, "-f", "-qq", "-e", "signal=none", "-o", str(trace))
     pace = ("-c", "2", "--rate", "100/conn", "--look-every", "100ms", "--write-due", "joined")
     with serving((str(build_dir() / "servers" / "udp-coroutines"),)) as serves:
-        command = [*strace, "-e", "trace=sendmsg,sendmmsg,sendto", str(generator_path(build_dir())), serves.endpoint]
-        command += [*pace, "--warmup", "0", "--duration", "1s", "--json", "-"]
+        command = trace_generator(strace_program, "sendmsg,sendmmsg,sendto", trace)
+        command += [serves.endpoint, *pace, "--warmup", "0", "--duration", "1s", "--json", "-"]
         done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert result.messages.sent == 200
