@@ -1,6 +1,7 @@
 // The least a load generator can do: connect, keep one message in flight on each connection, receive, count, over epoll
-// or io_uring. It verifies nothing and times nothing, so what netdyno-load is slower than this is what verification and
-// histograms cost, and what the second is faster than the first is the most that io_uring could give it.
+// or io_uring; or send at a rate, over epoll. It verifies nothing and times nothing, so what netdyno-load is slower
+// than this is what verification and histograms cost, and what the second is faster than the first is the most that
+// io_uring could give it.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -45,48 +46,89 @@ int connect_to(std::uint16_t port) {
   return fd;
 }
 
-/// One message in flight on each of its connections, over epoll.
-class EpollLoad {
+void send_one(int fd) {
+  if (send(fd, message.data(), message.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(message.size())) die("send");
+}
+
+/// Sockets that epoll looks at.
+class Sockets {
  public:
-  explicit EpollLoad(const std::vector<int>& fds) {
+  explicit Sockets(const std::vector<int>& fds) {
     for (const int fd : fds) {
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.fd = fd;
       epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-      send_one(fd);
     }
+  }
+
+  /// Reads what is there, and calls `answer(fd)` after each read. Returns how many bytes came.
+  template <typename Answer>
+  std::uint64_t receive(int timeout_ms, Answer answer) {
+    const int count = epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), timeout_ms);
+    std::uint64_t bytes = 0;
+    for (int i = 0; i < count; ++i) {
+      const int fd = events_[static_cast<std::size_t>(i)].data.fd;
+      const ssize_t n = recv(fd, buffer_.data(), buffer_.size(), 0);
+      if (n <= 0) die("the server left");
+      bytes += static_cast<std::uint64_t>(n);
+      answer(fd);
+    }
+    return bytes;
+  }
+
+ private:
+  const int epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  std::array<epoll_event, 256> events_;
+  std::array<char, 64 << 10> buffer_;
+};
+
+/// One message in flight on each of its connections, over epoll.
+class EpollLoad {
+ public:
+  explicit EpollLoad(const std::vector<int>& fds) : sockets_(fds) {
+    for (const int fd : fds) send_one(fd);
   }
 
   /// Goes round until `end`; returns the messages that came back.
   std::uint64_t make_round_trips(Nanos end) {
-    std::array<epoll_event, 256> events;
-    std::array<char, 64 << 10> buffer;
     std::uint64_t bytes = 0;
-    while (load::now_ns() < end) {
-      const int count = epoll_wait(epoll_, events.data(), events.size(), 100);
-      for (int i = 0; i < count; ++i) {
-        const int fd = events[static_cast<std::size_t>(i)].data.fd;
-        const ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
-        if (n <= 0) die("the server left");
-        bytes += static_cast<std::uint64_t>(n);
-        send_one(fd);
-      }
+    while (load::now_ns() < end) bytes += sockets_.receive(100, send_one);
+    return bytes / message_size;
+  }
+
+ private:
+  Sockets sockets_;
+};
+
+/// A message at each moment of a schedule, on the connections in turn. It wakes for nothing else, and reads then what
+/// has come since.
+class PacedLoad {
+ public:
+  PacedLoad(const std::vector<int>& fds, double rate_hz)
+      : fds_(fds), gap_(static_cast<Nanos>(1e9 / rate_hz)), sockets_(fds) {}
+
+  std::uint64_t make_round_trips(Nanos end) {
+    std::uint64_t bytes = 0;
+    for (Nanos due = load::now_ns(); due < end; due += gap_) {
+      const timespec moment{due / 1'000'000'000, due % 1'000'000'000};
+      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, nullptr);
+      bytes += sockets_.receive(0, [](int) {});
+      send_one(fds_[next_++ % fds_.size()]);
     }
     return bytes / message_size;
   }
 
  private:
-  static void send_one(int fd) {
-    if (send(fd, message.data(), message.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(message.size())) die("send");
-  }
-
-  const int epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  const std::vector<int> fds_;
+  const Nanos gap_;
+  Sockets sockets_;
+  std::size_t next_ = 0;
 };
 
 #ifdef NETDYNO_WITH_URING
-/// The same over io_uring, with all that it has for this: one call of the kernel a turn, which sends all that the turn
-/// asked for; multishot receives into buffers that the kernel chooses; registered files; no completion of a send.
+/// As EpollLoad, over io_uring, with all that it has for this: one call of the kernel a turn, which sends all that the
+/// turn asked for; multishot receives into buffers that the kernel chooses; registered files; no completion of a send.
 class UringLoad {
  public:
   explicit UringLoad(const std::vector<int>& fds) {
@@ -111,7 +153,7 @@ class UringLoad {
 
  private:
   struct Peer {
-    Peer(int file, UringLoad& owner) : index(file), load(owner) {}
+    Peer(int file, UringLoad& its_load) : index(file), load(its_load) {}
 
     void on_received(Completion completion) { load.on_received(*this, completion); }
     void on_send_failed(Completion) { die("send"); }
@@ -179,7 +221,7 @@ Nanos nanos(const char* seconds) { return static_cast<Nanos>(std::atof(seconds) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) die("usage: bare_load epoll|uring PORT CONNECTIONS WARMUP_S DURATION_S");
+  if (argc != 6) die("usage: bare_load epoll|uring|RATE PORT CONNECTIONS WARMUP_S DURATION_S");
   std::vector<int> fds;
   for (int i = 0; i < std::atoi(argv[3]); ++i)
     fds.push_back(connect_to(static_cast<std::uint16_t>(std::atoi(argv[2]))));
@@ -192,6 +234,9 @@ int main(int argc, char** argv) {
     UringLoad load{fds};
     measure(load, nanos(argv[4]), nanos(argv[5]));
 #endif
+  } else if (const double rate_hz = std::atof(argv[1]); rate_hz > 0) {
+    PacedLoad load{fds, rate_hz};
+    measure(load, nanos(argv[4]), nanos(argv[5]));
   } else {
     die("it has no " + std::string{kind});
   }

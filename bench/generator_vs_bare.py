@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how much of the speed of bare loops netdyno-load keeps, with every reply verified and timed: of one over
-epoll, and of one over io_uring, which shows what the generator could gain from that.
+"""Measures how much of the speed of bare loops netdyno-load keeps, with every reply verified and timed. In a closed
+loop: of one over epoll, and of one over io_uring, which shows what the generator could gain from that. At a rate: of
+one that wakes for nothing but the next message, 64 connections.
 
-All load the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
-drifts by more than the expected difference, so they take turns, each round gives ratios, and the ratios are the result.
-Run by hand on a quiet machine:
+All load the same bare echo server, pinned to core 0, from core 1, with 31-byte messages. The machine's speed drifts by
+more than the expected difference, so they take turns, each round gives ratios, and the ratios are the result. Run by
+hand on a quiet machine:
 
-    bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000] [--realtime]
+    bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000]
+        [--rates 1000 10000] [--realtime]
 
 With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of all pairs run under SCHED_FIFO, so that no other work
 of the machine takes a core from any of them; the kernel keeps 5% for the rest (sched(7)).
@@ -22,6 +24,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,8 +33,8 @@ from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_au
 
 REALTIME = False
 """Whether both sides run at real-time priority."""
-BARE_LOOPS = ("epoll", "uring")
 OURS = "ours"
+PACED_CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,24 @@ class Rate:
 
     per_second: float
     cpu_us: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A load: the bare loops that make it (bench/bare_load.cpp), and the options that netdyno-load makes it with."""
+
+    title: str
+    bare_loops: tuple[str, ...]
+    connections: int
+    options: tuple[str, ...] = ()
+
+    @staticmethod
+    def closed(connections: int) -> Case:
+        return Case(f"{connections} connections, closed loop", ("epoll", "uring"), connections)
+
+    @staticmethod
+    def at_rate(rate: int) -> Case:
+        return Case(f"{rate:,} messages a second", (str(rate),), PACED_CONNECTIONS, ("--rate", str(rate)))
 
 
 def bare_server(build: Path) -> AbstractContextManager[Served]:
@@ -51,7 +72,7 @@ def output(command: list[str], prefix: list[str]) -> Any:
     return json.loads(subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout)
 
 
-def measure_bare(loop: str, build: Path, connections: int, seconds: float) -> Rate:
+def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> Rate:
     with bare_server(build) as served:
         command = [
             str(build / "bench/bare_load"),
@@ -65,37 +86,39 @@ def measure_bare(loop: str, build: Path, connections: int, seconds: float) -> Ra
     return Rate(result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"])
 
 
-def run_ours(build: Path, connections: int, seconds: float, prefix: list[str]) -> Any:
+def run_ours(build: Path, case: Case, seconds: float, prefix: list[str]) -> Any:
     with bare_server(build) as served:
-        command = [str(build / "loadgen/netdyno-load"), served.url, "-c", str(connections), "--size", "31"]
-        result = output([*command, "--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"], prefix)
+        command = [str(build / "loadgen/netdyno-load"), served.url, "-c", str(case.connections), "--size", "31"]
+        result = output(
+            [*command, *case.options, "--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"], prefix
+        )
     return without_audit_failures(result)
 
 
-def measure_ours(build: Path, connections: int, seconds: float) -> Rate:
-    result = run_ours(build, connections, seconds, on_core(LOAD_CORE, realtime=REALTIME))
+def measure_ours(build: Path, case: Case, seconds: float) -> Rate:
+    result = run_ours(build, case, seconds, on_core(LOAD_CORE, realtime=REALTIME))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
     return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
 
 
-def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
-    print(f"{connections} connections, 31-byte echo, closed loop, {seconds:g} s a run")
-    names = (*BARE_LOOPS, OURS)
+def compare(build: Path, case: Case, rounds: int, seconds: float) -> None:
+    print(f"{case.title}, 31-byte echo, {seconds:g} s a run")
+    names = (*case.bare_loops, OURS)
     print(f"{'round':>5}" + "".join(f" {name + '/s':>9} {'CPU us':>7}" for name in names))
     runs: dict[str, list[Rate]] = {name: [] for name in names}
     for number in range(rounds):
         for name in rotated(names, number):  # so that drift favours none
             rate = (
-                measure_ours(build, connections, seconds)
+                measure_ours(build, case, seconds)
                 if name == OURS
-                else measure_bare(name, build, connections, seconds)
+                else measure_bare(build, name, case.connections, seconds)
             )
             runs[name].append(rate)
         last = (runs[name][-1] for name in names)
         print(
             f"{number + 1:>5}" + "".join(f" {rate.per_second:>9.0f} {rate.cpu_us:>7.2f}" for rate in last), flush=True
         )
-    for first, second in ((OURS, "epoll"), (OURS, "uring"), ("uring", "epoll")):
+    for first, second in combinations(reversed(names), 2):
         print(f"{first} / {second}: {say_ratios(runs[first], runs[second])}")
     print()
 
@@ -130,7 +153,7 @@ def interval_of_median(values: Sequence[float]) -> str:
 
 def memory(build: Path, connections: int) -> None:
     """Print the peak memory of one process with many connections."""
-    result = run_ours(build, connections, 2, [])
+    result = run_ours(build, Case.closed(connections), 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
     print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")
 
@@ -140,13 +163,14 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parents[1] / "build/release")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--connections", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--connections", type=int, nargs="*", default=[100, 1000])
+    parser.add_argument("--rates", type=int, nargs="*", default=[1000, 10_000])
     parser.add_argument("--realtime", action="store_true")
     options = parser.parse_args()
     global REALTIME
     REALTIME = options.realtime
-    for connections in options.connections:
-        compare(options.build, connections, options.rounds, options.seconds)
+    for case in (*map(Case.closed, options.connections), *map(Case.at_rate, options.rates)):
+        compare(options.build, case, options.rounds, options.seconds)
     memory(options.build, 10_000)
 
 
