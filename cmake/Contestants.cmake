@@ -49,6 +49,16 @@ function(netdyno_need_boost_context result why)
   endif()
 endfunction()
 
+# Of servers with one thread that blocks (lib/server/blocking_client.hpp).
+function(netdyno_need_signal_handlers result why)
+  if(NETDYNO_SANITIZE STREQUAL "thread")
+    string(CONCAT how
+      "the thread sanitizer keeps a signal from its handler until recv(2) returns, and this server, whose processes have "
+      "one thread each, ends by that handler: use the preset release, dev or asan")
+    set(${why} "${how}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(netdyno_need_qt result why)
   find_package(Qt6 6.4 QUIET COMPONENTS Core Network)
   if(Qt6_FOUND)
