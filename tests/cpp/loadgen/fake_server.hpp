@@ -49,7 +49,10 @@ class FakeServer {
         held_(held) {
     thread_ = std::thread{[this] { serve(); }};
   }
-  ~FakeServer() {
+  ~FakeServer() { stop(); }
+  /// Ends its thread: what its behaviour has noted may be read from then on.
+  void stop() {
+    if (!thread_.joinable()) return;
     stopping_ = true;
     poke();
     thread_.join();
@@ -60,7 +63,7 @@ class FakeServer {
     held_ = false;
     poke();
   }
-  /// The addresses that connected. When the load is over.
+  /// The addresses that connected, after stop().
   const std::set<std::string>& peers() const { return peers_; }
 
   static Answer echo(int, int, const std::string& line) { return {line}; }

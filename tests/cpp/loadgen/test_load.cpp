@@ -462,11 +462,12 @@ TEST(Load, AnAnswerAfterTheTimeoutIsTimedAsLongAsItTook) {
 }
 
 TEST(Load, ConnectsFromTheSourceAddressesInTurn) {
-  const FakeServer server{FakeServer::echo};
+  FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 10);
   plan.connections = 5;
   plan.source_ips = {"127.0.0.2", "127.0.0.3"};
   EXPECT_EQ(measure(plan).figures.connections.established, 5U);
+  server.stop();
   EXPECT_EQ(server.peers(), (std::set<std::string>{"127.0.0.2", "127.0.0.3"}));
 }
 
@@ -608,6 +609,7 @@ TEST(Load, MakesAConnectionAnewWhenItsRequestsAreAnswered) {
   plan.depth = 2;
   plan.requests_per_connection = 3;
   const Measurement result = measure(plan);
+  counting.server.stop();
   const Figures& f = result.figures;
   EXPECT_EQ(f.connections.established, counting.messages.size());
   EXPECT_EQ(f.connect.count(), f.connections.established);
@@ -634,6 +636,7 @@ TEST(Load, WhatIsDueWhileAClientIsAwayWaitsForIt) {
   plan.requests_per_connection = 1;
   plan.timeout = 10 * one_second;
   const Figures f = measure(plan).figures;
+  counting.server.stop();
   EXPECT_EQ(f.scheduled_in_window, 50U);
   EXPECT_EQ(f.messages.sent, 50U);
   EXPECT_EQ(f.messages.received, 50U);
