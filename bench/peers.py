@@ -33,6 +33,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -336,7 +337,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def of_our_server(results: Results) -> list[str]:
-    """Return a row for each program of http, with the middle one of the rates."""
+    """Return a row for each program of http, with the middle one of the rates, and the columns of what was measured."""
     rates = [case for case in results.cases if case.endswith("/s")]
     rate_case = rates[len(rates) // 2] if rates else ""
     requested_hz = float(rate_case.removesuffix("/s").replace(",", "") or "nan")
@@ -356,7 +357,8 @@ def of_our_server(results: Results) -> list[str]:
         rows.append((f"`{name}`", *cells))
     true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
     heads = ("", "closed loop: requests/s", "CPU each, µs", f"{rate_case}: kept", "CPU", "p50", true)
-    return table(heads, rows)
+    shown = (True, *[bool(closed)] * 2, *[bool(rated)] * 3, bool(stalled))
+    return table(list(compress(heads, shown)), [list(compress(row, shown)) for row in rows])
 
 
 @dataclass(frozen=True)
@@ -416,12 +418,13 @@ def page(stored_results: Sequence[Results]) -> str:
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
     previous: Results | None = None
-    for number, results in enumerate(latest(stored_results)):
-        if not results.cases:
-            continue
+    commands = sorted(enumerate(latest(stored_results)), key=lambda command: -len(command[1].versions))
+    for number, results in commands:  # those of most programs first
         tables = [of_our_server(results)] if CLOSED in results.cases else []
         if any(server.name in results.cases for server in SERVERS):
             tables.append(of_others_servers(results, stored_results[:number]))
+        if not tables:
+            continue
         lines += ["", *part(results, previous), *(line for table_lines in tables for line in ["", *table_lines])]
         previous = results
         if failed := notes(results):
@@ -430,10 +433,12 @@ def page(stored_results: Sequence[Results]) -> str:
 
 
 def latest(stored_results: Sequence[Results]) -> list[Results]:
-    """Return each command with the cases that no later command has measured."""
+    """Return each command with the cases that no later command has measured with as many connections."""
 
     def find_later_cases(number: int) -> set[str]:
-        return {case for later in stored_results[number + 1 :] for case in later.cases}
+        connections = stored_results[number].connections
+        later = (results for results in stored_results[number + 1 :] if results.connections == connections)
+        return {case for results in later for case in results.cases}
 
     return [
         replace(results, cases=[case for case in results.cases if case not in find_later_cases(number)])
@@ -470,7 +475,8 @@ def part(results: Results, previous: Results | None) -> list[str]:
     length_s = results.server_seconds if others_cases else results.seconds
     lengths = []
     if others_cases < set(results.cases):
-        lengths.append(f"{results.seconds} s a run, with a stall {results.stall_seconds} s")
+        stall = f", with a stall {results.stall_seconds} s" if STALL in results.cases else ""
+        lengths.append(f"{results.seconds} s a run{stall}")
     if others_cases:
         lengths.append(f"other people's servers {results.server_seconds} s")
     about = f"on {machine}. {results.connections} connections; {', '.join(lengths)}. Programs {programs}.{missing}"

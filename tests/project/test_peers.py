@@ -144,6 +144,16 @@ def test_the_page_has_each_program_with_its_quartiles(peers: ModuleType) -> None
     assert f"\n\n{table}\n\n" in peers.page([results(peers)]).replace(DASH, "-")
 
 
+def test_the_table_has_the_columns_of_what_was_measured(peers: ModuleType) -> None:
+    peer_results = results(peers)
+    peer_results.cases = ["closed loop"]
+    peer_results.runs = [run for run in peer_results.runs if run.case == "closed loop"]
+    text = peers.page([peer_results]).replace(DASH, "-")
+    assert "\n|  | closed loop: requests/s | CPU each, µs |\n|---|---|---|\n" in text
+    assert "\n| `wrk` | 100k (100-100) | 10.0 (9.50-11.5) |\n" in text
+    assert "64 connections; 2 s a run." in text
+
+
 def test_the_page_has_the_best_other_program_of_each_server(peers: ModuleType) -> None:
     """And of a server that no other program speaks to, nothing."""
     peer_results = results(peers)
@@ -186,8 +196,9 @@ def test_the_page_has_every_command(peers: ModuleType) -> None:
 
 
 def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType) -> None:
-    def at_redis(ours: float) -> Any:
+    def at_redis(ours: float, connections: int = 64) -> Any:
         peer_results = results(peers)
+        peer_results.connections = connections
         peer_results.command, peer_results.cases = f"bench/peers.py --seconds {ours:.0f}", ["redis, GET"]
         rates = {"netdyno-load": ours, "redis-benchmark": 100.0}
         peer_results.runs = [peers.Run("redis, GET", name, 1, value) for name, value in rates.items()]
@@ -196,6 +207,8 @@ def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType)
     text = peers.page([at_redis(150), results(peers), at_redis(120)])
     assert "--seconds 150" not in text
     assert text.endswith("\n| redis, GET | 120 | `redis-benchmark` | 100 | 1.20 | 1.50 |\n")
+    text = peers.page([at_redis(150, connections=512), at_redis(120)])
+    assert "--seconds 150" in text, "with other connections it is another case"
 
 
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
