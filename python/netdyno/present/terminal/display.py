@@ -28,7 +28,7 @@ LONGEST_LINE = 120
 """Columns for a trial on the terminal; the report has all of it."""
 AS_A_BOUND = "as a bound"
 """The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
-BEHIND_IN_SLICES = "it did not keep up with the rate of a slice, and is measured alone"
+BEHIND_IN_SLICES = "it fell behind the rate of a slice; where it mostly does, all are measured alone"
 
 
 def describe_cell(cell: Cell | Trial) -> str:
