@@ -145,3 +145,14 @@ def test_modules_that_nodes_machine_code_names_in_full_are_files_of_its_runtime(
     program.write_bytes(b"\x7fELF\0" + "\0".join(names).encode() + b"\0")
     other.write_bytes(f"\0{unnamed}\0".encode())
     assert list(loaded._add_node_modules((program, other))) == [program, other, first, second]
+
+
+@pytest.mark.parametrize("name", ["python", "python3", "python3.13", "python3.13t"])
+def test_an_interpreter_of_python_is_recognised_by_its_name(contestant: Contestant, tmp_path: Path, name: str) -> None:
+    """The last is free-threaded (PEP 703)."""
+    program = tmp_path / name
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    runtime = loaded.find_runtime(msgspec.structs.replace(contestant, command=(str(program),)))
+    assert runtime is not None
+    assert (runtime.name, runtime.program) == ("Python", program)

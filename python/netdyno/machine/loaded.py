@@ -137,7 +137,7 @@ def _recognise_runtime(program: Path) -> Runtime | None:
     if re.fullmatch(r"node(js)?(-?\d+(\.\d+)*)?", program.name):
         version = _run_command(str(program), "--version").strip()
         return Runtime("Node.js", version, program, tuple(dict.fromkeys(_add_node_modules(_add_libraries((program,))))))
-    if re.fullmatch(r"python3?(\.\d+)?", program.name):
+    if re.fullmatch(r"python3?(\.\d+t?)?", program.name):
         version, _, library = _run_command(str(program), "-I", "-S", "-c", _ASK_PYTHON).strip().partition("\n")
         parts = _list_standard_library(Path(library))
         return Runtime("Python", version, program, _add_libraries((program, *parts)))
