@@ -197,6 +197,8 @@ def run_out_of_memory(server: Server, workload: str, make_client: type[Client]) 
             except (BrokenPipeError, ConnectionResetError):
                 closed += 1
         server.wait_read(*(client.address for client in crowd))
+        # Who has found no memory still holds some, until it is closed.
+        eventually(lambda: proc.all_threads_sleep(server.pid), "it is never at rest")
         talk.check()
         for client in crowd:
             client.close()
