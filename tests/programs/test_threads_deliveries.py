@@ -15,7 +15,7 @@ from tests.contract.talk import message
 from tests.contract.tcp.talk import joined
 from tests.support import proc
 from tests.support.client import Client
-from tests.support.patience import PATIENCE_S, eventually
+from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving
 from tests.support.socket_calls import count_sending_calls
 
@@ -56,8 +56,7 @@ def test_what_waits_for_a_reader_leaves_by_the_deliveries(
 
 def wait_until_all_wait(server: Server, *speakers: Client) -> None:
     """Wait until the speakers' threads have read everything and wait for the reader, or behind the thread that does."""
-    server.wait_read(*(client.address for client in speakers))
-    eventually(lambda: proc.all_threads_sleep(server.pid), "not all threads wait for the reader")
+    server.wait_at_rest(*(client.address for client in speakers))
 
 
 def take_all(reader: Client, size: int, speakers: list[Client]) -> None:

@@ -138,6 +138,11 @@ class Server:
         assert not ipaddress.ip_address(self.address[0]).is_unspecified  # a connection is looked up by both addresses
         eventually(lambda: not self._unread(clients), lambda: f"never read by the server: {self._unread(clients)}")
 
+    def wait_at_rest(self, *clients: tuple[str, int]) -> None:
+        """The same, and until all of its threads wait for something."""
+        self.wait_read(*clients)
+        eventually(lambda: proc.all_threads_sleep(self.pid), "not all of its threads wait for something")
+
     def has_connections(self) -> bool:
         """Whether a connection is open at its end. Its table is read only where it has more sockets than at first."""
         if self.first_sockets.issuperset(proc.socket_inodes(self.pid)):

@@ -196,9 +196,8 @@ def run_out_of_memory(server: Server, workload: str, make_client: type[Client]) 
                 client.send(unfinished)
             except (BrokenPipeError, ConnectionResetError):
                 closed += 1
-        server.wait_read(*(client.address for client in crowd))
-        # Who has found no memory still holds some, until it is closed.
-        eventually(lambda: proc.all_threads_sleep(server.pid), "it is never at rest")
+        # At rest: who has found no memory still holds some, until it is closed.
+        server.wait_at_rest(*(client.address for client in crowd))
         talk.check()
         for client in crowd:
             client.close()
