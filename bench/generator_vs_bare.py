@@ -134,8 +134,8 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
 
 def say_ratios(above: Sequence[Rate], below: Sequence[Rate]) -> str:
     """Return the medians of the rounds' ratios, of the rate and of the CPU that a message costs."""
-    rates = [ours.per_second / theirs.per_second for ours, theirs in zip(above, below, strict=True)]
-    costs = [ours.cpu_us / theirs.cpu_us for ours, theirs in zip(above, below, strict=True)]
+    rates = [upper.per_second / lower.per_second for upper, lower in zip(above, below, strict=True)]
+    costs = [upper.cpu_us / lower.cpu_us for upper, lower in zip(above, below, strict=True)]
     return (
         f"rate x{statistics.median(rates):.3f} ({interval_of_median(rates)}), "
         f"CPU x{statistics.median(costs):.3f} ({interval_of_median(costs)})"
