@@ -134,6 +134,8 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["client", "nobody"], "unknown client 'nobody'"),
         (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["report", "yesterday"], "no such run 'yesterday'"),
+        (["report"], "name a run (see: list runs), or --export schema"),
+        (["report", "yesterday", "--export", "schema"], "--export schema is of no run"),
         (["report", "yesterday", "today", "--json"], "--json and --export are of one run"),
         (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
         (["rnu"], "No such command 'rnu'"),
@@ -315,6 +317,8 @@ def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_agai
     assert capsys.readouterr().out.startswith("table,question,")
     assert main([*again, "md"]) == 0
     assert capsys.readouterr().out.startswith("# ")
+    assert main(["report", "--export", "schema"]) == 0
+    assert '"Export"' in capsys.readouterr().out
     assert main([*again, "csv", "--json"]) == 2
     assert "--json and --export: take one of them" in capsys.readouterr().err
     assert main([*again[:-1], run_id]) == 2
@@ -503,7 +507,7 @@ def test_bash_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
         "complete -o default -F _netdyno netdyno",
         "report",
         "--export",
-        "json csv md",
+        "json csv md schema",
     ]
 
 

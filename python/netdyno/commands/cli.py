@@ -67,7 +67,7 @@ RunCluster = Annotated[
 MayLoad = Annotated[
     bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
 ]
-Export = Literal["json", "csv", "md"]
+Export = Literal["json", "csv", "md", "schema"]
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
@@ -513,15 +513,19 @@ def _replace_process(command: Sequence[str]) -> NoReturn:
 @app.command()
 def report(
     runs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="RUN...", help="A run's id (see: list runs) or its folder; further runs are laid over the first."
         ),
-    ],
+    ] = None,
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print its findings as JSON instead.")] = False,
     export: Annotated[
-        Export | None, typer.Option(help="Print its findings, cells and trials instead, as JSON, CSV or Markdown.")
+        Export | None,
+        typer.Option(
+            help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; without a run, the JSON "
+            "Schema of that."
+        ),
     ] = None,
 ) -> int:
     """Write the report of a stored run again, with further runs laid over it, or print its findings."""
@@ -529,10 +533,13 @@ def report(
 
     if as_json and export is not None:
         raise UserError("--json and --export: take one of them")
+    if (export == "schema") == bool(runs):
+        raise UserError("--export schema is of no run" if runs else "name a run (see: list runs), or --export schema")
+    runs = runs or []
     if len(runs) > 1 and (as_json or export is not None):
         raise UserError("--json and --export are of one run (compare RUN RUN --json is of two)")
     if export is not None:
-        sys.stdout.write(run_command.export(runs[0], results, export))
+        sys.stdout.write(run_command.export(runs, results, export))
         return 0
     print(
         run_command.export_findings(runs[0], results)

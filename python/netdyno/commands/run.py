@@ -288,14 +288,16 @@ def export_findings(run: str, results: Path) -> str:
     return _encode_findings(analyse(read.load(read.find(results, run))))
 
 
-def export(run: str, results: Path, form: Literal["json", "csv", "md"]) -> str:
-    """Return findings, cells and trials of a stored run (protocol/export.md). Raises UserError where there is no such
-    run."""
+def export(runs: Sequence[str], results: Path, form: Literal["json", "csv", "md", "schema"]) -> str:
+    """Return findings, cells and trials of a stored run (protocol/export.md), or, of no run, the JSON Schema of these.
+    Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
 
-    stored = read.load(read.find(results, run))
+    if form == "schema":
+        return tables.format_schema()
+    stored = read.load(read.find(results, runs[0]))
     collected = collect(analyse(stored))
     write = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}[form]
     return write(collected)

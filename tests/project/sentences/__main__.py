@@ -1,5 +1,5 @@
-"""Write sentences.txt: `.venv/bin/python -m tests.project.sentences`."""
+"""Print every sentence: `.venv/bin/python -m tests.project.sentences`."""
 
-from tests.project.sentences.collect import PAGE, page
+from tests.project.sentences.collect import page
 
-PAGE.write_text(page(), encoding="utf-8")
+print(page(), end="")

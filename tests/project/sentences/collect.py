@@ -16,7 +16,6 @@ from pathlib import Path
 
 from netdyno.base.paths import ROOT
 
-PAGE = Path(__file__).parent / "sentences.txt"
 HOLE = re.compile(r"\{[^{}|]*\}|\$\w+|\$\([^()]*\)")
 SEVERAL_WORDS = re.compile(r"[A-Za-z]{2}[^\w\s]* +[^\w\s]*([A-Za-z]+ +)?[A-Za-z]{2}")
 MACHINE = re.compile(

@@ -1,6 +1,6 @@
-"""The types of an export and of the findings in it, which findings.json has alone. protocol/export.schema.json is
-generated from these types, and a test compares the two. What the analysis found is here by its own types: plain.py says
-which of their fields are written, and by which key.
+"""The types of an export and of the findings in it, which findings.json has alone. `report --export schema` prints
+their JSON Schema. What the analysis found is here by its own types: plain.py says which of their fields are written,
+and by which key.
 
 Times are nanoseconds, sizes bytes, unless a metric's unit says otherwise. What was not measured is left out of
 `figures`, and null elsewhere; an end of an interval that is null is open."""

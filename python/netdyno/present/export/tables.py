@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import inspect
 import io
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
-from netdyno.present.plain import make_plain
+from netdyno.present.plain import derive_type, make_plain
 from netdyno.present.prose import company, ranking, verdict
 from netdyno.present.prose import ground as ground_words
 from netdyno.statistics.stats import Interval
@@ -46,9 +49,26 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def format_json(export: Export) -> str:
-    """Write an export as protocol/export.schema.json describes it."""
+    """Write an export as JSON; format_schema describes it."""
     plain = msgspec.structs.replace(export, findings=make_plain(export.findings))
     return msgspec.json.format(msgspec.json.encode(plain), indent=1).decode() + "\n"
+
+
+def format_schema() -> str:
+    """Write the JSON Schema of an export as JSON."""
+    return json.dumps(_remove_indentation(msgspec.json.schema(derive_type(Export))), indent=1) + "\n"
+
+
+def _remove_indentation(schema: Any) -> Any:
+    """Return a schema with its descriptions as of Python 3.13, which removes the indentation of docstrings."""
+    if isinstance(schema, list):
+        return [_remove_indentation(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: inspect.cleandoc(part) if name == "description" and isinstance(part, str) else _remove_indentation(part)
+        for name, part in schema.items()
+    }
 
 
 def format_csv(export: Export) -> str:
