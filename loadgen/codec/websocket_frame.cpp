@@ -44,9 +44,9 @@ const char* WebSocketReader::receive(std::string_view bytes, std::string& data, 
     }
     const std::string_view piece =
         bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
-    (is_control() ? control_ : data).append(piece);
     left_ -= piece.size();
     bytes.remove_prefix(piece.size());
+    if (const char* wrong = take(piece, data)) return wrong;
     if (left_ > 0) continue;
     inside_ = false;
     const auto opcode = static_cast<Opcode>(byte_of(head_[0]) & 0x0fU);
@@ -58,6 +58,21 @@ const char* WebSocketReader::receive(std::string_view bytes, std::string& data, 
     control_.clear();
   }
   return nullptr;
+}
+
+const char* WebSocketReader::take(std::string_view piece, std::string& data) {
+  if (is_control()) {
+    control_.append(piece);
+    return nullptr;
+  }
+  if (is_text_ && !is_text_valid(piece)) return "text that is not UTF-8";
+  data.append(piece);
+  return nullptr;
+}
+
+/// A message of text is UTF-8 as a whole; its frames may divide a character (5.6, 8.1).
+bool WebSocketReader::is_text_valid(std::string_view piece) {
+  return text_.take(piece) && (left_ > 0 || more_ || text_.is_whole());
 }
 
 /// Two bytes, until they say how many more.
@@ -86,8 +101,14 @@ const char* WebSocketReader::begin_frame() {
     left_ = 0;
     for (std::size_t i = 2; i < head_taken_; ++i) left_ = left_ << 8U | byte_of(head_[i]);
     if (left_ >> 63U != 0) return "a frame whose length is negative";
+    if (left_ < two_bytes || (head_taken_ > 4 && left_ <= 0xffff)) return "a frame whose length has too many bytes";
   }
   if (!is_control()) more_ = (byte_of(head_[0]) & last_fragment) == 0;
+  if (const auto opcode = static_cast<Opcode>(byte_of(head_[0]) & 0x0fU);
+      opcode == Opcode::text || opcode == Opcode::binary) {
+    is_text_ = opcode == Opcode::text;
+    text_ = {};
+  }
   head_taken_ = 0;
   inside_ = true;
   return nullptr;

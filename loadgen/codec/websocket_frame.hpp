@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "loadgen/codec/utf8.hpp"
+
 /// The frames of WebSocket (RFC 6455, 5.2).
 namespace netdyno::load {
 
@@ -30,6 +32,8 @@ class WebSocketReader {
 
  private:
   const char* begin_frame();
+  const char* take(std::string_view piece, std::string& data);
+  bool is_text_valid(std::string_view piece);
   const char* check_head() const;
   std::size_t head_size() const;
   bool is_control() const { return (static_cast<unsigned char>(head_[0]) & 0x08U) != 0; }
@@ -39,6 +43,8 @@ class WebSocketReader {
   std::uint64_t left_ = 0;  // of a frame whose head is whole
   bool inside_ = false;     // such a frame
   bool more_ = false;       // the message goes on in another frame
+  bool is_text_ = false;    // of the message
+  Utf8 text_;
   std::string control_;
 };
 

@@ -7,12 +7,15 @@
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <cerrno>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/cli/url.hpp"
+#include "loadgen/codec/utf8.hpp"
 #include "loadgen/codec/websocket_frame.hpp"
 #include "loadgen/codec/websocket_handshake.hpp"
 #include "loadgen/transport/layer.hpp"
@@ -32,8 +35,46 @@ bool is_interim(std::string_view head) {
   return head.starts_with("HTTP/") && head.substr(code, 1) == "1" && head.substr(code, 3) != "101";
 }
 
+using Reply = http::response<http::empty_body>;
+
+/// Whether a header's list has this token.
+bool has_token(std::string_view list, std::string_view token) {
+  const http::token_list tokens{{list.data(), list.size()}};
+  return std::any_of(tokens.begin(), tokens.end(), [token](beast::string_view found) {
+    return token == std::string_view{found.data(), found.size()};
+  });
+}
+
+/// The words that the headers of a name list.
+std::string list_words(const auto& headers, std::string_view name) {
+  std::string words;
+  for (const std::string& header : headers)
+    if (names_header(header, name)) words += (words.empty() ? "" : ",") + header.substr(header.find(':') + 1);
+  return words;
+}
+
+/// What of the server's agreement makes a client fail the connection (RFC 6455, 4.1); empty where nothing does.
+/// `offered`: the subprotocols that were.
+std::string disagreement(const Reply& reply, const std::string& key, const std::string& offered) {
+  const auto value = [&reply](http::field name) {
+    const auto text = reply[name];
+    return std::string_view{text.data(), text.size()};
+  };
+  if (reply.version() < 11) return "it is no HTTP/1.1";
+  if (!beast::iequals(reply[http::field::upgrade], "websocket")) return "its Upgrade is not websocket";
+  if (!has_token(lower_case(value(http::field::connection)), "upgrade")) return "its Connection does not say Upgrade";
+  if (reply.count(http::field::sec_websocket_accept) != 1 ||
+      value(http::field::sec_websocket_accept) != compute_websocket_accept(key))
+    return "its Sec-WebSocket-Accept does not belong to the key";
+  if (!value(http::field::sec_websocket_extensions).empty()) return "it takes an extension that was not offered";
+  const auto subprotocol = value(http::field::sec_websocket_protocol);
+  if (reply.count(http::field::sec_websocket_protocol) > 0 && !has_token(offered, subprotocol))
+    return fmt::format("it takes the subprotocol '{}', which was not offered", excerpt(subprotocol));
+  return {};
+}
+
 /// The fault in the server's answer to the handshake, in words; empty where there is none.
-std::string fault_of(const std::string& received, const std::string& key) {
+std::string fault_of(const std::string& received, const std::string& key, const std::string& offered) {
   const std::string head = with_blank_in_status_line(received);
   if (!head.starts_with("HTTP/")) return "the server answers no HTTP to the WebSocket handshake: " + excerpt(head);
   http::response_parser<http::empty_body> parser;
@@ -48,15 +89,34 @@ std::string fault_of(const std::string& received, const std::string& key) {
     return fmt::format("the server refuses the WebSocket handshake: {} {}", reply.result_int(),
                        excerpt({reason.data(), reason.size()}));
   }
-  const bool agreed = beast::iequals(reply[http::field::upgrade], "websocket") &&
-                      reply[http::field::sec_websocket_accept] == compute_websocket_accept(key) &&
-                      reply[http::field::sec_websocket_extensions].empty();
-  return agreed ? "" : "the server answers the WebSocket handshake wrongly";
+  const std::string wrong = disagreement(reply, key, offered);
+  return wrong.empty() ? "" : "the server answers the WebSocket handshake wrongly: " + wrong;
 }
 
+/// Whether a close frame may have this status (RFC 6455, 7.4, and what IANA has added).
+bool may_be_sent(int code) {
+  return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||
+         (code >= 3000 && code <= 4999);
+}
+
+/// The status of a close frame; 0 where it has none.
+int status_of(std::string_view text) {
+  return text.size() < 2 ? 0 : static_cast<unsigned char>(text[0]) << 8 | static_cast<unsigned char>(text[1]);
+}
+
+/// What a close frame is answered by: its status, or 1002 for one that it may not have.
+std::string_view close_reply(std::string_view text) {
+  return text.empty() || may_be_sent(status_of(text)) ? text.substr(0, 2) : "\x03\xea";
+}
+
+/// In words why the server ends the WebSocket.
 std::string close_words(const std::string& text) {
-  if (text.size() < 2) return "the server closes the WebSocket";
-  const int code = static_cast<unsigned char>(text[0]) << 8 | static_cast<unsigned char>(text[1]);
+  if (text.empty()) return "the server closes the WebSocket";
+  const int code = status_of(text);
+  if (code == 0) return "the server closes the WebSocket wrongly: with half a status";
+  if (!may_be_sent(code)) return fmt::format("the server closes the WebSocket wrongly: with the status {}", code);
+  if (Utf8 reason; !reason.take(std::string_view{text}.substr(2)) || !reason.is_whole())
+    return "the server closes the WebSocket wrongly: with a reason that is not UTF-8";
   const std::string reason = excerpt(std::string_view{text}.substr(2));
   return fmt::format("the server closes the WebSocket: {}{}{}", code, reason.empty() ? "" : " ", reason);
 }
@@ -71,6 +131,7 @@ class WebSocketTransport final : public Layer {
     before_key_ += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n";
     for (const std::string& header : plan.websocket->headers) before_key_ += header + "\r\n";
     before_key_ += "Sec-WebSocket-Key: ";
+    offered_ = list_words(plan.websocket->headers, "sec-websocket-protocol");
   }
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
@@ -127,7 +188,7 @@ class WebSocketTransport final : public Layer {
     if (streams_[connection].life != life) return;  // it was closed meanwhile, and perhaps reconnected
     if (control.ping) answer(connection, Opcode::pong, *control.ping);
     if (control.close) {
-      answer(connection, Opcode::close, std::string_view{*control.close}.substr(0, 2));
+      answer(connection, Opcode::close, close_reply(*control.close));
       return end(connection, CloseReason::closed_by_server, close_words(*control.close));
     }
     if (wrong != nullptr)
@@ -164,13 +225,14 @@ class WebSocketTransport final : public Layer {
       const bool may_be_http =
           std::string_view{stream.head}.substr(0, first.size()) == first.substr(0, stream.head.size());
       if (may_be_http && stream.head.size() <= longest_handshake) return {};
-      wrong = may_be_http ? "the server's answer to the WebSocket handshake does not end" : fault_of(stream.head, "");
+      wrong =
+          may_be_http ? "the server's answer to the WebSocket handshake does not end" : fault_of(stream.head, "", "");
     }
     std::string rest;
     if (wrong.empty()) {
       rest = stream.head.substr(end_of_answer + 4);
       stream.head.resize(end_of_answer + 4);
-      wrong = fault_of(stream.head, stream.key);
+      wrong = fault_of(stream.head, stream.key, offered_);
     }
     if (wrong.empty()) {
       stream.head = {};
@@ -222,7 +284,8 @@ class WebSocketTransport final : public Layer {
   std::vector<Stream> streams_;
   std::mt19937 random_;
   std::string before_key_;
-  std::string data_;  // of what was read last
+  std::string offered_;  // subprotocols
+  std::string data_;     // of what was read last
 };
 
 }  // namespace

@@ -241,6 +241,7 @@ def endless_head(connection: socket.socket, _number: int) -> None:
 
 
 AGREED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+WRONGLY = "the server answers the WebSocket handshake wrongly: "
 REFUSED: dict[str, tuple[Serve, str]] = {
     "status": (
         answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
@@ -248,17 +249,26 @@ REFUSED: dict[str, tuple[Serve, str]] = {
     ),
     "key": (
         answering(AGREED + b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"),
-        "the server answers the WebSocket handshake wrongly",
+        WRONGLY + "its Sec-WebSocket-Accept does not belong to the key",
     ),
     "extension": (
         agreeing(AGREED + b"Sec-WebSocket-Extensions: permessage-deflate\r\n"),
-        "the server answers the WebSocket handshake wrongly",
+        WRONGLY + "it takes an extension that was not offered",
     ),
     "no upgrade": (
         agreeing(AGREED.replace(b"Upgrade: websocket\r\n", b"")),
-        "the server answers the WebSocket handshake wrongly",
+        WRONGLY + "its Upgrade is not websocket",
     ),
-    "no key": (answering(AGREED + b"\r\n"), "the server answers the WebSocket handshake wrongly"),
+    "no connection": (
+        agreeing(AGREED.replace(b"Connection: Upgrade", b"Connection: keep-alive")),
+        WRONGLY + "its Connection does not say Upgrade",
+    ),
+    "version": (agreeing(AGREED.replace(b"HTTP/1.1", b"HTTP/1.0")), WRONGLY + "it is no HTTP/1.1"),
+    "subprotocol": (
+        agreeing(AGREED + b"Sec-WebSocket-Protocol: chat\r\n"),
+        WRONGLY + "it takes the subprotocol 'chat', which was not offered",
+    ),
+    "no key": (answering(AGREED + b"\r\n"), WRONGLY + "its Sec-WebSocket-Accept does not belong to the key"),
     "redis": (answering(b"+PONG\r\n"), "the server answers no HTTP to the WebSocket handshake: +PONG"),
     "broken": (
         answering(b"HTTP/1.1 x\r\n\r\n"),
@@ -279,6 +289,16 @@ def test_a_handshake_that_fails_is_one_sentence(name: str) -> None:
     assert done.stderr == f"netdyno-load: asked for 2 connections to {url}, got none: {words}\n"
 
 
+@pytest.mark.parametrize(("taken", "is_right"), [("chat", True), ("superchat", True), ("Chat", False), ("cha", False)])
+def test_a_subprotocol_is_one_of_those_that_were_offered(taken: str, is_right: bool) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        agreeing(AGREED + b"Sec-WebSocket-Protocol: %s\r\n" % taken.encode())(connection, number)
+
+    with websocket(serve) as url:
+        done = load(url, "-H", "Sec-WebSocket-Protocol: chat, superchat", *QUICK)
+    assert ("which was not offered" in done.stderr) != is_right, done
+
+
 NO_WEBSOCKET = "what the server sends is no WebSocket: "
 BAD: dict[str, tuple[bytes, str]] = {
     "close": (frame(b"\x03\xf0no more", CLOSE), "the server closes the WebSocket: 1008 no more"),
@@ -290,8 +310,28 @@ BAD: dict[str, tuple[bytes, str]] = {
     "long ping": (frame(b"x" * 126, PING), NO_WEBSOCKET + "a control frame that is too long or in parts"),
     "middle": (frame(b"x", 0), NO_WEBSOCKET + "the middle of a message without its beginning"),
     "within": (frame(b"", last=False) + frame(b"x"), NO_WEBSOCKET + "a message within another"),
+    "surrogate": (frame(b"\xed\xa0\x80"), NO_WEBSOCKET + "text that is not UTF-8"),
+    "cut character": (frame(b"x\xc3"), NO_WEBSOCKET + "text that is not UTF-8"),
+    "cut character in parts": (frame(b"\xc3", last=False) + frame(b"x", 0), NO_WEBSOCKET + "text that is not UTF-8"),
+    "long length": (b"\x81\x7e\0\x01x", NO_WEBSOCKET + "a frame whose length has too many bytes"),
+    "longer length": (b"\x81\x7f" + b"\0" * 6 + b"\1\0", NO_WEBSOCKET + "a frame whose length has too many bytes"),
+    "half a status": (frame(b"\x03", CLOSE), "the server closes the WebSocket wrongly: with half a status"),
+    "no status": (frame(b"\x03\xed", CLOSE), "the server closes the WebSocket wrongly: with the status 1005"),
+    "no reason": (
+        frame(b"\x03\xe8\xff", CLOSE),
+        "the server closes the WebSocket wrongly: with a reason that is not UTF-8",
+    ),
     "negative": (b"\x81\x7f" + b"\xff" * 8, NO_WEBSOCKET + "a frame whose length is negative"),
 }
+
+
+REPLIES = {
+    "close": b"\x03\xf0",
+    "half a status": b"\x03\xea",
+    "no status": b"\x03\xea",
+    "no reason": b"\x03\xe8",
+}
+"""The status in the client's reply to a close; 1002 for one that may not be sent."""
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -314,7 +354,7 @@ def test_it_says_what_was_wrong(name: str) -> None:
     assert (fault.what, fault.count) == (words, 1)
     broken = words.startswith(NO_WEBSOCKET)
     assert (result.errors["protocol"], result.errors["closed_by_server"]) == ((1, 0) if broken else (0, 1))
-    assert closes == ([] if broken else [b"\x03\xf0" if name == "close" else b""])
+    assert closes == ([] if broken else [REPLIES.get(name, b"")])
 
 
 @pytest.mark.parametrize("answers", [0, 5], ids=["never stood", "closed"])

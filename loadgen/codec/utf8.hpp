@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace netdyno::load {
+
+/// Checks that a text which comes in pieces is UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above
+/// U+10FFFF.
+class Utf8 {
+ public:
+  /// Takes the next piece. False: the text is none, and nothing more can be taken.
+  bool take(std::string_view piece);
+  /// Whether the text may end here.
+  bool is_whole() const { return left_ == 0; }
+
+ private:
+  bool begin(unsigned char first);
+
+  unsigned left_ = 0;                       // bytes that the character still has
+  unsigned char low_ = 0x80, high_ = 0xbf;  // the next one lies between
+};
+
+}  // namespace netdyno::load
