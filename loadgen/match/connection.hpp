@@ -16,7 +16,7 @@ namespace netdyno::load {
 /// One client as its thread sees it. Small: there may be ten thousand, and each message meets memory that has been cold
 /// since the one before. What every message needs comes first, and takes two lines of the cache.
 struct alignas(64) Connection {
-  /// A client whose connection ended (--requests-per-connection, or a foreign server closed it) has `left`, and is
+  /// A client whose connection ended (--requests-per-connection, or a server closed it that may) has `left`, and is
   /// `returning` as soon as it has a message. That of a foreign server is `away` after a connect that failed, the first
   /// one too, until the next. `gone` is for good.
   enum class State : unsigned char { waiting, connecting, open, left, returning, away, gone };
@@ -24,8 +24,8 @@ struct alignas(64) Connection {
   State state = State::waiting;
   bool blocked = false;              // until on_writable
   bool joined = false;               // chat: has received something, so the server knows it
-  bool replied = false;              // foreign servers: this connection has brought a reply
-  bool closing = false;              // foreign servers: it brings no other
+  bool replied = false;              // where the server may end it: it has brought a reply
+  bool closing = false;              // and it brings no other
   bool held = false;                 // was last seen with something to send that had to wait
   std::unique_ptr<Decoder> decoder;  // of a reply that has come in part (stream_reader.hpp)
   Flight flight;
@@ -46,6 +46,8 @@ struct alignas(64) Connection {
     const std::uint64_t out = flight.unanswered() - flight.overdue();
     end = std::min(last, flight.next_to_send() + (most > out ? most - out : 0));
   }
+  /// Whether the message that waits for the next reply has not left whole. `blocked` is the cheap half.
+  bool is_oldest_unfinished() const { return blocked && !rest.empty() && flight.unanswered() == 1; }
   /// All messages that it may carry are answered.
   bool served() const { return flight.next_to_send() == last && flight.unanswered() == 0; }
 };

@@ -104,7 +104,10 @@ void Matching::plain(const PlainReply& reply) {
   connection.replied = true;
   connection.closing = reply.last;
   const Stamp request{clients_.slice.global(receiver_), connection.flight.oldest()};
-  if (const std::string wrong = codec_.fault_of(reply, request); wrong.empty()) {
+  std::string wrong = codec_.fault_of(reply, request);
+  if (connection.is_oldest_unfinished())
+    wrong = (wrong.empty() ? "a reply" : wrong + ",") + " before the request was sent whole";
+  if (wrong.empty()) {
     ++figures.messages.received;
     complete(receiver_, request.sequence);
   } else {
