@@ -24,6 +24,7 @@
 #include "lib/measure/process.hpp"
 #include "lib/measure/witness.hpp"
 #include "lib/net/descriptor.hpp"
+#include "lib/net/signals.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -34,6 +35,7 @@ constexpr Nanos start_ahead = 5'000'000;                  // every thread is in 
 constexpr std::chrono::milliseconds witness_every{1};     // 2.7% of a core where a virtual timer costs 27 us
 constexpr std::chrono::microseconds shortest_noted{100};  // 999 of 1000 looks are less late at rest
 constexpr Nanos progress_interval = one_second / 2;
+constexpr Nanos one_request = one_second / 10;            // timeout(1) sends SIGTERM twice, and means it once
 constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // a later moment is not one of this clock
 
 /// A number that stands behind a word on a line.
@@ -157,33 +159,37 @@ class Run {
     for (const auto& worker : workers_) worker->wake();
   }
 
-  /// The first SIGINT ends the window, the second the wait for the last answers (Control::interrupt), the third the
-  /// program.
+  /// The first signal to end ends the window, the second the wait for the last answers (Control::interrupt), the third
+  /// the program.
   void heed_interrupts() {
     interrupts_ = 0;
+    interrupted_at_ = 0;
     heeding_ = this;
     struct sigaction action {};
     action.sa_handler = heed_interrupt;
     action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, nullptr);
+    for (const int number : ending_signals()) sigaction(number, &action, nullptr);
   }
 
-  static void heed_interrupt(int) {
+  static void heed_interrupt(int number) {
     const int error = errno;
-    if (++interrupts_ == 2) std::signal(SIGINT, SIG_DFL);
+    const Nanos now = now_ns();
+    if (number != SIGINT && interrupts_ > 0 && now - interrupted_at_ < one_request) return;
+    interrupted_at_ = now;
+    if (++interrupts_ == 2) end_at_signals();
     if (Run* const run = heeding_) {
-      run->control_.interrupt(now_ns());
+      run->control_.interrupt(now);
       run->wake_all();
       if (run->lines_) run->lines_->stop();
     }
     errno = error;
   }
 
-  /// Restores the default action of SIGINT, but not after an interrupt: the second SIGINT then does nothing, so that a
-  /// user who presses Ctrl-C twice does not lose the results.
+  /// Restores the default action of the signals, but not after an interrupt: the second one then does nothing, so that
+  /// a user who presses Ctrl-C twice does not lose the results.
   static void leave_interrupts() {
     heeding_ = nullptr;
-    if (interrupts_ == 0) std::signal(SIGINT, SIG_DFL);
+    if (interrupts_ == 0) end_at_signals();
   }
 
   bool join() {
@@ -343,6 +349,7 @@ class Run {
 
   static inline std::atomic<Run*> heeding_ = nullptr;
   static inline std::atomic<int> interrupts_ = 0;
+  static inline std::atomic<Nanos> interrupted_at_ = 0;
 
   const LoadPlan& plan_;
   const std::vector<WatchedCore> watched_ = choose_watched();

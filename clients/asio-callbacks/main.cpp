@@ -20,6 +20,7 @@
 #include "clients/_shared/journal.hpp"
 #include "clients/_shared/plan.hpp"
 #include "clients/asio-callbacks/library/client.hpp"
+#include "lib/net/signals.hpp"
 #include "loadgen/connect/descriptors.hpp"
 #include "loadgen/run.hpp"
 
@@ -254,6 +255,7 @@ class Loop {
   void run() { io_.run(); }
   template <typename Handler>
   void on_stop_signal(Handler handler) {
+    for (const int number : ending_signals()) signals_.add(number);
     signals_.async_wait([handler](const error_code& error, int) {
       if (!error) handler();
     });
@@ -288,7 +290,7 @@ class Loop {
   Application& application_;
   asio::io_context io_{1};
   asio::steady_timer timer_{io_};
-  asio::signal_set signals_{io_, SIGTERM, SIGINT};
+  asio::signal_set signals_{io_};
 };
 
 }  // namespace

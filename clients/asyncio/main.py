@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 import time
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from netdyno.base.addresses import SocketAddress, resolve
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
@@ -206,7 +206,7 @@ class Network:
     async def run(self) -> int:
         """Run the load; returns the program's exit code."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in list_ending_signals():
             loop.add_signal_handler(number, self._stop)
         self._wake()
         async with asyncio.TaskGroup() as group:  # an unforeseen exception ends everything, and is shown

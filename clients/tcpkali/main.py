@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from netdyno.base.child import die_with
 from netdyno.base.escape import harmless
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.units import format_duration, parse_duration
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.model.load_result import (
@@ -256,7 +257,7 @@ class Run:
         self._timer = threading.Timer(self._limit_s, self._give_up)
         self._timer.daemon = True
         self._timer.start()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in list_ending_signals():
             signal.signal(number, self._end)
 
     def follow(self) -> tuple[str, str, Used, bool]:

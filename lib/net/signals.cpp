@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -9,13 +10,35 @@
 #include "lib/cli/die.hpp"
 
 namespace netdyno {
+namespace {
+
+void end_now(int number) {
+  std::raise(number);
+  _exit(128 + number);  // process 1 is still there
+}
+
+}  // namespace
+
+std::vector<int> ending_signals() {
+  std::vector<int> numbers{SIGINT, SIGTERM};
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) numbers.push_back(SIGHUP);
+  return numbers;
+}
+
+void end_at_signals() {
+  struct sigaction action {};
+  action.sa_handler = end_now;
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+  for (const int number : ending_signals()) sigaction(number, &action, nullptr);
+}
 
 UniqueFd termination_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int number : ending_signals()) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   UniqueFd fd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!fd) die_errno("signalfd", errno);

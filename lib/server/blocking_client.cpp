@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "lib/net/signals.hpp"
 #include "lib/server/lifecycle.hpp"
 
 namespace netdyno {
@@ -44,8 +45,7 @@ void handle(int signal, void (*handler)(int)) {
 
 /// Once in a process: its children inherit it.
 bool install_handlers() {
-  handle(SIGTERM, end_stream_on);
-  handle(SIGINT, end_stream_on);
+  for (const int number : ending_signals()) handle(number, end_stream_on);
   handle(SIGALRM, end_connection_on);
   return true;
 }
@@ -53,8 +53,7 @@ bool install_handlers() {
 void mask_termination(int how) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int number : ending_signals()) sigaddset(&signals, number);
   pthread_sigmask(how, &signals, nullptr);
 }
 

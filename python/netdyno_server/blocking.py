@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import enum
 import errno
-import signal
 import socket
 from contextlib import suppress
 
-STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """The errors of accept(2) after which a connection stays in the queue; the others concern its peer alone."""
 EXHAUSTED_PAUSE_S = 0.01

@@ -14,6 +14,11 @@ import sys
 from netdyno_server.options import Options
 from netdyno_server.session import Totals
 
+STOP_SIGNALS = frozenset(
+    number
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN  # nohup(1)
+)
 SHUTDOWN_GRACE_S = 2.0
 """The time that a server may still work on what is in flight after the signal to end."""
 LINGER_S = 1.0
@@ -100,4 +105,4 @@ def print_totals(totals: Totals) -> None:
 def ignore_further_signals() -> None:
     """Block further signals; call it at the signal to end: Python gives signals their default action back while it
     takes itself apart, and one that came then would kill a server that has done all its work."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def list_ending_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a program, SIGHUP only where it is not ignored (nohup(1))."""
+    return ENDING if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else (signal.SIGINT, signal.SIGTERM)
+
+
 @dataclass(frozen=True)
 class HeldSignals:
     """The mask from before, which the starting program and its child each restore by themselves."""

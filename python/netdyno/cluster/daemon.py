@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from distributed.core import Status, connect
 
 from netdyno.base import addresses
 from netdyno.base.errors import UserError
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.temporary import temporary_folder
 from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority, clocks, engine, links, loads
@@ -441,11 +441,11 @@ def _find_innermost(error: BaseException) -> str:
 
 
 def _catch_signals() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set from now on; called before the ready line, after which a user may end
+    """Return an event that a signal to end sets from now on; called before the ready line, after which a user may end
     the program."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in list_ending_signals():
         loop.add_signal_handler(number, ended.set)
     return ended
 

@@ -12,6 +12,7 @@ from types import FrameType
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.paths import build_dir
 from netdyno.base.temporary import temporary_folder
 from netdyno.commands.flags import Asked
@@ -98,7 +99,7 @@ def _show_until_interrupted(text: str) -> None:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in list_ending_signals()}
     try:
         print(text, flush=True)
         while True:
@@ -106,7 +107,8 @@ def _show_until_interrupted(text: str) -> None:
     except KeyboardInterrupt:
         return
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _describe_totals(totals: RelayTotals) -> str:

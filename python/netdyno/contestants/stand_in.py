@@ -204,10 +204,16 @@ def find_process(address: str, port: int) -> int | None:
     return first[0] if len(first) == 1 else None
 
 
+def list_ending_signals() -> set[signal.Signals]:
+    """Return the signals that end it, SIGHUP only where it is not ignored (nohup(1))."""
+    hangup = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else set()
+    return {signal.SIGTERM, signal.SIGINT} | hangup
+
+
 def report_running(url: str) -> int:
     """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
     line has this process in its place and says so."""
-    end_signals = {signal.SIGTERM, signal.SIGINT}
+    end_signals = list_ending_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
     if not try_connect(*place(url)):
         sys.exit(f"no server accepts connections at {url}")
@@ -241,7 +247,7 @@ def serve(request: StandInRequest) -> int:
     wakeup_fd, wakeup_writer = os.pipe()
     os.set_blocking(wakeup_writer, False)
     signal.set_wakeup_fd(wakeup_writer)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in list_ending_signals():
         signal.signal(number, end)
     try:
         server = start(fill_in(request.command, request.address, port))

@@ -26,12 +26,12 @@ _TAIL = 15
 
 @contextmanager
 def check_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...]]:
-    """Check out each commit into a folder that exists only within the context, even where SIGTERM ends the program.
+    """Check out each commit into a folder that exists only within the context, even where a signal ends the program.
     Raises UserError for a ref that is no commit."""
     commits = [_run_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
     if _run_git(repository, "status", "--porcelain", "--untracked-files=no"):
         print("netdyno: what is not committed in your repository is not in this comparison", file=sys.stderr)
-    with _exit_on_sigterm(), temporary_folder("gate") as folder_of_trees:
+    with _exit_on_signals(), temporary_folder("gate") as folder_of_trees:
         folders = tuple(folder_of_trees / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
         try:
             for folder, commit in zip(folders, commits, strict=True):
@@ -44,17 +44,20 @@ def check_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, ...
 
 
 @contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM leave through the clean-up, as Ctrl-C does; a run within the context has a handler of its own."""
+def _exit_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP leave through the clean-up, as Ctrl-C does; a run within the context has handlers of its
+    own."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    numbers = [number for number in held_signals.list_ending_signals() if number != signal.SIGINT]
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run_git(repository: Path, *words: str, what: str = "") -> str:

@@ -18,6 +18,7 @@ import msgspec
 
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.paths import canary_path
 from netdyno.base.units import clock_after, format_clock
 from netdyno.base.utc_now import utc_now
@@ -50,7 +51,7 @@ GONE = 4
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user (SIGINT) or the system (SIGTERM) ends the run; the exit code is 128 + the signal."""
+    """A signal ends the run, of the user, the system or a terminal that closes; the exit code is 128 + the signal."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__()
@@ -315,9 +316,9 @@ class Execution:
 
 @contextmanager
 def raise_on_signals() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C and SIGTERM raise Interrupted within the block, and restore the handlers after it. The yielded
-    function raises it once more if it was lost: Python lets no exception out of a finaliser, nor out of a function
-    called around a fork."""
+    """Let the signals that end a program raise Interrupted within the block, and restore the handlers after it. The
+    yielded function raises it once more if it was lost: Python lets no exception out of a finaliser, nor out of a
+    function called around a fork."""
     received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -335,7 +336,7 @@ def raise_on_signals() -> Iterator[Callable[[], None]]:
             hook(unraisable)
 
     before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in list_ending_signals():
         before[number] = signal.signal(number, interrupt)
     sys.unraisablehook = lost
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import cast
 from netdyno_server.lifecycle import (
     LINGER_S,
     SHUTDOWN_GRACE_S,
+    STOP_SIGNALS,
     announce_ready,
     count_handed_bytes,
     ignore_further_signals,
@@ -276,7 +276,7 @@ class Server:
     def run(self) -> None:
         """Serve until the signal to end, and until all connections are done or the grace is over."""
         loop, sock = self.loop, listen_or_exit(self.options)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._stop)
         server_creation = loop.create_server(lambda: Connection(self), sock=sock, backlog=ACCEPTS_AT_ONCE)
         self._listener = loop.run_until_complete(server_creation)

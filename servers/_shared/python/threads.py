@@ -19,12 +19,11 @@ from netdyno_server.blocking import (
     EXHAUSTED,
     EXHAUSTED_PAUSE_S,
     SEND_TIMEOUT_S,
-    STOP_SIGNALS,
     Patience,
     close,
     shut_down,
 )
-from netdyno_server.lifecycle import SHUTDOWN_GRACE_S, announce_ready, listen_or_exit, print_totals
+from netdyno_server.lifecycle import SHUTDOWN_GRACE_S, STOP_SIGNALS, announce_ready, listen_or_exit, print_totals
 from netdyno_server.options import Options
 from netdyno_server.session import Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session

@@ -17,6 +17,7 @@ from typing import Any
 from netdyno.base import addresses
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
+from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.commands.chat.screen import InterruptedByKeyError, Screen, open_screen
 from netdyno.commands.chat.text import LoadTally, format_message
@@ -218,7 +219,7 @@ def _watch_signals() -> asyncio.Future[int]:
         if not ended_by.done():
             ended_by.set_result(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in list_ending_signals():
         loop.add_signal_handler(number, end, number)
     return ended_by
 
