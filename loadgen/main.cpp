@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "lib/cli/whole_file.hpp"
+#include "lib/net/signals.hpp"
 #include "loadgen/connect/descriptors.hpp"
 #include "loadgen/plan/plan.hpp"
 #include "loadgen/report/audits.hpp"
@@ -17,8 +18,15 @@
 namespace netdyno::load {
 namespace {
 
-/// Exit statuses; 2 means that the command line is wrong.
-enum Exit { measured = 0, nothing_measured = 1, not_believed = 3, assertion_missed = 4 };
+/// Exit statuses, of which not_written comes first; 2 means that the command line is wrong.
+enum Exit { measured = 0, nothing_measured = 1, not_written = 1, not_believed = 3, assertion_missed = 4 };
+
+/// What a server has to do that gave no valid answer.
+std::string_view advice(const LoadPlan& plan) {
+  if (plan.is_foreign()) return "";
+  if (plan.websocket) return "; the server has to echo each text, or with --workload chat to broadcast it";
+  return "; a server of netdyno has to answer (any other is loaded by http://... or --send)";
+}
 
 /// Why nothing could be measured; empty when something was.
 std::string failure(const LoadPlan& plan, const Measurement& measurement) {
@@ -37,21 +45,27 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
                        c.other > 0 ? fmt::format(" ({})", std::strerror(figures.other_connect_error)) : "");
   if (!answered && !faults.empty()) return fmt::format("no reply was right: {}", fault_text(faults.front(), figures));
   if (!answered)
-    return fmt::format(
-        "sent {} messages over {} connections and got no valid answer{}", figures.messages.sent, c.established,
-        plan.is_foreign() ? "" : "; a server of netdyno has to answer (any other is loaded by http://... or --send)");
+    return fmt::format("sent {} messages over {} connections and got no valid answer{}", figures.messages.sent,
+                       c.established, advice(plan));
   return {};
 }
 
-void report(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
-  const std::string json = to_json_line(plan, measurement, audits);
-  const bool json_to_stdout = plan.json_file == "-";
-  if (!plan.json_file.empty() && !json_to_stdout) write_whole(plan.json_file, json);
-  if (!plan.hdr_file.empty()) write_whole(plan.hdr_file, to_hdr_log(plan, measurement));
-  if (!plan.csv_file.empty()) write_whole(plan.csv_file, to_csv(plan, measurement));
-  if (!plan.percentiles_file.empty()) write_whole(plan.percentiles_file, to_percentiles(measurement));
-  if (!plan.prometheus_file.empty()) write_whole(plan.prometheus_file, to_prometheus(plan, measurement, audits));
-  fmt::print("{}", json_to_stdout ? json : summary(plan, measurement, audits));
+/// Writes every result that was requested, whatever becomes of the others. Returns whether all could be written.
+bool write_results(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
+  bool all_written = true, uses_stdout = false;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    uses_stdout = uses_stdout || name == "-";
+    const int error = try_write_whole(name, text);
+    if (error != 0) fmt::print(stderr, "netdyno-load: {}\n", describe_unwritten(name, error));
+    all_written = all_written && error == 0;
+  };
+  if (!plan.json_file.empty()) write(plan.json_file, to_json_line(plan, measurement, audits));
+  if (!plan.hdr_file.empty()) write(plan.hdr_file, to_hdr_log(plan, measurement));
+  if (!plan.csv_file.empty()) write(plan.csv_file, to_csv(plan, measurement));
+  if (!plan.percentiles_file.empty()) write(plan.percentiles_file, to_percentiles(measurement));
+  if (!plan.prometheus_file.empty()) write(plan.prometheus_file, to_prometheus(plan, measurement, audits));
+  if (!uses_stdout) write("-", summary(plan, measurement, audits));
+  return all_written;
 }
 
 }  // namespace
@@ -60,6 +74,7 @@ void report(const LoadPlan& plan, const Measurement& measurement, const std::vec
 int main(int argc, char** argv) {
   using namespace netdyno::load;
   std::signal(SIGPIPE, SIG_IGN);
+  netdyno::end_at_signals();
   const LoadPlan whole = parse_load_plan(argc, argv);
   LoadPlan plan = own_part(whole);
   ensure_descriptors(plan);
@@ -70,11 +85,12 @@ int main(int argc, char** argv) {
   if (!plan.steps.empty() && plan.duration > 0)
     plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);
   const auto audits = audit(plan, measurement);
-  report(plan, measurement, audits);
+  const bool all_written = write_results(plan, measurement, audits);
   if (!why.empty()) {
     fmt::print(stderr, "netdyno-load: {}\n", why);
     return nothing_measured;
   }
+  if (!all_written) return not_written;
   if (!believed(plan, audits)) return not_believed;
   const bool kept = std::ranges::all_of(plan.assertions, [&](const Assertion& assertion) {
     return holds(assertion, value_of(assertion, measurement.figures, seconds(plan.duration)));

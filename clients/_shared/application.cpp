@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/cli/die.hpp"
 #include "lib/cli/whole_file.hpp"
 #include "lib/measure/distribution.hpp"
 #include "loadgen/report/audits.hpp"
@@ -128,12 +129,11 @@ int Application::finish() {
   Json json = load::to_json(plan_.load, measured, audits);
   json["client"] = client_json(journal_, ticks_.lag());
   const std::string text = json.dump() + "\n";
-  const bool json_to_stdout = plan_.load.json_file == "-";
-  if (!plan_.load.json_file.empty() && !json_to_stdout) write_whole(plan_.load.json_file, text);
-  fmt::print("{}", json_to_stdout
-                       ? text
-                       : load::summary(plan_.load, measured, audits) + client_summary(journal_, ticks_.lag()));
-  std::fflush(stdout);
+  const std::string& file = plan_.load.json_file;
+  const int error = file.empty() ? 0 : try_write_whole(file, text);
+  if (file != "-")
+    write_whole("-", load::summary(plan_.load, measured, audits) + client_summary(journal_, ticks_.lag()));
+  if (error != 0) die(describe_unwritten(file, error));
 
   if (measured.figures.messages.received > 0) return 0;
   fmt::print(stderr, "{}: no valid answer from {}; failures: {}\n", program_invocation_short_name,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/cli/completion.hpp"
+#include "lib/cli/standard_streams.hpp"
 
 namespace netdyno {
 namespace {
@@ -55,6 +56,7 @@ Option& Option::read_at_once() {
 
 CommandLine::CommandLine(const std::string& description, const char* argv0)
     : program_(program_name(argv0)), app_(std::make_unique<CLI::App>(description)) {
+  guard_standard_streams();
   app_->name(program_);
   keep_lines_of_description(*app_->get_formatter());
 }

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -81,18 +83,36 @@ int replace(const std::string& name, std::string_view text) {
 
 }  // namespace
 
-void write_whole(const std::string& name, const std::string& text) {
+int read_whole(const std::string& name, std::string& text) {
+  const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return errno;
+  std::array<char, 64 << 10> bytes;
+  int error = 0;
+  for (ssize_t count = 1; count != 0 && error == 0;) {
+    count = read(fd, bytes.data(), bytes.size());
+    if (count > 0) text.append(bytes.data(), static_cast<std::size_t>(count));
+    if (count < 0 && errno != EINTR) error = errno;
+    if (text.size() > longest_file) error = EFBIG;
+  }
+  close(fd);
+  return error;
+}
+
+int try_write_whole(const std::string& name, const std::string& text) {
+  if (name == "-") return write_all(STDOUT_FILENO, text) ? 0 : errno;
   const fs::path target = follow_links(name);
   struct stat found {};
-  int error = 0;
-  if (const auto number = descriptor_of(target)) {
-    error = write_and_close(fcntl(*number, F_DUPFD_CLOEXEC, 0), text);
-  } else if (lstat(target.c_str(), &found) != 0 || S_ISREG(found.st_mode)) {
-    error = replace(target, text);
-  } else {
-    error = write_and_close(open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY), text);
-  }
-  if (error != 0) die_errno("cannot write " + name, error);
+  if (const auto number = descriptor_of(target)) return write_and_close(fcntl(*number, F_DUPFD_CLOEXEC, 0), text);
+  if (lstat(target.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return replace(target, text);
+  return write_and_close(open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY), text);
+}
+
+std::string describe_unwritten(const std::string& name, int error) {
+  return fmt::format("cannot write {}: {}", name == "-" ? "standard output" : name, std::strerror(error));
+}
+
+void write_whole(const std::string& name, const std::string& text) {
+  if (const int error = try_write_whole(name, text); error != 0) die(describe_unwritten(name, error));
 }
 
 }  // namespace netdyno

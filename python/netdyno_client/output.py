@@ -23,13 +23,17 @@ def write_event(descriptor: int, **event: object) -> None:
 
 def write_result(result: LoadResult, json_file: str, summary: str) -> str:
     """Write a result to its file (`-` is stdout), and print the summary where stdout is free. Return the reason where
-    that fails, else an empty string."""
+    either fails, else an empty string."""
     encoded = msgspec.json.encode(result)
     is_to_stdout = json_file == "-"
+    problem = ""
+    try:
+        print(encoded.decode() if is_to_stdout else summary, flush=True)
+    except OSError as error:
+        problem = f"cannot write standard output: {error.strerror}"
     if json_file and not is_to_stdout:
         try:
             write_whole(Path(json_file), encoded + b"\n")
         except OSError as error:
-            return f"cannot write {json_file}: {error.strerror}"
-    print(encoded.decode() if is_to_stdout else summary, flush=True)
-    return ""
+            problem = f"cannot write {json_file}: {error.strerror}"
+    return problem

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
+from typing import IO
 
 import msgspec
 import pytest
@@ -31,6 +32,7 @@ from tests.support.server import serving
 pytestmark = pytest.mark.needs_build
 
 Rows = list[dict[str, str]]
+FORMS = ("json", "csv", "hdr", "percentiles", "prometheus")
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +246,60 @@ def test_what_cannot_be_written_is_told(server: str, tmp_path: Path) -> None:
     done = load(server, "-n", "5", "--json", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr == f"netdyno-load: cannot write {tmp_path}: Is a directory\n"
+
+
+@pytest.mark.parametrize("asks", [(), *((f"--{name}", "-") for name in FORMS)], ids=str)
+def test_a_result_that_stdout_does_not_take_is_an_error(server: str, asks: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = load_to(full, server, "-n", "5", *asks)
+    assert done.returncode == 1
+    assert done.stderr == "netdyno-load: cannot write standard output: No space left on device\n"
+
+
+def test_a_closed_stdout_is_no_place_for_a_connection(server: str) -> None:
+    command = ["bash", "-c", '"$@" >&-', "bash", str(generator_path(build_dir())), server, "-n", "5"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "netdyno-load: cannot write standard output: Bad file descriptor\n")
+
+
+@pytest.mark.parametrize("asks", [("--help",), ("--version",), ("--completion", "bash")], ids=str)
+def test_what_it_says_of_itself_is_written_or_an_error(asks: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = load_to(full, *asks)
+    assert done.returncode == 1
+    assert done.stderr.startswith("netdyno-load: cannot write standard output")
+
+
+@pytest.mark.parametrize("program", ["canary/netdyno-canary", "servers/threads-global-lock"])
+def test_every_program_says_that_its_output_went_nowhere(program: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = load_to(full, "--help", program=build_dir() / program)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{Path(program).name}: cannot write standard output")
+
+
+def load_to(stdout: IO[bytes], *arguments: str, program: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [str(program or generator_path(build_dir())), *arguments]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def test_an_export_that_fails_takes_no_other_with_it(server: str, tmp_path: Path) -> None:
+    files = [f"--{name}={tmp_path / name}" for name in ("csv", "prometheus", "percentiles")]
+    done = load(server, "-n", "5", "--json", "/dev/full", "--hdr", str(tmp_path), *files)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "netdyno-load: cannot write /dev/full: No space left on device",
+        f"netdyno-load: cannot write {tmp_path}: Is a directory",
+    ]
+    assert "5 answered" in done.stdout
+    assert all((tmp_path / name).read_text() for name in ("csv", "prometheus", "percentiles"))
+
+
+def test_a_table_on_stdout_stands_alone(server: str) -> None:
+    done = load(server, "-n", "5", "--csv", "-")
+    assert done.returncode in MEASURED
+    assert done.stdout.startswith("part,begins_s")
+    assert "audits" not in done.stdout
 
 
 def test_it_says_its_version() -> None:

@@ -2,15 +2,17 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
+#include <cstring>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/cli/units.hpp"
+#include "lib/cli/whole_file.hpp"
 
 namespace netdyno::calibration {
 namespace {
@@ -101,8 +103,10 @@ std::vector<std::string_view> split(std::string_view text) {
 }
 
 std::vector<nanoseconds> read_file(const std::string& path) {
-  std::ifstream file{path};
-  if (!file) throw std::invalid_argument("'" + path + "' cannot be read");
+  std::string text;
+  if (const int error = read_whole(path, text); error != 0)
+    throw std::invalid_argument("'" + path + "' cannot be read: " + std::strerror(error));
+  std::istringstream file{std::move(text)};
   std::vector<nanoseconds> delays;
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line.front() != '#') delays.push_back(duration(line));
