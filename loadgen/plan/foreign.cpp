@@ -1,11 +1,15 @@
 #include "loadgen/plan/foreign.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <fstream>
+#include <cstring>
 #include <iterator>
 
 #include "lib/cli/option_values.hpp"
+#include "lib/cli/whole_file.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -22,18 +26,13 @@ bool has_port(std::string_view authority) {
   return colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
 }
 
-std::optional<std::string> read_file(const std::string& name) {
-  std::ifstream file{name, std::ios::binary};
-  if (!file.is_open()) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (file.bad()) return std::nullopt;
-  return text;
-}
-
 std::string read_file(const std::string& option, const std::string& name) {
-  const auto text = read_file(name);
-  if (!text) refuse_value(option, "cannot read '" + name + "'");
-  return *text;
+  std::string text;
+  const int error = read_whole(name, text);
+  if (error == EFBIG)
+    refuse_value(option, fmt::format("'{}' has more than {} MiB; want a smaller file", name, longest_file / (1 << 20)));
+  if (error != 0) refuse_value(option, fmt::format("cannot read '{}': {}", name, std::strerror(error)));
+  return text;
 }
 
 }  // namespace
@@ -104,8 +103,11 @@ std::string text_or_file(const std::string& option, const std::string& text) {
   return text.starts_with('@') ? read_file(option, text.substr(1)) : text;
 }
 
-std::optional<std::string> try_text_or_file(const std::string& text) {
-  return text.starts_with('@') ? read_file(text.substr(1)) : text;
+std::string bytes_or_file(const std::string& option, const std::string& text) {
+  if (text.starts_with('@')) return read_file(option, text.substr(1));
+  const auto bytes = unescape(text);
+  if (!bytes) refuse_value(option, R"(after a \ only r, n, t, 0, \ or xHH has a meaning)");
+  return *bytes;
 }
 
 std::vector<std::string> lines_of_file(const std::string& option, const std::string& file) {

@@ -95,8 +95,8 @@ struct Exchange {
 
 /// The content of the file after an '@', else the text itself. refuse_value where the file cannot be read.
 std::string text_or_file(const std::string& option, const std::string& text);
-/// The same of a file; nothing where it cannot be read.
-std::optional<std::string> try_text_or_file(const std::string& text);
+/// The same, and the text has escapes: \r, \n, \t, \0, \\ and \xHH.
+std::string bytes_or_file(const std::string& option, const std::string& text);
 /// The lines of a file that say something: without those that are empty or begin with '#'.
 std::vector<std::string> lines_of_file(const std::string& option, const std::string& file);
 

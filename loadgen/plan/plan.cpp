@@ -334,13 +334,18 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
       line, "--verify", http.check, checks,
       "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
       "first one of the same URL; or that the body is the target, which then ends with a stamp (default status)");
-  line.add_text("--send", raw.exchange_send,
-                "tcp://: bytes to send, with \\r \\n \\t \\0 \\\\ \\xHH, or @FILE with them; {sequence}, {connection} "
-                "and {random:N} are places for numbers")
+  const auto add_bytes_or_file = [&line](const std::string& name, std::string& bytes, const std::string& help) {
+    return line.add_read(
+        name, [&bytes, name](const std::string& text) { bytes = bytes_or_file(name, text); }, help);
+  };
+  add_bytes_or_file(
+      "--send", raw.exchange_send,
+      "tcp://: bytes to send, with \\r \\n \\t \\0 \\\\ \\xHH, or @FILE with them; {sequence}, {connection} "
+      "and {random:N} are places for numbers")
       .type_name("BYTES|@FILE");
-  line.add_text("--expect", raw.exchange_expect, "with --send: what a right reply begins with")
+  add_bytes_or_file("--expect", raw.exchange_expect, "with --send: what a right reply begins with")
       .type_name("BYTES|@FILE");
-  line.add_text("--reply-until", raw.exchange_until, "with --send: what a reply ends with (default \\n)")
+  add_bytes_or_file("--reply-until", raw.exchange_until, "with --send: what a reply ends with (default \\n)")
       .type_name("BYTES");
   add_bytes(line, "--reply-size", raw.exchange_size, {1, max_size}, "with --send: how long a reply is, instead");
   const auto read_length = [&raw](const std::string& text) {
@@ -368,18 +373,6 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
   };
   line.add_read_each("--assert", read_assert, "exit 4 where this does not hold; may be given several times")
       .type_name("'p99<5ms'");
-}
-
-/// Bytes of an option: as written, or those of a file.
-std::string bytes_of(const std::string& program, const std::string& option, const std::string& text) {
-  if (text.starts_with('@')) {
-    const auto bytes = try_text_or_file(text);
-    if (!bytes) usage_error(program, fmt::format("{}: cannot read '{}'", option, text.substr(1)));
-    return *bytes;
-  }
-  const auto bytes = unescape(text);
-  if (!bytes) usage_error(program, option + R"(: after a \ only r, n, t, 0, \ or xHH has a meaning)");
-  return *bytes;
 }
 
 /// Puts the messages to a foreign server into the plan; returns a contradiction among them, or empty.
@@ -430,9 +423,9 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
   if (line.given("--reply-size") + line.given("--reply-until") + line.given("--reply-length") > 1)
     return "--reply-until, --reply-size and --reply-length: want one of them";
   Exchange& exchange = plan.exchange.emplace();
-  exchange.send = bytes_of(line.program(), "--send", raw.exchange_send);
-  exchange.expect = bytes_of(line.program(), "--expect", raw.exchange_expect);
-  if (line.given("--reply-until")) exchange.until = bytes_of(line.program(), "--reply-until", raw.exchange_until);
+  exchange.send = raw.exchange_send;
+  exchange.expect = raw.exchange_expect;
+  if (line.given("--reply-until")) exchange.until = raw.exchange_until;
   exchange.size = raw.exchange_size;
   exchange.length = raw.exchange_length;
   if (exchange.send.empty()) return "--send: nothing to send";

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -1068,15 +1068,25 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
     assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: -, MISSED", "errors=0: 0.0, holds"]
 
 
-def has_taken(process: subprocess.Popen[str]) -> bool:
-    """Whether no SIGINT waits for the process."""
-    if process.poll() is not None:
-        return True
-    pending = re.findall(r"^(?:Shd|Sig)Pnd:\s*(\w+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
-    return not any(int(mask, 16) & 1 << (signal.SIGINT - 1) for mask in pending)
+def read_signals(pid: int, masks: str) -> set[int]:
+    """The signals in these masks of a process (proc_pid_status(5))."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = [int(mask, 16) for mask in re.findall(rf"^(?:{masks}):\s*(\w+)$", status, re.MULTILINE)]
+    return {number for number in range(1, 32) if any(mask & 1 << (number - 1) for mask in found)}
 
 
-def interrupted(*options: str, serve: Serve = ALL_RIGHT, event: str = "progress", times: int = 1) -> str:
+def has_taken(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+    """Whether no such signal waits for the process."""
+    return process.poll() is not None or number not in read_signals(process.pid, "ShdPnd|SigPnd")
+
+
+def interrupted(
+    *options: str,
+    serve: Serve = ALL_RIGHT,
+    event: str = "progress",
+    times: int = 1,
+    number: signal.Signals = signal.SIGINT,
+) -> str:
     """The output of a load that is interrupted at its first event of a kind: `progress` comes half a second after the
     beginning of its window."""
     reader, writer = os.pipe()
@@ -1087,8 +1097,8 @@ def interrupted(*options: str, serve: Serve = ALL_RIGHT, event: str = "progress"
             next(line for line in events if json.loads(line)["event"] == event)
             began = time.monotonic()
             for _ in range(times):
-                generator.send_signal(signal.SIGINT)
-                eventually(lambda: has_taken(generator), "it takes the signal")
+                generator.send_signal(number)
+                eventually(lambda: has_taken(generator, number), "it takes the signal")
             try:
                 text, _ = generator.communicate(timeout=PATIENCE_S)
             finally:
@@ -1110,6 +1120,69 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
     assert "messages/s" in text
     expect_one_account(result)
     expect_all_right(result)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_keeps_what_there_is(number: signal.Signals, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    text = interrupted(*WITHOUT_END, "--json", str(file), serve=first_alone, number=number)
+    assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
+    assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
+
+
+@contextmanager
+def loading(url: str, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """A load without an end that has connected, by a command with these words before its own."""
+    reader, writer = os.pipe()
+    command = [*before, str(generator_path(build_dir())), url, *WITHOUT_END, "--events-fd", str(writer)]
+    popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[writer])
+    with os.fdopen(reader) as events, popen as generator:
+        os.close(writer)
+        try:
+            next(line for line in events if json.loads(line)["event"] == "progress")
+            yield generator
+        finally:
+            generator.kill()
+
+
+def test_a_terminal_that_closes_does_not_end_a_load_under_nohup() -> None:
+    with http(first_alone) as url, loading(url, "nohup") as generator:
+        assert signal.SIGHUP in read_signals(generator.pid, "SigIgn")
+        assert {signal.SIGINT, signal.SIGTERM} <= read_signals(generator.pid, "SigCgt")
+
+
+def find_child(pid: int) -> int:
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def test_as_process_1_of_a_container_it_ends_at_a_signal() -> None:
+    """The kernel delivers no signal to process 1 that has no handler (pid_namespaces(7))."""
+    alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no namespace may be made here")
+    with http(first_alone) as url, loading(url, *alone) as generator:
+        os.kill(find_child(generator.pid), signal.SIGTERM)
+        text, _ = generator.communicate(timeout=PATIENCE_S)
+    assert "messages/s" in text
+
+
+def test_as_process_1_of_a_container_it_ends_before_the_load_too() -> None:
+    alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no namespace may be made here")
+    with listening(first_alone) as (host, port):
+        command = [*alone, str(generator_path(build_dir())), f"http://{host}:{port}/", "--await-go"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
+
+            def is_ready() -> bool:
+                with suppress(ValueError, FileNotFoundError):
+                    return signal.SIGTERM in read_signals(find_child(waiting.pid), "SigCgt")
+                return False
+
+            eventually(is_ready, "it handles no signal")
+            os.kill(find_child(waiting.pid), signal.SIGTERM)
+            assert waiting.wait(PATIENCE_S) == 128 + signal.SIGTERM
 
 
 def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> None:
@@ -1184,7 +1257,16 @@ def test_a_rate_below_one_is_said_as_it_is() -> None:
             ("http://127.0.0.1/", "-H", "Connection: close", "--requests-per-connection", "2"),
             "takes no other request",
         ),
-        (("http://127.0.0.1/", "-d", "@/nowhere"), "cannot read"),
+        (("http://127.0.0.1/", "-d", "@/nowhere"), "cannot read '/nowhere': No such file"),
+        (("http://127.0.0.1/", "-d", "@/etc"), "cannot read '/etc': Is a directory"),
+        (("http://127.0.0.1/", "-d", "@/proc/self/mem"), "cannot read '/proc/self/mem': Input/output error"),
+        (("http://127.0.0.1/", "-d", "@/dev/zero"), "'/dev/zero' has more than 256 MiB"),
+        (("tcp://127.0.0.1:1", "--send", "@/etc"), "cannot read '/etc': Is a directory"),
+        (("tcp://127.0.0.1:1", "--send", "@/dev/zero"), "'/dev/zero' has more than 256 MiB"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--expect", "@/etc"), "cannot read '/etc': Is a directory"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-until", "@/etc"), "cannot read '/etc': Is a directory"),
+        (("@/etc",), "cannot read '/etc': Is a directory"),
+        (("@/dev/zero",), "'/dev/zero' has more than 256 MiB"),
         (("http://127.0.0.1/", "--expect-status", "20x"), "is no status"),
         (("http://127.0.0.1/", "--workload", "echo"), "leave it out"),
         (("http://127.0.0.1/", "--send", "x"), "is for tcp://"),
