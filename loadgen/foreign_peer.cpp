@@ -37,6 +37,7 @@ class ForeignPeer final : public Peer {
       ++thread_.recorder.figures.errors.protocol;
       remake(number, thread_.matching.why_broken(), Matching::End::given_up, now);
     } else if (connection.closing || connection.served()) {
+      thread_.recorder.figures.connections.closed_after_reply += !connection.served();
       remake(number, "", Matching::End::announced, now);
     } else if (!connection.blocked && connection.sendable() > 0) {
       thread_.sender.writable(number, connection);  // it waited for an answer, and not for this program
@@ -71,7 +72,8 @@ class ForeignPeer final : public Peer {
                      : reason == CloseReason::reset ? Matching::End::reset
                                                     : Matching::End::closed;
     const bool cost_messages = remake(number, why, end, now) > 0;
-    if (is_error || !why.empty() || cost_messages) ++errors_by(reason);
+    const bool is_fault = is_error || !why.empty() || cost_messages;
+    ++(is_fault ? errors_by(reason) : thread_.recorder.figures.connections.closed_after_reply);
   }
 
   void reconnect_failed(std::uint32_t, ConnectFailure failure, bool noted, Nanos now) override {
@@ -105,9 +107,6 @@ class ForeignPeer final : public Peer {
   }
 
  private:
-  /// It sends nothing, and was to stay open (--busy-connections).
-  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.slice.speakers(thread_.plan).size(); }
-
   /// The connection is at its end, and why that is a fault, if it is. Returns how many messages it cost.
   std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end, Nanos now) {
     const std::uint64_t given_up = thread_.matching.take_back(number, why, end, now);

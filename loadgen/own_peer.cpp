@@ -8,11 +8,15 @@ class OwnPeer final : public Peer {
   using Peer::Peer;
 
   void received(std::uint32_t number, bool good, Nanos now) override {
+    Connection& connection = thread_.clients[number];
+    connection.replied = !connection.decoder;
     if (!good) {
       thread_.transport.close(number);
       ++thread_.recorder.figures.errors.protocol;
       thread_.matching.let_go(number, now);
-    } else if (thread_.clients[number].served()) {
+    } else if (connection.closing && connection.flight.in_order()) {
+      carry_on(number, Matching::End::announced, now);
+    } else if (connection.served()) {
       thread_.connecting.leave(number, thread_.events);
     } else if (thread_.plan.flight_is_limited) {
       fill_places(number);
@@ -20,6 +24,8 @@ class OwnPeer final : public Peer {
   }
 
   void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
+    if (thread_.plan.reconnects && cause.empty() && !is_idle(number) && may_end(thread_.clients[number], reason))
+      return carry_on(number, Matching::End::closed, now);
     ++errors_by(reason);
     if (!cause.empty()) thread_.recorder.figures.faults.note(cause, Population::connections, now);
     thread_.matching.let_go(number, now);
@@ -42,6 +48,21 @@ class OwnPeer final : public Peer {
   }
 
  private:
+  /// Whether a server of HTTP may end a connection here: after a reply, or unused. A request on its way is then resent;
+  /// a reset, which may have destroyed replies, is allowed with none (RFC 9112, 9.3.1 and 9.6).
+  static bool may_end(const Connection& connection, CloseReason reason) {
+    if (connection.decoder || reason == CloseReason::unreadable) return false;
+    if (reason == CloseReason::reset && connection.flight.unanswered() > 0) return false;
+    return connection.replied ? connection.flight.in_order() : connection.flight.waiting() == 0;
+  }
+
+  /// The next connection takes what this one has not answered.
+  void carry_on(std::uint32_t number, Matching::End end, Nanos now) {
+    ++thread_.recorder.figures.connections.closed_after_reply;
+    thread_.matching.take_back(number, "", end, now);
+    thread_.connecting.leave(number, thread_.events);
+  }
+
   /// Sends what is due on a connection that had too many in flight, and has room again. It waited for answers, and not
   /// for this program.
   void fill_places(std::uint32_t number) {

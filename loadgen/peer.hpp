@@ -54,6 +54,8 @@ class Peer {
   virtual std::uint64_t give_up_all(std::uint32_t number, Nanos now) = 0;
 
  protected:
+  /// It sends nothing, and was to stay open (--busy-connections).
+  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.slice.speakers(thread_.plan).size(); }
   /// The count of connections that ended like this.
   std::uint64_t& errors_by(CloseReason reason);
 

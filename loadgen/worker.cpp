@@ -99,8 +99,7 @@ void Worker::measure(Nanos start) {
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
   give_up_ = window_.end + plan_.timeout;
-  patience_ = plan_.requests_per_connection > 0 || plan_.is_foreign() ? std::min(plan_.timeout, plan_.connect_timeout)
-                                                                      : plan_.timeout;
+  patience_ = plan_.remakes_connections() ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
   expire_at_ = start + patience_;
   recorder_.set_window(window_);
   std::vector<Nanos> ends;

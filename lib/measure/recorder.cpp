@@ -11,6 +11,7 @@ void add_counts(ConnectCounts& to, const ConnectCounts& from) {
   to.timed_out += from.timed_out;
   to.reset += from.reset;
   to.other += from.other;
+  to.closed_after_reply += from.closed_after_reply;
 }
 
 void add_counts(MessageCounts& to, const MessageCounts& from) {

@@ -29,6 +29,7 @@ struct ConnectCounts {
   std::uint64_t timed_out = 0;
   std::uint64_t reset = 0;
   std::uint64_t other = 0;
+  std::uint64_t closed_after_reply = 0;  // of those established: by the server, as it may, with a new one to follow
   std::uint64_t attempted() const { return established + refused + timed_out + reset + other; }
 };
 

@@ -32,6 +32,8 @@ class ReplySink {
   /// A reply, whole as far as its framing goes, whose content is wrong.
   virtual void corrupt() = 0;
   virtual void plain(const PlainReply&) {}
+  /// The connection brings no reply after the one before.
+  virtual void last() {}
   /// Why the stream cannot be read any further, in words for people.
   virtual void broken(std::string_view) {}
 };

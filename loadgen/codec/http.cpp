@@ -9,13 +9,22 @@ namespace {
 
 constexpr std::size_t max_head = 16 << 10;
 constexpr std::string_view end_of_head = "\r\n\r\n";
+constexpr std::string_view content_length = "content-length:";
+constexpr std::string_view connection = "connection:";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// Whether a line of a head has this name, which is lower-case here.
+bool begins_with(std::string_view line, std::string_view name) {
+  return line.size() >= name.size() && lower(line.front()) == name.front() &&
+         std::ranges::equal(line.substr(0, name.size()), name, {}, lower);
+}
 
 /// The part of a response's head that matters here (RFC 9112).
 struct ResponseHead {
   bool ok = false;  // status 200
   std::size_t content_length = 0;
+  bool last = false;  // the server closes the connection behind it
 };
 
 std::optional<std::size_t> parse_length(std::string_view value) {
@@ -35,18 +44,20 @@ std::optional<ResponseHead> parse_head(std::string_view head) {
   if (!status_line.starts_with("HTTP/1.1 ") || status_line.size() < 12) return std::nullopt;
   result.ok = status_line.substr(9, 3) == "200";
 
-  constexpr std::string_view wanted = "content-length:";
+  std::optional<std::size_t> length;
   while (!head.empty()) {
     const auto end = head.find("\r\n");
     const auto line = head.substr(0, end);
     head.remove_prefix(std::min(head.size(), line.size() + 2));
-    if (!std::ranges::equal(line.substr(0, wanted.size()), wanted, {}, lower)) continue;
-    const auto length = parse_length(line.substr(wanted.size()));
-    if (!length) return std::nullopt;
-    result.content_length = *length;
-    return result;
+    if (!length && begins_with(line, content_length)) {
+      length = parse_length(line.substr(content_length.size()));
+      if (!length) return std::nullopt;
+    } else if (begins_with(line, connection)) {
+      result.last = result.last || announces_close(line);
+    }
   }
-  return std::nullopt;
+  result.content_length = length.value_or(0);
+  return length ? std::optional{result} : std::nullopt;
 }
 
 class HttpDecoder final : public Decoder {
@@ -85,6 +96,7 @@ class HttpDecoder final : public Decoder {
         return true;
       }
       check(*head, bytes.substr(end + end_of_head.size(), head->content_length), whole, sink);
+      if (head->last) sink.last();
       bytes.remove_prefix(whole);
     }
   }

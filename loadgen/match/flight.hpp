@@ -64,6 +64,9 @@ class Flight {
   template <typename Visit>
   void expire(Nanos deadline, Visit visit);
 
+  /// Whether no answer came before that of an earlier message.
+  bool in_order() const { return answered_in_ring_ == 0 && overtaken_count() == 0; }
+
   /// Messages that have expired and are still not answered.
   std::uint64_t overdue() const { return overdue_; }
 

@@ -48,6 +48,7 @@ class Matching final : public ReplySink {
   void reply(const Stamp& stamp, std::size_t size) override;
   void corrupt() override;
   void plain(const PlainReply& reply) override;
+  void last() override { clients_[receiver_].closing = plan_.reconnects; }
   void broken(std::string_view why) override { why_broken_ = why; }
 
   /// How the connection of a foreign server came to its end, and with it that of what it had no reply to.

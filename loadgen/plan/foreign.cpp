@@ -79,13 +79,15 @@ std::string host_header(const Url& server, bool tls) {
          (server.port == usual_port ? "" : ":" + std::to_string(server.port)) + "\r\n";
 }
 
+bool announces_close(std::string_view header) {
+  if (!names_header(header, "connection")) return false;
+  std::string options = lower_case(header.substr(header.find(':') + 1));
+  std::erase_if(options, [](char c) { return c == ' ' || c == '\t'; });
+  return ("," + options + ",").find(",close,") != std::string::npos;
+}
+
 bool asks_to_close(const std::vector<std::string>& headers) {
-  return std::ranges::any_of(headers, [](const std::string& header) {
-    if (!names_header(header, "connection")) return false;
-    std::string options = lower_case(std::string_view{header}.substr(header.find(':') + 1));
-    std::erase_if(options, [](char c) { return c == ' ' || c == '\t'; });
-    return ("," + options + ",").find(",close,") != std::string::npos;
-  });
+  return std::ranges::any_of(headers, [](const std::string& header) { return announces_close(header); });
 }
 
 bool status_line_lacks_blank(std::string_view head) {

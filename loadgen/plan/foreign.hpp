@@ -63,7 +63,9 @@ std::optional<HttpUrl> parse_http_url(std::string_view text);
 /// The line that names the server to itself (RFC 9110, 7.2), without its usual port.
 std::string host_header(const Url& server, bool tls);
 
-/// Whether a request with these headers is the last one of its connection (RFC 9112, 9.6).
+/// Whether a header, "Connection: ...", says that its message is the last one of the connection (RFC 9112, 9.6).
+bool announces_close(std::string_view header);
+/// Whether one of these headers does.
 bool asks_to_close(const std::vector<std::string>& headers);
 
 /// "HTTP/1.1 200", and the end of the line.

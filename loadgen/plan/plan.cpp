@@ -237,6 +237,9 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
              "connected; what they send while others connect is in no figure (default together)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
                   "close a connection after so many replies, and open a new one for the next request (default: never)");
+  line.add_flag("--reconnect", plan.reconnects,
+                "--workload http: the server may close a connection after a reply, as HTTP allows; the next request "
+                "opens another, and unanswered ones are resent (http:// and --send always reconnect)");
   add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
   line.add_texts("--source-ips", plan.source_ips, "local addresses to connect from, in turn").type_name("A,B,...");
   add_choice(line, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
@@ -569,6 +572,8 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
+  if (plan.reconnects && (plan.workload != Workload::http || plan.is_foreign()))
+    return "--reconnect is for --workload http; http:// and --send always reconnect";
   if (length_of(raw.rates.steps) > 0 && line.given("--duration"))
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)

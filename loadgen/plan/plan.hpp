@@ -68,6 +68,7 @@ struct LoadPlan {
   Spin spin = Spin::automatic;
   Nanos linger = 0;                           // how long connections stay open after the last answer
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
+  bool reconnects = false;                    // http: also where the server closes after a reply (RFC 9112, 9.6)
   std::optional<double> connect_rate_hz;      // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
@@ -103,9 +104,11 @@ struct LoadPlan {
   std::uint32_t speakers() const { return busy_connections > 0 ? busy_connections : connections - slow_readers; }
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
+  /// Whether a client may have one connection after the other.
+  bool remakes_connections() const { return requests_per_connection > 0 || reconnects || is_foreign(); }
   /// Whether a message that was sent may be sent again where its connection ended before the reply: the server may have
   /// carried it out (RFC 9110, 9.2.2). The effect of bytes from the command line is unknown.
-  bool may_be_sent_again() const { return repeatable || (http && is_idempotent(http->method)); }
+  bool may_be_sent_again() const { return repeatable || reconnects || (http && is_idempotent(http->method)); }
   /// Whether response times end with the kernel's stamps of the replies, where it gives any
   /// (docs/adr/kernel-clock.md).
   bool ends_times_with_stamps() const;

@@ -50,19 +50,20 @@ Audit verification_of_messages(const Figures& figures) {
 Audit verification(const LoadPlan& plan, const Figures& figures) {
   if (carries_messages(plan.url)) return verification_of_messages(figures);
   const MessageCounts& m = figures.messages;
+  const std::string resent =
+      m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "";
   if (plan.is_foreign())
     return {"verification",
             m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
             fmt::format(
                 "{}{} messages due: {} replies as expected, {} not, without an answer {}; {} that match no request; "
                 "streams broken {}",
-                m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "",
-                m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
+                resent, m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
   const bool clean =
       m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
   return {"verification", clean && m.received > 0,
-          fmt::format("{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}",
-                      m.received, m.lost(), m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
+          fmt::format("{}{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}",
+                      resent, m.received, m.lost(), m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
 }
 
 Audit bytes(const Figures& figures) {
@@ -79,16 +80,21 @@ std::string other_error(const Figures& figures) {
   return fmt::format(": {}", std::strerror(error));
 }
 
+std::string closed_after_reply(const ConnectCounts& counts) {
+  if (counts.closed_after_reply == 0) return {};
+  return fmt::format("; closed by the server after a reply, and reconnected, {}", counts.closed_after_reply);
+}
+
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
-  const bool remakes_connections = plan.requests_per_connection > 0 || plan.is_foreign();
-  const std::uint64_t requested = remakes_connections ? c.attempted() : plan.connections;
-  return {"connections", c.established == requested && ended == 0 && measurement.all_joined,
-          fmt::format(
-              "established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}", c.established,
-              requested, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures), ended,
-              measurement.all_joined ? "" : "; not every client was known to the server before the load began")};
+  const std::uint64_t requested = plan.remakes_connections() ? c.attempted() : plan.connections;
+  const std::string detail =
+      fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}{}",
+                  c.established, requested, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures),
+                  ended, closed_after_reply(c),
+                  measurement.all_joined ? "" : "; not every client was known to the server before the load began");
+  return {"connections", c.established == requested && ended == 0 && measurement.all_joined, detail};
 }
 
 /// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.

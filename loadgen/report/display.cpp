@@ -196,13 +196,15 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += messages_text(plan, f);
 
   const bool remakes_connections =
-      plan.requests_per_connection > 0 || (plan.is_foreign() && f.connections.attempted() > plan.connections);
+      plan.requests_per_connection > 0 || (plan.remakes_connections() && f.connections.attempted() > plan.connections);
   text += fmt::format("\nconnections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
                       f.connections.established, remakes_connections ? f.connections.attempted() : plan.connections,
                       f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
   if (remakes_connections)
     text += fmt::format("              {} at a time, {} made a second\n", plan.connections,
                         rate_text(f.connected_in_window, window));
+  if (f.connections.closed_after_reply > 0)
+    text += fmt::format("              {} closed by the server after a reply\n", f.connections.closed_after_reply);
   if (f.connect.max() >= unanswered_syn && !carries_messages(plan.url))
     text +=
         fmt::format("              the slowest took {:.2f} s: its first attempt had no answer (full accept queue?)\n",

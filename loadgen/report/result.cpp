@@ -44,6 +44,7 @@ Json plan_json(const LoadPlan& plan) {
           {"send_buffer", plan.send_buffer},
           {"requests_per_connection",
            plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)},
+          {"reconnects", plan.reconnects},
           {"slow_readers", plan.slow_readers},
           {"busy_connections", plan.busy_connections > 0 ? Json(plan.busy_connections) : Json(nullptr)},
           {"start", plan.speaks_at_once ? "at-once" : "together"}};
@@ -57,7 +58,8 @@ Json connections_json(const Figures& figures) {
           {"timed_out", c.timed_out},
           {"reset", c.reset},
           {"other", c.other},
-          {"in_window", figures.connected_in_window}};
+          {"in_window", figures.connected_in_window},
+          {"closed_after_reply", c.closed_after_reply}};
 }
 
 Json messages_json(const MessageCounts& m) {

@@ -1267,6 +1267,8 @@ def test_a_rate_below_one_is_said_as_it_is() -> None:
         (("tcp://127.0.0.1:1", "--send", "x", "--reply-until", "@/etc"), "cannot read '/etc': Is a directory"),
         (("@/etc",), "cannot read '/etc': Is a directory"),
         (("@/dev/zero",), "'/dev/zero' has more than 256 MiB"),
+        (("http://127.0.0.1/", "--reconnect"), "always reconnect"),
+        (("tcp://127.0.0.1:1", "--reconnect"), "is for --workload http"),
         (("http://127.0.0.1/", "--expect-status", "20x"), "is no status"),
         (("http://127.0.0.1/", "--workload", "echo"), "leave it out"),
         (("http://127.0.0.1/", "--send", "x"), "is for tcp://"),
