@@ -98,7 +98,8 @@ def run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return one run of servers that behave in each of these ways, after which none of them is left."""
     with pytest.MonkeyPatch.context() as patch:
         use_steady_canary(patch)
-        whole = run(tmp_path_factory.mktemp("all"), "serves", "forks", "leaves", "ends", "sleeps", "ipv6")
+        ways = ("serves", "forks", "leaves", "ends", "sleeps", "ipv6", "closes", "drops")
+        whole = run(tmp_path_factory.mktemp("all"), *ways)
     assert running() == []
     return whole
 
@@ -123,6 +124,28 @@ def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
     assert forks is not None
     assert forks.threads > serves.threads  # two processes
     assert serves.rss_peak_bytes < forks.rss_peak_bytes < 1.8 * serves.rss_peak_bytes, "what they share counts once"
+
+
+def expect_reconnected(trial: Trial) -> None:
+    audits = {audit.name: audit for audit in trial.audits}
+    assert trial.load is not None, trial.reason
+    connections = trial.load.connections
+    assert connections.established == connections.attempted > connections.closed_after_reply >= 4
+    for name in ("connections", "verification", "bytes", "observation", "plausible", "server_alive"):
+        assert audits[name].passed, audits[name].detail
+
+
+@pytest.mark.parametrize("how", ["closes", "drops"])
+def test_one_that_closes_connections_after_its_replies_is_measured_with_reconnects(run_of_all: Run, how: str) -> None:
+    expect_reconnected(only(run_of_all, how))
+
+
+def test_those_that_close_connections_take_turns(tmp_path: Path) -> None:
+    whole = run(tmp_path, "closes", "drops")
+    for how in ("closes", "drops"):
+        trial = only(whole, how)
+        assert any(audit.name == "turns" for audit in trial.audits), "in turns"
+        expect_reconnected(trial)
 
 
 @pytest.mark.usefixtures("strace_program")

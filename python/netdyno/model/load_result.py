@@ -49,7 +49,8 @@ class Requests(Frozen):
 
 class Connections(Frozen):
     """The connections over the whole life of the generator, except `in_window`: those established within the window, 0
-    where connections stay (and in runs stored before the key)."""
+    where connections stay (and in runs stored before the key). `closed_after_reply`: those that the server closed when
+    it might, and that were reconnected (0 in runs stored before the key)."""
 
     attempted: Whole
     established: Whole
@@ -58,6 +59,7 @@ class Connections(Frozen):
     reset: Whole
     other: Whole
     in_window: Whole = 0
+    closed_after_reply: Whole = 0
 
 
 class Messages(Frozen):
@@ -194,6 +196,7 @@ class Plan(Frozen):
     count: Whole | None = None
     send_buffer: Whole = 0
     requests_per_connection: Whole | None = None
+    reconnects: bool = False
     slow_readers: Whole = 0
     busy_connections: Whole | None = None
     start: Start = "together"

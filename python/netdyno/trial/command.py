@@ -41,13 +41,20 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
     return transports.of(contestant).to_url(address)
 
 
+def may_reconnect(contestant: Contestant, settings: Settings) -> bool:
+    """Whether the server may close a connection after a reply, as HTTP allows: one of the user's own. Contestants keep
+    their connections (protocol/WIRE.md)."""
+    return contestant.own is not None and settings.workload == "http"
+
+
 def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
     """Return the commands of the same server and load for a user, through the entry ./netdyno. One process replaces
     several hosts or processes."""
     settings = structs.replace(settings, client_hosts=1, client_processes=1)
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
-        load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
+        reconnects = trial.load is not None and trial.load.plan.reconnects
+        load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores, reconnects=reconnects)
     else:
         load = build_client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
     server = _format_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
@@ -55,17 +62,23 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
 
 
 def build_load_command(
-    generator: Sequence[str], endpoint: str, settings: Settings, seed: int, *, cores: int = 1
+    generator: Sequence[str],
+    endpoint: str,
+    settings: Settings,
+    seed: int,
+    *,
+    cores: int = 1,
+    reconnects: bool = False,
 ) -> list[str]:
     """Return the command of the generator with the load of the cell and so many cores; the caller adds its output
-    files."""
+    files. `reconnects`: `may_reconnect`."""
     requested = settings.generator_threads
     threads = min(cores, most_generator_threads(settings)) if requested == CORES else requested
     return [
         *_format_common_options(generator, endpoint, settings),
         *_format_audience(settings),
         *("--arrivals", settings.arrivals, *_format_pace(settings)),
-        *_format_reconnects(settings),
+        *_format_reconnects(settings, reconnects=reconnects),
         *_format_busy_connections(settings),
         *_format_slow_readers(settings),
         *_format_start(settings),
@@ -96,13 +109,16 @@ def build_client_command(client: Sequence[str], endpoint: str, settings: Setting
     ]
 
 
-def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+def check_command(
+    generator: Sequence[str], endpoint: str, settings: Settings, *, reconnects: bool = False
+) -> list[str]:
     """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
     time."""
     return [
         *_format_common_options(generator, endpoint, settings),
         *_format_audience(settings),
         *("-c", str(count_check_connections(settings.workload)), "--arrivals", "closed"),
+        *(("--reconnect",) if reconnects else ()),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 
@@ -174,9 +190,10 @@ def _format_share(settings: Settings) -> tuple[str, ...]:
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
-def _format_reconnects(settings: Settings) -> tuple[str, ...]:
+def _format_reconnects(settings: Settings, *, reconnects: bool) -> tuple[str, ...]:
     limit = settings.requests_per_connection
-    return ("--requests-per-connection", str(limit)) if limit is not None else ()
+    own_limit = ("--requests-per-connection", str(limit)) if limit is not None else ()
+    return (*own_limit, "--reconnect") if reconnects else own_limit
 
 
 def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:

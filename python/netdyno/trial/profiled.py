@@ -185,7 +185,7 @@ def _record(
                 switches[1] = _count_switches(pids)
 
             window = Window(ends, begins)
-            program, words = load_program(task.cell, load_settings, ready, context)
+            program, words = load_program(task.cell, load_settings, task.contestant, ready, context)
             load = generate.measure(program, [*network.load, *words], load_settings, server, window, quiet, log)
             recorder.end()
         server.terminate()  # a runtime writes the names of its code as it ends

@@ -170,7 +170,7 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
             ready = wait_ready(server, server.lines(), context, trial.contestant, network)
             with strace.attach_tracer(trial.tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)
-                program, command = load_program(trial.cell, load_settings, ready, context)
+                program, command = load_program(trial.cell, load_settings, trial.contestant, ready, context)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 strace.let_go(tracer)
         start_s, end_s = window.read_bounds()

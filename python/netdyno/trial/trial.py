@@ -38,6 +38,7 @@ from netdyno.trial.command import (
     build_load_command,
     build_server_command,
     check_command,
+    may_reconnect,
 )
 from netdyno.trial.context import TrialContext, key
 from netdyno.trial.window import Watch, WindowLostError
@@ -223,7 +224,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
                 beside=context.neighbour,
             ),
         )
-        program, command = load_program(cell, cell_settings, ready, context)
+        program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
         farewell = take_leave(prepared, server, lines, ready, descriptors, network.load)
@@ -285,7 +286,8 @@ def take_leave(
     came."""
     _, cell_settings, _, context, _, log = prepared
     await_closes(ready.pid, descriptors, _estimate_closing_s(cell_settings))
-    command = check_command(context.generator, ready.endpoint, cell_settings)
+    reconnects = may_reconnect(prepared.contestant, cell_settings)
+    command = check_command(context.generator, ready.endpoint, cell_settings, reconnects=reconnects)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
     line, shutdown = ("", "") if ended else _shut_down(server, lines, context)
@@ -360,18 +362,24 @@ def _judge_observation(
         return audits.harness_quiet(observed), audits.unobserved()
     if outcomes.has_lost_all_connections(load):
         return audits.harness_quiet(observed), audits.observed_in_part()
+    threads_end = cell_settings.threads_end or load.connections.closed_after_reply > 0
     return (
         audits.harness_quiet(observed),
-        audits.observation(observed, cell_settings.duration_s, threads_end=cell_settings.threads_end),
+        audits.observation(observed, cell_settings.duration_s, threads_end=threads_end),
     )
 
 
-def load_program(cell: Cell, cell_settings: Settings, ready: ReadyLine, context: TrialContext) -> tuple[str, list[str]]:
+def load_program(
+    cell: Cell, cell_settings: Settings, contestant: Contestant, ready: ReadyLine, context: TrialContext
+) -> tuple[str, list[str]]:
     """Return the name of the load program for a sentence, and its command line."""
     seed = derive_seed(cell, context)
     if cell_settings.client == GENERATOR:
         cores = count_generator_cores(context.pinning)
-        return "generator", build_load_command(context.generator, ready.endpoint, cell_settings, seed, cores=cores)
+        reconnects = may_reconnect(contestant, cell_settings)
+        return "generator", build_load_command(
+            context.generator, ready.endpoint, cell_settings, seed, cores=cores, reconnects=reconnects
+        )
     client = context.clients[cell_settings.client]
     command = build_client_command(client.command, ready.endpoint, cell_settings, seed)
     if not context.is_load_elsewhere:

@@ -255,7 +255,7 @@ class Stand:
         self.watch = watch_server(self.prepared, self._ready, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
-        _, command = load_program(cell, sliced, self._ready, context)
+        _, command = load_program(cell, sliced, contestant, self._ready, context)
         self.load = self._running.enter_context(
             SlicedLoad(self.prepared, [*command, "--turns", *self._format_witness()])
         )

@@ -163,7 +163,7 @@ def _observe_warmup(
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError
         costs = Costs(lambda: sum(server_processes.read_own_cpu_s(pids).values()), _ForeignSeconds(pids))
-        program, command = load_program(cell, load_settings, ready, context)
+        program, command = load_program(cell, load_settings, contestant, ready, context)
         with suppress(SettledError):
             generate.measure(
                 program,

@@ -1,5 +1,6 @@
 """A web server that knows nothing of netdyno: own_http.py PORT [HOW]. HOW: "forks" answers in a child; "ends" ends at
-its first request; "sleeps" never listens; "leaves" ends at once; "ipv6" listens at ::1 only."""
+its first request; "sleeps" never listens; "leaves" ends at once; "ipv6" listens at ::1 only; "closes" and
+"drops" end a connection after 20 replies, announced or not."""
 
 import os
 import signal
@@ -18,7 +19,10 @@ class Echo(BaseHTTPRequestHandler):
         if HOW == "ends":
             os._exit(3)
         body = self.path.encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.replies = getattr(self, "replies", 0) + 1
+        self.close_connection = HOW in ("closes", "drops") and self.replies == 20
+        last = "Connection: close\r\n" if self.close_connection and HOW == "closes" else ""
+        head = f"HTTP/1.1 200 OK\r\n{last}Content-Length: {len(body)}\r\n\r\n"
         self.wfile.write(head.encode() + body)
 
     def log_message(self, *_: object) -> None: ...

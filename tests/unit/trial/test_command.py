@@ -261,6 +261,11 @@ def test_a_closed_loop_names_no_rate() -> None:
     reconnecting = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
     assert value(build_load_command(GENERATOR, URL, reconnecting, 3), "--requests-per-connection") == "3"
     assert "--requests-per-connection" not in check_command(GENERATOR, URL, reconnecting)
+    web = settings(Scenario(name="s", workload="http"), {})
+    for command in (build_load_command(GENERATOR, URL, web, 3), check_command(GENERATOR, URL, web)):
+        assert "--reconnect" not in command
+    assert "--reconnect" in build_load_command(GENERATOR, URL, web, 3, reconnects=True)
+    assert "--reconnect" in check_command(GENERATOR, URL, web, reconnects=True)
     assert "--busy-connections" not in looking
     idle = settings(Scenario(name="s", workload="echo", connections=1000, busy_connections=5), {})
     assert value(build_load_command(GENERATOR, URL, idle, 3, cores=8), "--busy-connections") == "5"

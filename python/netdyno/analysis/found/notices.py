@@ -74,6 +74,18 @@ class UnevenThreads:
 
 
 @dataclass(frozen=True)
+class Reconnected:
+    """A contestant that closed connections after a reply in `trials` trials out of `of`: in all of them `closed`, for
+    so many `replies`."""
+
+    contestant: Name
+    trials: int
+    of: int
+    closed: int
+    replies: int
+
+
+@dataclass(frozen=True)
 class Constant:
     """A contestant that answers in the same time at several loads, all else being equal: least p50 and largest p99."""
 

@@ -21,6 +21,7 @@ from netdyno.analysis.found.notices import (
     Company,
     Constant,
     MeasuredAlone,
+    Reconnected,
     Retries,
     SampledThreads,
     Scaling,
@@ -93,6 +94,7 @@ class ScenarioFindings:
     within: tuple[Within, ...] = ()
     """The best of each language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
+    reconnected: tuple[Reconnected, ...] = ()
     scaling: tuple[Scaling, ...] = ()
     """Empty where the cores of the server are no factor, or a schedule decides the throughput."""
     warmups: tuple[WarmedUp, ...] = ()

@@ -23,6 +23,7 @@ from netdyno.analysis.found.notices import (
     AddedOption,
     Constant,
     MeasuredAlone,
+    Reconnected,
     Retries,
     SampledThreads,
     Scaling,
@@ -204,6 +205,7 @@ class QuestionEntry(Frozen):
     threads_each: tuple[ThreadEach, ...]
     sampled_threads: tuple[SampledThreads, ...]
     uneven_threads: tuple[UnevenThreads, ...]
+    reconnected: tuple[Reconnected, ...]
     scaling: tuple[Scaling, ...]
     alone: tuple[MeasuredAlone, ...]
     instruments: tuple[Name, ...]

@@ -30,6 +30,7 @@ from netdyno.present.prose import (
     languages,
     loss,
     ranking,
+    reconnects,
     retries,
     scaling,
     stopping,
@@ -150,7 +151,11 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
             *turns.explain_exceptions(findings),
         )
     ]
-    noticed = (*constant_latency.describe_contestants(findings), *uneven_threads.describe_contestants(findings))
+    noticed = (
+        *constant_latency.describe_contestants(findings),
+        *uneven_threads.describe_contestants(findings),
+        *reconnects.describe_contestants(findings),
+    )
     parts += [Text(text, style="yellow") for text in noticed]
     if findings.pairs:
         parts += [Text(), _draw_pairs(findings), Text(_explain_pairs(findings), style="dim")]

@@ -1,0 +1,42 @@
+"""A contestant that closed connections after its replies is named, with how many replies each brought."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.prose import reconnects
+from netdyno.present.prose.verdict import list_caveats
+from tests.support.builders.made_run import EPOLL, made_run
+
+
+def run_with(*closed: int) -> Run:
+    """A run of `echo` in which a contestant closed so many connections, from block 1 on."""
+    run = made_run()
+    (echo,) = (scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
+    echo = replace(echo, factors={"connections": (10,)})
+    trials = tuple(trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10})
+
+    def close(trial: Trial) -> Trial:
+        if trial.contestant != EPOLL or trial.load is None or trial.block > len(closed):
+            return trial
+        connections = replace(trial.load.connections, closed_after_reply=closed[trial.block - 1])
+        messages = replace(trial.load.messages, received=1000)
+        return replace(trial, load=replace(trial.load, connections=connections, messages=messages))
+
+    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
+    return replace(run, experiment=experiment, trials=tuple(map(close, trials)))
+
+
+def test_it_is_named_with_the_replies_of_a_connection() -> None:
+    (findings,) = analyse(run_with(15, 0, 5, 20, 0, 0)).scenarios
+    (text,) = reconnects.describe_contestants(findings)
+    assert text.startswith(f"{EPOLL} closed 40 connections after a reply, one in 150 replies, in 3 of 6 trials; ")
+    assert text in list_caveats(findings)
+
+
+def test_nothing_is_said_of_connections_that_stay() -> None:
+    (findings,) = analyse(run_with(0, 0)).scenarios
+    assert findings.reconnected == ()
