@@ -337,6 +337,7 @@ class Run {
     result.cpu = cpu_;
     result.timeline = slots_;
     result.interval = timeline_.interval();
+    if (!plan_.turns && start_ != never) result.began = start_ + plan_.warmup;
     result.duration = counted_;
     result.slice = std::min(counted_, plan_.duration);
     if (const Nanos ended = control_.read_load_end(); ended != never && !plan_.turns)

@@ -45,6 +45,7 @@ struct Measurement {
   Nanos interval = 0;               // of the timeline
   std::optional<Nanos> load_ended;  // in the window, where no connection was left then
   Nanos slice = 0;                  // the longest part of the window without a pause: all of it, but with --turns
+  Nanos began = 0;                  // the window, by CLOCK_MONOTONIC; 0 where it never did, and with --turns
   Nanos duration = 0;      // of the window; shorter than planned where it was cut short, 0 where it never began
   bool all_joined = true;  // chat: the server knew every client before the load began
 };

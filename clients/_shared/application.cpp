@@ -121,6 +121,7 @@ int Application::finish() {
   measured.figures.add(journal_.figures());
   measured.cpu.push_back(cpu_);
   measured.timeline = journal_.timeline().slots();
+  measured.began = window_.start == never ? 0 : window_.start;
   measured.interval = journal_.timeline().interval();
   measured.max_rss_bytes = load::peak_rss_bytes();
   measured.cores = load::usable_cores().size();

@@ -230,11 +230,13 @@ def histogram(latencies_ms: Sequence[tuple[float, float]], count: int) -> Histog
 
 
 class Used(NamedTuple):
-    """CPU seconds of the program so far, user and system, and the most memory that it has had, in bytes."""
+    """CPU seconds of the program so far, user and system, and the most memory that it has had, in bytes. `began_ns`:
+    the beginning of the window in which it used them."""
 
     user_s: float
     system_s: float
     memory: int
+    began_ns: int = 0
 
 
 class Run:
@@ -265,13 +267,15 @@ class Run:
         window, and whether the window was whole."""
         last_line = self._await_connections()
         write_event(self._asked.events_fd, event="connected", established=self._asked.connections)
-        self._wait_until(start := monotonic() + self._asked.warmup_s)
+        start = monotonic() + self._asked.warmup_s
+        self._wait_until(start)
         write_event(self._asked.events_fd, event="window_start")
         before = self._used()
         self._wait_until(start + self._asked.duration_s)
         write_event(self._asked.events_fd, event="window_end")
         after = self._used()
-        used = Used(after.user_s - before.user_s, after.system_s - before.system_s, after.memory)
+        began_ns = round(1e9 * start)
+        used = Used(after.user_s - before.user_s, after.system_s - before.system_s, after.memory, began_ns)
         printed, complaints = self._child.communicate()
         self._timer.cancel()
         if self._was_too_long:
@@ -359,6 +363,7 @@ def load_result(request: Asked, report: Report, used: Used, *, whole: bool) -> L
         version=1,
         instrument="tcpkali",
         plan=_make_plan(request, window_s),
+        began_ns=used.began_ns,
         requests=Requests(
             sent=sent_in_window, completed=completed, per_second=completed / window_s if window_s else 0.0
         ),

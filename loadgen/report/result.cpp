@@ -184,6 +184,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
   Json json{
       {"version", 1},
       {"plan", plan_json(plan)},
+      {"began_ns", measurement.began},
       {"requests",
        {{"sent", figures.sent_in_window},
         {"completed", figures.completed_in_window},

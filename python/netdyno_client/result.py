@@ -57,6 +57,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
     return LoadResult(
         version=1,
         plan=_make_plan(plan),
+        began_ns=journal.recorder.window.start,
         requests=Requests(
             due=recorder.sent_in_window,  # a request is due when it can be sent
             sent=recorder.sent_in_window,

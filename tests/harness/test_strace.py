@@ -159,6 +159,17 @@ ask(os.getgid)
         os.killpg(parent.pid, signal.SIGKILL)
 
 
+def test_a_process_that_was_forked_while_its_parent_was_looked_at_is_not_overlooked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The parent is traced when its state is read; it has forked after the list of processes was."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as parent, subprocess.Popen(["cat"], stdin=-1) as child:
+        lists = iter([(parent.pid,)])
+        monkeypatch.setattr(strace.server_proc, "find_family", lambda _: next(lists, (parent.pid, child.pid)))
+        monkeypatch.setattr(strace, "_read_status", lambda path: f"TracerPid:\t{7 * (path.name == str(parent.pid))}")
+        assert strace._find_untraced(parent.pid, tracer=7) == {child.pid}
+
+
 def test_a_tracer_that_may_not_trace_says_why(tmp_path: Path) -> None:
     refused = tmp_path / "refused"
     refused.write_text("#!/bin/sh\necho 'strace: attach: Operation not permitted' >&2\nexit 1\n")

@@ -6,6 +6,7 @@ in which the load counted its messages."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -90,19 +91,31 @@ def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline:
 
 
 def _find_untraced(pid: int, tracer: int) -> set[int]:
-    """Return those of a process and its descendants of which a thread is not traced by another. Raises TrialError when
-    the process is gone."""
+    """Return those of a process and its descendants of which a thread is not traced by another. They are listed again
+    until the list holds none that was not looked at: one that was started after the list was read, and before its
+    parent was traced, is not traced. Raises TrialError when the process is gone."""
+    checked: set[tuple[int, str]] = set()
     untraced: set[int] = set()
+    while started := _list_threads(pid) - checked:
+        untraced |= {member for member, thread in started if _is_untraced(member, thread, tracer)}
+        checked |= started
+    return untraced
+
+
+def _list_threads(pid: int) -> set[tuple[int, str]]:
+    """List the threads of a process and its descendants, each with its process."""
+    threads: set[tuple[int, str]] = set()
     for member in server_proc.find_family(pid):
         try:
-            threads = list(Path(f"/proc/{member}/task").iterdir())
+            threads |= {(member, name) for name in os.listdir(f"/proc/{member}/task")}
         except OSError as error:
             if member == pid:
                 raise TrialError(f"the server had ended before {NAME} could attach") from error
-            continue  # it has just ended
-        if not threads or any(parse_tracer(_read_status(thread)) not in (tracer, None) for thread in threads):
-            untraced.add(member)
-    return untraced
+    return threads
+
+
+def _is_untraced(member: int, thread: str, tracer: int) -> bool:
+    return parse_tracer(_read_status(Path(f"/proc/{member}/task/{thread}"))) not in (tracer, None)
 
 
 def _read_status(thread: Path) -> str:

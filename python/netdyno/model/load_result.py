@@ -240,7 +240,8 @@ class LoadResult(Frozen, kw_only=True):
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
     contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS. `steps`: only
     where the rate changed. `parts`: only where several hosts made the load. `instrument`: the foreign load program that
-    measured these figures (docs/adr/instruments.md); unset where netdyno's own did."""
+    measured these figures (docs/adr/instruments.md); unset where netdyno's own did. `began_ns`: the
+    beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none."""
 
     version: Whole
     plan: Plan
@@ -263,3 +264,4 @@ class LoadResult(Frozen, kw_only=True):
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET
+    began_ns: Whole = 0

@@ -44,9 +44,10 @@ def merge_processes(loads: Sequence[LoadResult]) -> LoadResult:
     """Merge the loads of the client processes of one host, at least one. They share its cores. Each audit stands once,
     with the first process that failed it. Raises HistogramError."""
     whole = _pool_loads(loads)
+    began_ns = max(load.began_ns for load in loads)
     generator = msgspec.structs.replace(whole.generator, cores=max(load.generator.cores for load in loads))
     audits = tuple(map(_merge_audits, zip(*(load.audits for load in loads), strict=True)))
-    return msgspec.structs.replace(whole, generator=generator, audits=audits)
+    return msgspec.structs.replace(whole, began_ns=began_ns, generator=generator, audits=audits)
 
 
 def _merge_audits(audits: Sequence[Audit]) -> Audit:

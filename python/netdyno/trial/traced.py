@@ -24,6 +24,7 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
+from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.transports import of as transport_of
 from netdyno.model.trial import Trace, Traced
@@ -173,7 +174,7 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
                 program, command = load_program(trial.cell, load_settings, trial.contestant, ready, context)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 strace.let_go(tracer)
-        start_s, end_s = window.read_bounds()
+        start_s, end_s = _read_window(load)
         try:
             with trace_file.open(encoding="ascii", errors="replace") as lines:
                 counted, threads = strace.count(strace.parse_calls(lines), start_s, end_s)
@@ -190,9 +191,18 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
     return msgspec.structs.replace(base, window_s=end_s - start_s, messages=messages, threads=threads, calls=counted)
 
 
+def _read_window(load: LoadResult) -> tuple[float, float]:
+    """Return the window's beginning and end by the wall clock, which is strace's: as the load kept them, for the events
+    that announce them are read when the harness gets a core. Raises TrialError where the load began no window here."""
+    if load.began_ns == 0:
+        raise TrialError("the load does not state when its window began on this machine's clock")
+    start_s = load.began_ns / 1e9 + time.time() - time.monotonic()
+    return start_s, start_s + load.plan.duration_s
+
+
 class Window:
-    """The bounds of the window, by the wall clock, which is strace's too. `begins` and `ends` are called at them: with
-    the end the tracer has to go, so that the server answers the rest at its own speed."""
+    """The window as its events announce it, by the wall clock. `begins` and `ends` are called at them: with the end a
+    tracer has to go, so that the server answers the rest at its own speed."""
 
     def __init__(self, ends: Callable[[], None], begins: Callable[[], None] = lambda: None) -> None:
         self._begins = begins

@@ -29,6 +29,7 @@ HELLO = b"\0\0\0\0HELO" + bytes(8)
 LOOPBACK_NS = 100 if MODE == "impossible" else 1000
 connects_ns: list[int] = []
 exchanges_ns: list[int] = []
+window_began_ns: list[int] = []
 
 
 class Options:
@@ -108,7 +109,8 @@ def begin_the_window() -> float:
     say(event="window_start")
     while not is_heard():
         time.sleep(0.0005)
-    return time.monotonic()
+    window_began_ns.append(time.monotonic_ns())
+    return window_began_ns[-1] / 1e9
 
 
 def say_hello(to: tuple[str, int]) -> _socket.socket:
@@ -274,7 +276,7 @@ def result(count: int, everything: int = 0) -> dict[str, object]:
     rate = float(options.rate.removesuffix("/conn")) if options.rate else None
     plan |= {"rate_hz": rate, "connections": options.connections, "size": options.size, "seed": options.seed}
     plan |= {"threads": options.threads, "audience": options.audience or "others"}
-    plan |= {"warmup_s": 0.0, "duration_s": 0.1, "timeout_s": 1.0}
+    plan |= {"warmup_s": 0.0, "duration_s": window_s() if MODE == "steady" else 0.1, "timeout_s": 1.0}
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
     connections |= {"attempted": options.connections, "established": options.connections}
     if MODE == "no_ports" and not IS_CHECK:
@@ -293,6 +295,7 @@ def result(count: int, everything: int = 0) -> dict[str, object]:
     return client | {
         "version": 1,
         "plan": plan,
+        "began_ns": window_began_ns[-1] if window_began_ns else 0,
         "requests": {"sent": count, "completed": count, "per_second": count / 0.1},
         "latency": {"response_ns": answered, "service_ns": answered},
         "send_lag_ns": distribution(0),
