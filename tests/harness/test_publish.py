@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
+from netdyno.base.files import lock_folder
 from netdyno.commands import publish
 from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
@@ -194,3 +198,81 @@ def test_a_folder_in_which_the_first_was_cut_short_is_a_site(
     assert publish.run([folder], target, results) == 0
     (listed,) = json.loads((target / "site.json").read_text())["runs"]
     assert (listed["version"], (target / listed["folder"] / "index.html").is_file()) == (1, True)
+
+
+def test_a_run_that_another_process_adds_meanwhile_stays_in_the_site(
+    results: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = small(made_run()), replace(small(made_run()), run_id="second")
+    for run in (first, second):
+        stored(run, results)
+
+    @contextmanager
+    def lock_after_another(folder: Path) -> Iterator[None]:
+        monkeypatch.undo()
+        publish.run(["second"], target, results)
+        with lock_folder(folder):
+            yield
+
+    monkeypatch.setattr(publish, "lock_folder", lock_after_another)
+    assert publish.run([first.run_id], target, results) == 0
+    listed = json.loads((target / "site.json").read_text())["runs"]
+    assert [entry["run_id"] for entry in listed] == ["second", first.run_id]
+
+
+def test_the_folder_is_locked_while_the_site_is_changed(
+    results: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_run = publish._add_run
+
+    def add_locked(*arguments: Any) -> Any:
+        folder = os.open(target, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(folder)
+        return add_run(*arguments)
+
+    monkeypatch.setattr(publish, "_add_run", add_locked)
+    run = small(made_run())
+    stored(run, results)
+    assert publish.run([run.run_id], target, results) == 0
+
+
+@pytest.mark.parametrize("name", ["index.html", "summary.md", "site.json", "runs", "runs/x"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_nothing_is_written_or_read_through_a_link_or_a_pipe_of_a_foreign_site(
+    name: str, kind: str, results: Path, target: Path, tmp_path: Path
+) -> None:
+    run = small(made_run())
+    stored(run, results)
+    assert publish.run([run.run_id], target, results) == 0
+    stored(replace(run, run_id="next"), results)
+    victim = tmp_path / "victim"
+    place = target / name
+    if place.is_dir():
+        place.rename(victim)
+    else:
+        place.unlink(missing_ok=True)
+        victim.write_text("mine")
+    if kind == "link":
+        place.symlink_to(victim)
+    else:
+        os.mkfifo(place)
+    before = content(tmp_path)
+    with pytest.raises(UserError, match="a symbolic link" if kind == "link" else "a pipe"):
+        publish.run(["next"], target, results)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("folder", ["javascript:alert(1)//", "../elsewhere/1", "/etc", "runs/x/2"])
+def test_a_site_whose_list_leads_elsewhere_is_not_added_to(folder: str, results: Path, target: Path) -> None:
+    run = small(made_run())
+    stored(run, results)
+    assert publish.run([run.run_id], target, results) == 0
+    site = json.loads((target / "site.json").read_text())
+    site["runs"].append(site["runs"][0] | {"run_id": "x", "folder": folder})
+    (target / "site.json").write_text(json.dumps(site))
+    before = content(target)
+    with pytest.raises(UserError, match="is not that of version 1 of the run 'x': take another folder"):
+        publish.run([run.run_id], target, results)
+    assert content(target) == before

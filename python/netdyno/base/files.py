@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
+}
 
 _MOST_LINKS = 40
 """The number of links that the kernel follows (path_resolution(7))."""
@@ -62,15 +70,29 @@ def _is_replaceable(path: Path) -> bool:
 def _replace(path: Path, content: bytes) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(content)
+        unfinished.unlink(missing_ok=True)  # what lies there, a link perhaps, is not written through
+        with unfinished.open("xb") as file:
+            file.write(content)
         unfinished.replace(path)
     finally:
         with suppress(OSError):  # nothing to remove where nothing could be written
             unfinished.unlink()
 
 
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock (flock(2)) while what is in it is read, changed and written: another process waits for it.
+    The lock ends with its process, however that ends. Raises OSError."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def kind_of(mode: int) -> str:
-    """Return the kind of a file that is not a regular one, from its mode (inode(7)): "a pipe"."""
+    """Return the kind of a file from its mode (inode(7)): "a pipe"."""
     return _KINDS.get(stat.S_IFMT(mode), "a device")
 
 

@@ -8,8 +8,9 @@ import json
 import os
 import platform
 import shutil
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import msgspec
 
 from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless
-from netdyno.base.files import write_whole
+from netdyno.base.files import kind_of, lock_folder, open_regular, write_whole
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.model.run import Run
 from netdyno.present.published import site
@@ -40,33 +41,41 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
     for stored_run in stored_runs:
         if not stored_run.all_trials:
             raise UserError(f"the run {stored_run.run_id} has no trial yet")
-    published = open_site(target)
-    private = collect_private(results, target)
+    if target.exists() and not target.is_dir():
+        raise UserError(f"{target} is no folder: take another name")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        if not published.runs:
-            _write_site_list(target, published)  # an interruption from here on leaves a site, which can be added to
-        for path, stored in zip(paths, stored_runs, strict=True):
-            profiled = clean_profiles(profiles.read(path.parent), make_cleaners(stored, private))
-            for text in profiled.damaged:
-                print(f"netdyno: {harmless(text)}", file=sys.stderr)
-            published, message = _add_run(published, clean_run(stored, private), profiled, target)
-            print(harmless(message), flush=True)
+        with lock_folder(target):
+            _add_runs(zip(paths, stored_runs, strict=True), target, collect_private(results, target))
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     print(harmless(f"site: {(target / INDEX_NAME).resolve()}"))
     return 0
 
 
+def _add_runs(runs: Iterable[tuple[Path, Run]], target: Path, private: Private) -> None:
+    """Add runs to the site as it is now: another process may have added some before this one got the lock."""
+    published = open_site(target)
+    if not published.runs:
+        _write_site_list(target, published)  # an interruption from here on leaves a site, which can be added to
+    for path, stored in runs:
+        profiled = clean_profiles(profiles.read(path.parent), make_cleaners(stored, private))
+        for text in profiled.damaged:
+            print(f"netdyno: {harmless(text)}", file=sys.stderr)
+        published, message = _add_run(published, clean_run(stored, private), profiled, target)
+        print(harmless(message), flush=True)
+
+
 def open_site(target: Path) -> Site:
     """Read the site in a folder; an empty one where there is none yet. Raises UserError where it cannot be added to."""
     path = target / SITE_NAME
-    if not path.exists():
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if not os.path.lexists(path):
+        if any(target.iterdir()):
             raise UserError(f"{target} is no site of netdyno, and not empty: take another folder")
         return Site()
     try:
-        raw = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        with os.fdopen(open_regular(path), "rb") as file:
+            raw = msgspec.json.decode(file.read(), type=dict[str, object])
         version = raw.get("version")
         if raw.get("format") == site.FORMAT and isinstance(version, int) and version > site.VERSION:
             raise UserError(f"{target}: published by a newer netdyno (version {version}): update")
@@ -77,7 +86,25 @@ def open_site(target: Path) -> Site:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if listed.format != site.FORMAT:
         raise UserError(f"{target} is no site of netdyno: take another folder")
+    _check_places(target, listed)
     return listed
+
+
+def _check_places(target: Path, listed: Site) -> None:
+    """Raise UserError for a site that netdyno has not left so: an entry that leads out of it, or a link or a pipe where
+    a file or folder is to be written."""
+    for entry in listed.runs:
+        if entry.folder != site.name_folder(entry.run_id, entry.version):
+            raise UserError(
+                f"{target / SITE_NAME}: the folder {entry.folder!r} is not that of version {entry.version} of the run "
+                f"{entry.run_id!r}: take another folder"
+            )
+    folders = [target / site.RUNS, *(target / site.RUNS).glob("*")]
+    files = [target / INDEX_NAME, target / SUMMARY_NAME]
+    places = [*((path, stat.S_ISREG) for path in files), *((path, stat.S_ISDIR) for path in folders)]
+    for path, is_right in places:
+        if os.path.lexists(path) and not is_right(mode := path.lstat().st_mode):
+            raise UserError(f"{path} is {kind_of(mode)}, which netdyno has not put there: take another folder")
 
 
 def collect_private(results: Path, target: Path) -> Private:

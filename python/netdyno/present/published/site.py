@@ -17,6 +17,8 @@ from netdyno.present.prose import environment as surroundings
 VERSION = 2
 """Version 1 had no profiles."""
 FORMAT = "netdyno-site"
+RUNS = "runs"
+"""The folder of the runs' pages."""
 HERE = Path(__file__).resolve().parent
 STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "system", "compiler", "compiler_flags")
 """The entries of the environment that a reader needs first; all stand below."""
@@ -76,7 +78,7 @@ FILES = (
 def name_folder(run_id: str, version: int) -> str:
     """Return the folder of a version of a run, within the site whatever the run calls itself."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", run_id).lstrip(".") or "run"
-    return f"runs/{name[:150]}/{version}"
+    return f"{RUNS}/{name[:150]}/{version}"
 
 
 def make_entry(
