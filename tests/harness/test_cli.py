@@ -275,6 +275,12 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
     again = command("resume", run_id, "--results", str(results))
     assert again.returncode == 2
     assert "; nothing is left to do\n" in again.stderr
+    for name in ("report.html", "findings.json"):  # as after a kill between the last trial and the report
+        (results / run_id / name).unlink()
+        done = command("resume", run_id, "--results", str(results))
+        assert done.returncode == 0, done.stderr
+        assert (results / run_id / name).is_file()
+        assert "Resuming" not in done.stdout
 
 
 @pytest.mark.usefixtures("undrawn")

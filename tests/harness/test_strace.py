@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import strace
+from netdyno.machine import server_proc, strace
 from netdyno.machine.process import TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.trial import SystemCall
@@ -165,7 +165,7 @@ def test_a_process_that_was_forked_while_its_parent_was_looked_at_is_not_overloo
     """The parent is traced when its state is read; it has forked after the list of processes was."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as parent, subprocess.Popen(["cat"], stdin=-1) as child:
         lists = iter([(parent.pid,)])
-        monkeypatch.setattr(strace.server_proc, "find_family", lambda _: next(lists, (parent.pid, child.pid)))
+        monkeypatch.setattr(server_proc, "find_family", lambda _: next(lists, (parent.pid, child.pid)))
         monkeypatch.setattr(strace, "_read_status", lambda path: f"TracerPid:\t{7 * (path.name == str(parent.pid))}")
         assert strace._find_untraced(parent.pid, tracer=7) == {child.pid}
 

@@ -36,6 +36,7 @@ from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import needed, preparation, runner
 from netdyno.run.progress import Display
 from netdyno.store import profiles, read, schema
+from netdyno.store.opening import check_folder
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.found.run import Analysis
@@ -182,9 +183,12 @@ def continue_run(
     command_line = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
     command_line += ["--results", str(results)] if results != ROOT / "results" else []
     console, display = _open_screen(as_json)
+    path = read.find(results, run)
+    if lacks_results(path):
+        return _end(_conclude_run(runner.Outcome(read.load(path).run_id, path.parent, 0), console), as_json)
     with _open_stage(cluster) as stage:
         outcome = resume(
-            read.find(results, run),
+            path,
             build=build_dir(),
             display=display,
             anyway=anyway,
@@ -192,6 +196,16 @@ def continue_run(
             stage=stage,
         )
     return _end(_conclude_run(outcome, console), as_json)
+
+
+def lacks_results(path: Path) -> bool:
+    """Whether a run was ended between its last trial and its report. Raises UserError where its folder holds a link
+    that a report would be written through."""
+    _, _, finished_at = read.asked(path)
+    if finished_at is None or all((path.parent / name).is_file() for name in (REPORT_NAME, FINDINGS_NAME)):
+        return False
+    check_folder(path.parent)
+    return True
 
 
 def _open_screen(as_json: bool) -> tuple[Console, Display]:

@@ -106,8 +106,10 @@ def _read(path: Path) -> str:
 def _parse_toml(text: str, where: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number with more digits than Python reads is no TOMLDecodeError
         raise UserError(f"{where}: not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: not valid TOML: its values are nested too deeply") from error
 
 
 def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:

@@ -7,6 +7,7 @@ a block holds a second one, the twin, at a place as random as any among these (d
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,9 +15,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from netdyno.base import quantities
+from netdyno.base.errors import UserError
 from netdyno.experiment.capacity import select_coordinates
 from netdyno.model import transports
-from netdyno.model.base import Frozen, type_level
+from netdyno.model.base import MOST_CELLS, Frozen, type_level
 from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
@@ -64,7 +66,9 @@ class CellKind(NamedTuple):
 
 def plan(experiment: Experiment, twice: Sequence[CellKind] = ()) -> tuple[Cell, ...]:
     """Return all cells of all blocks, in running order. The scenarios name their contestants. A scenario with fewer
-    blocks than others is in the first ones. `twice`: the kinds with a twin in each of their blocks."""
+    blocks than others is in the first ones. `twice`: the kinds with a twin in each of their blocks. Raises UserError
+    where they are too many."""
+    check_size(experiment)
     randomness = random.Random(experiment.seed)
     cells: list[Cell] = []
     for block in range(1, experiment.blocks + 1):
@@ -76,6 +80,16 @@ def plan(experiment: Experiment, twice: Sequence[CellKind] = ()) -> tuple[Cell, 
             for position, (kind, twin) in enumerate(_shuffle(order, randomness))
         )
     return tuple(cells)
+
+
+def check_size(experiment: Experiment) -> None:
+    """Raise UserError for an experiment whose plan is too long to be kept. Pure."""
+    planned = sum(
+        scenario.blocks * len(scenario.contestants) * math.prod(map(len, scenario.factors.values()))
+        for scenario in experiment.scenarios
+    )
+    if planned > MOST_CELLS:
+        raise UserError(f"{planned} trials are planned, and at most {MOST_CELLS} can be: take fewer blocks or levels")
 
 
 def _shuffle(order: Sequence[tuple[CellKind, bool]], randomness: random.Random) -> Iterator[tuple[CellKind, bool]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
+from netdyno.base.errors import UserError
 from netdyno.base.units import parse_duration
-from netdyno.model.base import type_level
+from netdyno.model.base import MOST_CELLS, type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import LOAD, SERVER, settings
 from netdyno.model.values import CORES
@@ -64,7 +66,12 @@ def middle(scenario: Scenario) -> dict[str, type_level]:
 
 
 def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
-    """Yield every combination of the levels of a scenario's factors."""
+    """Yield every combination of the levels of a scenario's factors. Raises UserError where they are too many."""
+    count = math.prod(map(len, scenario.factors.values()))
+    if count > MOST_CELLS:
+        raise UserError(
+            f"scenario {scenario.name!r}: {count} combinations of levels; at most {MOST_CELLS} are possible"
+        )
     for levels in itertools.product(*scenario.factors.values()):
         yield dict(zip(scenario.factors, levels, strict=True))
 

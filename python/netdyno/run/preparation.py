@@ -40,6 +40,7 @@ SPARE_DESCRIPTORS = 64
 
 def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
     """Check for failures in the middle of a run that can be known before it. Raises UserError."""
+    plan.check_size(experiment)
     for what, program in (("load generator", generator_path(build)), ("canary", canary_path(build))):
         if not program.is_file():
             raise UserError(f"the {what} is not built: {program} is missing (run ./netdyno, which builds it)")

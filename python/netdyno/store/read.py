@@ -21,6 +21,7 @@ from netdyno.model.levels import combinations
 from netdyno.model.options import settings
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
+from netdyno.store.check_experiment import check_experiment
 from netdyno.store.opening import opened
 from netdyno.store.schema import FILE_NAME
 
@@ -114,6 +115,7 @@ def _decode_experiment(text: str) -> Experiment:
     stored_scenarios = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
     scenarios = [{**shared, **_convert_to_seconds(scenario)} for scenario in stored_scenarios]
     experiment = msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+    check_experiment(experiment)
     for scenario in experiment.scenarios:
         for levels in combinations(scenario):
             _check_settings(scenario, levels)
