@@ -7,6 +7,7 @@
 # reads it, and its target makes nothing. A server and a client may have the same name; the target of a client is
 # client-<name>.
 
+include(${CMAKE_CURRENT_LIST_DIR}/Digests.cmake)
 file(GLOB netdyno_kinds CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kinds/*.cmake)
 foreach(netdyno_kind IN LISTS netdyno_kinds)
   include(${netdyno_kind})

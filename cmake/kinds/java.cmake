@@ -54,6 +54,19 @@ function(netdyno_need_jdk22 result why)
   set(${result} "" PARENT_SCOPE)
 endfunction()
 
+# Sets `why` where a jar of a folder is not the one that was tried.
+function(netdyno_check_jars folder why)
+  file(GLOB jars ${folder}/*.jar)
+  foreach(jar IN LISTS jars)
+    get_filename_component(name ${jar} NAME)
+    file(SHA256 ${jar} digest)
+    netdyno_check_digest(${name} ${digest} wrong)
+    if(wrong)
+      set(${why} "${wrong}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 # Netty's jars, and out of one of them the native transport, which Netty would else unpack to /tmp at each start. The
 # network is asked only for what is not in the build directory yet, and never while something is built.
 function(netdyno_need_netty result why)
@@ -93,6 +106,11 @@ function(netdyno_need_netty result why)
       string(CONCAT how "Netty ${netdyno_netty} cannot be had: let Maven reach a repository once, then delete build/ and "
         "call netdyno again")
       set(${why} "${how}" PARENT_SCOPE)
+      return()
+    endif()
+    netdyno_check_jars(${netty} wrong)
+    if(wrong)
+      set(${why} "${wrong}" PARENT_SCOPE)
       return()
     endif()
     execute_process(COMMAND ${CMAKE_COMMAND} -E tar xf ${natives} WORKING_DIRECTORY ${netty})

@@ -93,6 +93,7 @@ CARGO = """
 case "$*" in
     *--offline*fetch* | *fetch*--offline*) test -f "{cache}" ;;
     fetch*) {network} ;;
+    tree*) cat tree 2>/dev/null || true ;;
     build*--offline*--target-dir*) while [ "$1" != --target-dir ]; do shift; done
         mkdir -p "$2/release"; cp main.rs "$2/release/oxide" ;;
     *) exit 3 ;;
@@ -192,6 +193,22 @@ def test_crates_are_fetched_where_they_can_be_and_else_a_stated_skip(kinds: Kind
     kinds.have("1.85.0", "1.19", network=f"touch {kinds.root}/cache")
     assert "not built" in kinds.configure()["oxide"]
     assert (kinds.root / "cache").exists()
+
+
+def test_a_crate_that_is_not_the_pinned_one_is_not_built_with(kinds: Kinds) -> None:
+    digest, other, lines = 64 * "a", 64 * "b", kinds.root / "packages/digests.txt"
+    lines.parent.mkdir()
+    (kinds.root / "cache").touch()
+    (kinds.rust / "tree").write_text(f"oxide v0.1.0 ({kinds.rust})\nmio v1.2.5\nmio v1.2.5 (*)\n")
+    entry = '[[package]]\nname = "mio"\nversion = "1.2.5"\nsource = "registry"\nchecksum = "{}"\n'
+    for text in (f"{digest}  mio-1.2.6.crate\n", f"{other}  mio-1.2.5.crate\n", f"{digest}  mio-1.2.5.crate\n"):
+        lines.write_text(text)
+        (kinds.rust / "Cargo.lock").write_text(entry.format(digest))
+        why_not = kinds.configure()["oxide"]
+        if "mio-1.2.5" in text and digest in text:
+            assert "not built" in why_not
+        else:
+            assert why_not.startswith("mio-1.2.5.crate is not the one of packages/digests.txt (its SHA-256 is aaaa")
 
 
 def test_a_command_gets_its_folders_behind_the_launcher(tmp_path: Path) -> None:
