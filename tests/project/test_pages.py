@@ -90,6 +90,14 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
+def test_the_readme_begins_with_both_commands_and_continuous_integration_runs_the_second() -> None:
+    first_block = (ROOT / "README.md").read_text().split("```")[1]
+    assert re.findall(r"^\./netdyno (\w+) +# .*minutes$", first_block, re.MULTILINE) == ["run", "test"]
+    assert [line for line in (ROOT / ".ci/run").read_text().splitlines() if "./netdyno" in line and line[0] != "#"] == [
+        './netdyno test "$@" </dev/null 2>&1 | cat'
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     assert dead_links((ROOT / page).read_text(), (ROOT / page).parent) == []
