@@ -6,7 +6,6 @@ in which the load counted its messages."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
@@ -107,7 +106,7 @@ def _list_threads(pid: int) -> set[tuple[int, str]]:
     threads: set[tuple[int, str]] = set()
     for member in server_proc.find_family(pid):
         try:
-            threads |= {(member, name) for name in os.listdir(f"/proc/{member}/task")}
+            threads |= {(member, thread.name) for thread in Path(f"/proc/{member}/task").iterdir()}
         except OSError as error:
             if member == pid:
                 raise TrialError(f"the server had ended before {NAME} could attach") from error
