@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import orphans
+from netdyno.machine import cpu_share, orphans, server_proc
 from netdyno.machine.process import Process
 from tests.support.patience import PATIENCE_S, eventually
 
@@ -44,6 +44,21 @@ def test_who_has_ended_in_time_was_not_left_behind(tmp_path: Path) -> None:
         eventually(lambda: ") Z" in Path(f"/proc/{line}/stat").read_text(), "a zombie")
     assert left == []
     assert not Path(f"/proc/{line}").exists()
+
+
+def test_an_inherited_process_is_not_counted_as_the_harness_itself(tmp_path: Path) -> None:
+    """What a program has left to work on is no work of the harness, while the program's own children are the run's."""
+    with (
+        (tmp_path / "out").open("wb") as output,
+        orphans.end(),
+        Process(["sh", "-c", CHILD], [], output, talks=True) as program,
+    ):
+        line = program.lines().wait_line(time.monotonic() + PATIENCE_S)
+        assert line is not None
+        assert {program.pid, int(line)} <= {*cpu_share.find_own_processes()}
+        program.kill()
+        assert server_proc.read_parents()[int(line)] == os.getpid()
+        assert int(line) not in cpu_share.find_own_processes()
 
 
 def test_other_children_of_this_process_are_let_alone() -> None:

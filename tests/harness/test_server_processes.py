@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from netdyno.machine import server_proc, server_processes
-from netdyno.machine.server_processes import Cpu, ProcessMemory
+from netdyno.machine.server_processes import Cpu, Origin, ProcessMemory
 
 MIB = 1 << 20
 TICKS_S = 0.03
@@ -105,7 +105,7 @@ def test_the_cpu_of_all_processes_counts_also_of_those_that_came_and_went() -> N
     """A child that stays, one that was waited for, and one that began after the first reading."""
     with forking(children=2) as forks:
         first = [forks.tell(0, "use", 0.05), forks.tell(1, "use", 0.1), forks.tell("parent", "use", 0.02)]
-        family = server_processes.choose(forks.pid)
+        family = server_processes.choose(Origin(forks.pid))
         before = server_processes.take(family)
         last = [forks.tell(0, "use", 0.1), forks.tell(1, "use", 0.2)]
         forks.tell(1, "end")
@@ -113,7 +113,7 @@ def test_the_cpu_of_all_processes_counts_also_of_those_that_came_and_went() -> N
         forks.tell("parent", "fork", 1)
         begun = forks.tell(2, "use", 0.15)
         last.append(forks.tell("parent", "use", 0.05))
-        after = server_processes.take_last(family)
+        after = server_processes.take_last(family, Origin(forks.pid))
         expected_s = sum(answer.cpu_s for answer in last) - sum(answer.cpu_s for answer in first) + begun.cpu_s
         assert len(family.pids) == len(before.read) == len(after.read) == 3
         assert begun.pid in after.read
@@ -133,10 +133,10 @@ def test_what_a_process_used_before_is_not_counted_when_its_parent_gets_it() -> 
 def test_memory_that_processes_share_counts_once_and_each_ones_own_in_full() -> None:
     held, children, written = 64, 3, 16
     with forking(children, held) as forks:
-        shared = server_processes.read_peak_memory(server_processes.choose(forks.pid))
+        shared = server_processes.read_peak_memory(server_processes.choose(Origin(forks.pid)))
         alone = server_proc.read_peak_memory(forks.pid)
         forks.tell(0, "write", written)
-        with_own = server_processes.read_peak_memory(server_processes.choose(forks.pid))
+        with_own = server_processes.read_peak_memory(server_processes.choose(Origin(forks.pid)))
     assert alone > held * MIB
     assert alone - MIB < shared < alone + children * 4 * MIB
     assert written * MIB <= with_own - shared < (written + 4) * MIB
@@ -147,7 +147,7 @@ def test_of_one_process_the_sum_is_the_peak_that_the_kernel_has() -> None:
         forks.tell("parent", "write", 32)
         memory = ProcessMemory(*(Path(f"/proc/{forks.pid}/{name}").read_bytes() for name in ("status", "smaps_rollup")))
         peak = server_proc.read_peak_memory(forks.pid)
-        assert server_processes.read_peak_memory(server_processes.choose(forks.pid)) == peak
+        assert server_processes.read_peak_memory(server_processes.choose(Origin(forks.pid))) == peak
     assert server_processes.compute_peak_memory([memory], 1) == pytest.approx(peak, abs=MIB)
 
 
@@ -173,7 +173,7 @@ def test_pages_of_files_count_in_full_though_other_programs_have_them_too() -> N
 def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
     children = server_processes.MOST_PROCESSES_READ + 20
     with forking(children) as forks:
-        family = server_processes.choose(forks.pid)
+        family = server_processes.choose(Origin(forks.pid))
         assert len(family.read) == server_processes.MOST_PROCESSES_READ
         assert len(set(family.pids)) == 1 + children
         assert family.read[0] == forks.pid
@@ -181,7 +181,7 @@ def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
         reading = server_processes.sum_readings(before)
         unread = next(number for number in range(children) if forks.tell(number, "use").pid in family.unread)
         forks.tell(unread, "use", 0.2)
-        after = server_processes.take_last(family)
+        after = server_processes.take_last(family, Origin(forks.pid))
         memory = server_processes.read_peak_memory(family)
         alone = server_proc.read_peak_memory(forks.pid)
     assert reading.threads == 1 + children
@@ -210,5 +210,5 @@ os._exit(0)
         assert process.stdout is not None
         child = int(process.stdout.readline())
         assert server_proc.find_family(process.pid) == (process.pid, child)
-        assert server_proc.count_descriptors(process.pid) > server_proc.count_descriptors(child) > 0
+        assert server_proc.count_descriptors([process.pid, child]) > server_proc.count_descriptors([child]) > 0
         process.communicate("\n")

@@ -17,7 +17,7 @@ import pytest
 
 from netdyno.audits import of_trial
 from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share, process, server_proc, trial_log
+from netdyno.machine import cpu_share, process, trial_log
 from netdyno.machine.links import network
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.model import outcomes, transports
@@ -49,17 +49,16 @@ def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for(monkeyp
     def sleep(seconds: float) -> None:
         now_s[0] += seconds
 
-    def descriptors(_pid: int) -> int:
+    def descriptors() -> int:
         closed = 2 * int((now_s[0] - 1000) / (CLOSING_S / 3))
         return first + kept + max(0, left - closed)
 
     monkeypatch.setattr(trials, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep))
-    monkeypatch.setattr(server_proc, "count_descriptors", descriptors)
-    await_closes(1, first + kept)
-    assert descriptors(1) == first + kept
+    await_closes(descriptors, first + kept)
+    assert descriptors() == first + kept
     assert now_s[0] - 1000 == pytest.approx(5 * CLOSING_S / 3, abs=0.02)
     began_s = now_s[0]
-    await_closes(1, first)
+    await_closes(descriptors, first)
     assert now_s[0] - began_s == pytest.approx(CLOSING_S, abs=0.02)
 
 
@@ -275,6 +274,19 @@ def test_an_audit_that_fails_strikes_the_trial_out(
     assert trial.status == "struck_out"
     assert reason in trial.reason
     assert trial.load is not None
+
+
+@pytest.mark.parametrize("mode", ["serves_as_orphan", "serves_as_sibling"])
+def test_charged_is_who_serves_and_not_who_was_started(
+    mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", mode)
+    trial = run(contestant, context)
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert trial.load is not None
+    assert trial.server is not None
+    assert trial.server.cpu_s > 0.0005 * trial.load.requests.completed
+    assert trial.server.threads == 2
 
 
 def test_what_a_server_leaves_behind_is_ended_and_told(

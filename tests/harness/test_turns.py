@@ -434,6 +434,30 @@ def test_a_server_that_is_busy_beside_others_is_told_and_its_group_retried(
     assert calm.reason == "turns: the trial of b in the same turns was disturbed"
 
 
+@pytest.mark.parametrize("mode", ["burns_in_orphan", "burns_in_sibling"])
+def test_a_program_that_a_server_has_detached_is_watched_in_the_slices_of_others(
+    mode: str, contestant: Contestant, context: TrialContext
+) -> None:
+    calm, busy = run(contestant, context, "good", mode)
+    assert "side_by_side: b and its load used" in busy.reason
+    assert "side_by_side" not in calm.reason
+
+
+@pytest.mark.parametrize("mode", ["works", "defers", "serves_as_orphan", "serves_as_sibling"])
+def test_the_work_of_a_message_is_charged_whoever_does_it_and_whenever(
+    mode: str, contestant: Contestant, context: TrialContext
+) -> None:
+    idle, works = run(contestant, context, "good", mode)
+    work_s = 0.0005  # MESSAGE_S of the fake server
+    assert idle.server is not None
+    assert works.server is not None
+    assert works.load is not None
+    messages = works.load.requests.sent
+    assert works.server.cpu_s - idle.server.cpu_s > 0.8 * messages * work_s
+    if mode == "defers":
+        assert sum(part.later_cpu_s for part in works.slices) > 0.1 * messages * work_s
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     number: signal.Signals, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch

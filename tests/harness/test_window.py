@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 from netdyno.experiment import experiment
 from netdyno.machine import cpu_share, server_proc
+from netdyno.machine.server_processes import Origin
 from netdyno.model.options import settings
 from netdyno.trial.window import Watch
+from tests.support.fixtures import PYTHON
 
 TOML = """
 question = "When?"
@@ -26,9 +29,24 @@ workload = "echo"
 """
 
 
-def watch(warmup: str) -> Watch:
+MIB = 1 << 20
+FORGETS = """
+import os
+held = b"x" * (64 << 20)
+print(flush=True)
+input()
+del held
+os.write(os.memfd_create("kept"), b"x" * (32 << 20))
+with open("/proc/self/clear_refs", "w") as file: file.write("5")
+print(flush=True)
+input()
+"""
+"""Holds 64 MiB, and from the first line on none of it, but 32 MiB in a file; the kernel has forgotten its peak."""
+
+
+def watch(warmup: str, pid: int = os.getpid()) -> Watch:
     (scenario,) = experiment.parse(TOML.format(warmup=warmup), "when", "here").scenarios
-    return Watch(os.getpid(), settings(scenario, {}), Path("/proc/self/net"))
+    return Watch(Origin(pid), settings(scenario, {}), Path("/proc/self/net"))
 
 
 def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +108,23 @@ def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
     seen = len(looked)
     watched.maybe_take()
     assert len(looked) == seen, "after the window nothing strikes the trial out any more"
+
+
+def test_a_peak_that_the_server_has_the_kernel_forget_is_not_forgotten() -> None:
+    """It is in what was read before; what a server holds in files in memory was in no figure of its own at all."""
+    with subprocess.Popen([*PYTHON, "-c", FORGETS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdout.readline()
+        watched = watch("0ms", server.pid)
+        watched.window_start()
+        server.stdin.write(b"\n")
+        server.stdin.flush()
+        server.stdout.readline()
+        watched.window_end()
+        assert server_proc.read_peak_memory(server.pid) < 32 * MIB
+        assert 96 * MIB < watched.observation({}).rss_peak_bytes < 128 * MIB
+        server.stdin.close()
 
 
 def test_without_a_warm_up_the_window_comes_first() -> None:

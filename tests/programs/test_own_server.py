@@ -4,8 +4,10 @@ ended."""
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -150,6 +152,35 @@ def test_those_that_close_connections_take_turns(tmp_path: Path) -> None:
         trial = only(whole, how)
         assert any(audit.name == "turns" for audit in trial.audits), "in turns"
         expect_reconnected(trial)
+
+
+DETACHES = "sh -c 'setsid -f {server} $0 serves; exec sleep 1000' {{port}}"
+ASKS_A_DAEMON = "sh -c 'echo $0 >{asks}; exec sleep 1000' {{port}}"
+"""A foreground process that only waits: for a server that it has detached, or that another has started for it, as a
+daemon does that starts containers."""
+
+
+def test_charged_is_the_process_that_serves_wherever_it_was_started(tmp_path: Path) -> None:
+    server, asks = shlex.join([sys.executable, "-I", "-S", str(HTTP)]), tmp_path / "asks"
+    os.mkfifo(asks)
+    script = f"while read port <{asks}; do {server} $port serves & done"
+    commands = [f"{server} {{port}} serves", DETACHES.format(server=server), ASKS_A_DAEMON.format(asks=asks)]
+    owned = [Own(command=command, workload="http") for command in commands]
+    with subprocess.Popen(["sh", "-c", script], stderr=subprocess.DEVNULL, start_new_session=True) as daemon:
+        try:
+            whole = run_of(own.make_contestants(owned, ["plain", "detaches", "asks"], []), tmp_path)
+        finally:
+            os.killpg(daemon.pid, signal.SIGKILL)
+    costs = {}
+    for name in ("plain", "detaches", "asks"):
+        trial = only(whole, name)
+        assert trial.load is not None, trial.reason
+        assert trial.server is not None
+        costs[name] = trial.server.cpu_s / trial.load.requests.completed
+        assert trial.server.rss_peak_bytes > 5 << 20
+    assert costs["plain"] < 3 * costs["detaches"]
+    assert costs["plain"] < 3 * costs["asks"]
+    assert running() == []
 
 
 @pytest.mark.usefixtures("strace_program")

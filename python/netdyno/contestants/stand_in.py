@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -33,6 +33,8 @@ NOT_READY_S = 9.0
 PATIENCE_S = 4.0
 """The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
+PASSES_ON = frozenset({"docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta"})
+"""Programs that listen for a container and pass on what arrives: the server is in a network of its own."""
 _LISTENS = "0A"
 """A state of /proc/net/tcp (proc_pid_net(5)): TCP_LISTEN of the kernel's tcp_states.h."""
 _PR_SET_PDEATHSIG = 1
@@ -195,11 +197,20 @@ def find_process(address: str, port: int) -> int | None:
     may be read, as on another machine, or several that are not of one family. Our own ancestors are not taken for it,
     for the load is of that family too: an init that listens for its services, or a server that starts its own load
     test."""
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    inodes = {inode for table in tables if table.exists() for inode in find_sockets(table.read_text(), address, port)}
-    parents = find_holders(inodes)
+    parents = find_holders(find_listeners(address, port))
     for pid in find_ancestors(os.getpid()):
         parents.pop(pid, None)
+    return choose_first(parents)
+
+
+def find_listeners(address: str, port: int) -> set[str]:
+    """Find the inodes of the sockets that listen there."""
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    return {inode for table in tables if table.exists() for inode in find_sockets(table.read_text(), address, port)}
+
+
+def choose_first(parents: Mapping[int, int]) -> int | None:
+    """Return the first of a family, by the parent of each; None where they are not of one. Pure."""
     first = [pid for pid, parent in parents.items() if parent not in parents]
     return first[0] if len(first) == 1 else None
 
@@ -208,6 +219,34 @@ def list_ending_signals() -> set[signal.Signals]:
     """Return the signals that end it, SIGHUP only where it is not ignored (nohup(1))."""
     hangup = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else set()
     return {signal.SIGTERM, signal.SIGINT} | hangup
+
+
+def choose_serving(started: int, address: str, port: int) -> dict[str, object]:
+    """Return what the ready line says of the process that serves: the one that was started where it listens itself or
+    nothing can be read, else the one that listens, which it has detached or had a daemon start. Not observed is one
+    that may not be read, or that only passes on to another network."""
+    inodes = find_listeners(address, port)
+    holders = find_holders(inodes)
+    if started in holders or not inodes:
+        return {"pid": started}
+    serving = choose_first(holders)
+    if any(_descends_from_this(pid) for pid in holders):
+        return {"pid": serving or started}
+    if serving is None or _read_name(serving) in PASSES_ON:
+        return {"pid": started, "observed": False}
+    return {"pid": serving}
+
+
+def _descends_from_this(pid: int) -> bool:
+    with suppress(OSError):  # it has just ended
+        return os.getpid() in find_ancestors(pid)
+    return False
+
+
+def _read_name(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def report_running(url: str) -> int:
@@ -265,7 +304,8 @@ def serve(request: StandInRequest) -> int:
             urls = " or ".join(format_url(place, port) for place in may_listen)
             print(f"it accepts no connection at {urls}", file=sys.stderr)
         wait(server.pid, wakeup_fd, LOOK_EVERY_S)
-    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), "pid": server.pid}), flush=True)
+    serving = choose_serving(server.pid, listening_at, port)
+    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), **serving}), flush=True)
     wait(server.pid, wakeup_fd)
     if not signals:
         server.wait()

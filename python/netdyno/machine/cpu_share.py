@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from netdyno.machine import cpu_quota, server_proc
+from netdyno.machine import cpu_quota, orphans, server_proc
 from netdyno.machine.cpu_quota import Throttled
 from netdyno.model.observation import MachineObservation
 
@@ -43,7 +43,14 @@ class MachineSnapshot(NamedTuple):
 
 def find_own_processes() -> tuple[int, ...]:
     """Find the living processes that this one has started, and their descendants."""
-    return server_proc.find_descendants(os.getpid(), server_proc.read_parents())
+    return list_own_processes(server_proc.read_parents())
+
+
+def list_own_processes(parents: Mapping[int, int]) -> tuple[int, ...]:
+    """Return them by the parents of all processes. Not among them are orphans that this process inherited: what a
+    program of the run has left to work on is charged to its contestant, or is foreign."""
+    children = [pid for pid, parent in parents.items() if parent == os.getpid() and not orphans.is_inherited(pid)]
+    return tuple(sorted(own for pid in children for own in (pid, *server_proc.find_descendants(pid, parents))))
 
 
 def take(own: Sequence[int]) -> MachineSnapshot:

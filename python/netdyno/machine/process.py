@@ -8,12 +8,14 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import IO, ClassVar, Self
 
 from netdyno.base import held_signals
-from netdyno.machine import program_settings, trial_log
+from netdyno.machine import keeper, program_settings, trial_log
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
@@ -34,6 +36,8 @@ LOOK_S = 0.1
 UNREADABLE = (ValueError, RecursionError)
 """The errors of msgspec on the output of a program: no JSON, wrong types, no UTF-8, or endless nesting."""
 
+KEEPER = (sys.executable, "-I", "-S", str(Path(keeper.__file__)))
+"""The command of the program that keeps a server and all that it starts as its descendants."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -73,13 +77,15 @@ class Process:
         priority: int = REALTIME_PRIORITY,
         pass_fds: Sequence[int] = (),
         traceable: bool = False,
+        kept: bool = False,
         stdin: int = subprocess.DEVNULL,
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead. `name`
         is its name in error texts; a fault of the "server" is a ServerError. `realtime` puts it before everything else
         on its cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of the same user
-        trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it
-        cannot be started."""
+        trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). One that is `kept` runs
+        under a keeper, whose process stands for it here (machine/keeper.py). Raises TrialError when it cannot be
+        started."""
         self.name = name
         self._error = ServerError if name == "server" else TrialError
         given = program_settings.choose()
@@ -106,7 +112,7 @@ class Process:
                 # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread
                 # whose death the kernel watches.
                 self._popen = subprocess.Popen(
-                    list(command),
+                    [*(KEEPER if kept else ()), *command],
                     stdin=stdin,
                     stdout=subprocess.PIPE if talks else output,
                     stderr=output,
@@ -142,6 +148,11 @@ class Process:
         """Return a reader of its stdout, for one that `talks`."""
         assert self._popen.stdout is not None
         return LineReader(self._popen.stdout.fileno(), self.name, self._error)
+
+    @classmethod
+    def is_running(cls, pid: int) -> bool:
+        """Return whether this process is one that the harness has started as a program."""
+        return any(process.pid == pid for process in cls._alive)
 
     @classmethod
     def look_at_logs(cls) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -332,27 +332,27 @@ def read_socket_drops(pid: int) -> int:
     """Count the datagrams that the UDP sockets of a process dropped since they were opened, mostly because their
     receive buffers were full. Raises OSError when the process is gone."""
     proc = _PROC / str(pid)
-    links = [_read_link(entry) for entry in (proc / "fd").iterdir()]
-    inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    inodes = {link[len("socket:[") : -1] for _, link in read_links(pid) if link.startswith("socket:[")}
     tables = [(proc / "net" / name).read_text() for name in ("udp", "udp6") if (proc / "net" / name).exists()]
     return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in inodes)
 
 
-def count_descriptors(pid: int) -> int:
-    """Count the files and sockets that a process and its descendants have open (/proc/PID/fd, proc(5)); 0 when it is
-    gone."""
+def count_descriptors(pids: Iterable[int]) -> int:
+    """Count the files and sockets that processes have open (/proc/PID/fd, proc(5)); 0 of one that is gone."""
     count = 0
-    for member in find_family(pid):
+    for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended
-            count += sum(1 for _ in (_PROC / str(member) / "fd").iterdir())
+            count += sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
     return count
 
 
-def _read_link(entry: Path) -> str:
-    try:
-        return str(entry.readlink())
-    except FileNotFoundError:
-        return ""  # this descriptor has just been closed
+def read_links(pid: int) -> Iterator[tuple[str, str]]:
+    """Yield the path of each descriptor of a process, and what it stands for, such as "socket:[4711]". Raises OSError
+    when the process is gone, or another user's."""
+    with os.scandir(f"{_PROC}/{pid}/fd") as descriptors:
+        for descriptor in descriptors:
+            with suppress(FileNotFoundError):  # it has just been closed
+                yield descriptor.path, os.readlink(descriptor.path)  # noqa: PTH115 - thousands
 
 
 def parse_sockets(table: str) -> list[tuple[str, int]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.machine import server_proc
@@ -18,14 +19,30 @@ from netdyno.machine.server_proc import ProcessSnapshot, Reading, parse_status_n
 MOST_PROCESSES_READ = 50
 """In a server with more processes, its first one and a random choice of the others stand for all of them."""
 
+_MEMORY_FILES = ("/memfd:", "/dev/shm/")
+_BLOCK_BYTES = 512
+"""The unit of st_blocks (stat(3type))."""
+
+
+class Origin(NamedTuple):
+    """The processes whose descendants serve: `first`, which the ready line names, the `keeper` under which it was
+    started, 0 for a server that was found running, and processes `elsewhere` that have its sockets open, as behind a
+    daemon that starts containers."""
+
+    first: int
+    keeper: int = 0
+    elsewhere: tuple[int, ...] = ()
+
 
 class Family(NamedTuple):
     """The processes of a server: the first one and those of the others that are read, and those of which only the CPU
-    time is. `threads`: those that are read of a single process with too many."""
+    time is. `threads`: those that are read of a single process with too many. The `keeper` is not the server's, but
+    what it has reaped is."""
 
     read: tuple[int, ...]
     unread: tuple[int, ...] = ()
     threads: tuple[str, ...] = ()
+    keeper: int = 0
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -38,10 +55,12 @@ class Family(NamedTuple):
 
 
 class FamilySnapshot(NamedTuple):
-    """The processes of a server at one moment, and the CPU seconds of those that were not read, by process."""
+    """The processes of a server at one moment, the CPU seconds of those that were not read, by process, and of the
+    orphans that its keeper has reaped."""
 
     read: dict[int, ProcessSnapshot]
     unread_cpu_s: dict[int, float]
+    orphans_s: float = 0.0
 
 
 class Cpu(NamedTuple):
@@ -58,15 +77,35 @@ class ProcessMemory(NamedTuple):
     rollup: bytes
 
 
-def choose(pid: int) -> Family:
+def find_members(origin: Origin) -> tuple[int, ...]:
+    """Find the processes of a server that are there now, after its first one."""
+    kept = server_proc.find_family(origin.keeper)[1:] if origin.keeper else ()
+    found = (pid for root in _list_roots(origin, kept) for pid in server_proc.find_family(root))
+    return tuple(dict.fromkeys((origin.first, *kept, *found)))
+
+
+def list_members(origin: Origin, parents: Mapping[int, int]) -> tuple[int, ...]:
+    """Return the processes of a server by the parents of all processes. Pure."""
+    kept = server_proc.find_descendants(origin.keeper, parents) if origin.keeper else ()
+    roots = _list_roots(origin, kept)
+    found = (pid for root in roots for pid in (root, *server_proc.find_descendants(root, parents)))
+    return tuple(dict.fromkeys((origin.first, *kept, *found)))
+
+
+def _list_roots(origin: Origin, kept: Collection[int]) -> tuple[int, ...]:
+    """Return the processes whose families are the server's beside those that its keeper has."""
+    return origin.elsewhere if origin.first in kept else (origin.first, *origin.elsewhere)
+
+
+def choose(origin: Origin) -> Family:
     """Find the processes of a server and choose those that are read. Raises OSError when its first one is gone."""
-    first, *others = server_proc.find_family(pid)
+    first, *others = find_members(origin)
     if not others:
-        return Family((first,), threads=server_proc.choose_threads(pid))
+        return Family((first,), threads=server_proc.choose_threads(first), keeper=origin.keeper)
     if len(others) < MOST_PROCESSES_READ:
-        return Family((first, *others))
-    chosen = random.Random(pid).sample(others, MOST_PROCESSES_READ - 1)
-    return Family((first, *chosen), tuple(set(others) - set(chosen)))
+        return Family((first, *others), keeper=origin.keeper)
+    chosen = random.Random(first).sample(others, MOST_PROCESSES_READ - 1)
+    return Family((first, *chosen), tuple(set(others) - set(chosen)), keeper=origin.keeper)
 
 
 def take(family: Family) -> FamilySnapshot:
@@ -76,19 +115,20 @@ def take(family: Family) -> FamilySnapshot:
     for pid in others:
         with suppress(OSError):
             snapshots[pid] = server_proc.take(pid)
-    return FamilySnapshot(snapshots, read_own_cpu_s(family.unread))
+    orphans_s = server_proc.read_reaped_s(family.keeper) if family.keeper else 0.0
+    return FamilySnapshot(snapshots, read_own_cpu_s(family.unread), orphans_s)
 
 
-def take_last(family: Family) -> FamilySnapshot:
+def take_last(family: Family, origin: Origin) -> FamilySnapshot:
     """Read a server at the end of a window, with the processes that have begun since the family was chosen. Raises
     OSError when its first process is gone."""
     taken = take(family)
     known = {*family.pids}
-    begun = [pid for pid in server_proc.find_family(family.read[0]) if pid not in known]
+    begun = [pid for pid in find_members(origin) if pid not in known]
     for pid in begun[:MOST_PROCESSES_READ]:
         with suppress(OSError):
             taken.read[pid] = server_proc.take(pid)
-    return FamilySnapshot(taken.read, taken.unread_cpu_s | read_own_cpu_s(begun[MOST_PROCESSES_READ:]))
+    return taken._replace(unread_cpu_s=taken.unread_cpu_s | read_own_cpu_s(begun[MOST_PROCESSES_READ:]))
 
 
 def read_own_cpu_s(pids: Iterable[int]) -> dict[int, float]:
@@ -134,23 +174,29 @@ def sum_used_s(first: Mapping[int, Cpu], last: Mapping[int, Cpu]) -> float:
 
 
 _NONE = Cpu(0.0)
+_KEEPER = 0
+"""The key of what a keeper has reaped."""
 
 
 def _list_cpu(taken: FamilySnapshot) -> Mapping[int, Cpu]:
-    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()}
+    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {_KEEPER: Cpu(0.0, taken.orphans_s)}
     for pid, snapshot in taken.read.items():
         reading = server_proc.understand(snapshot)
         used[pid] = Cpu(reading.cpu_s, reading.reaped_s)
     return used
 
 
-def read_cpu(pids: Iterable[int]) -> dict[int, Cpu]:
-    """Read the CPU seconds of each process that has not ended, and of the children that it has waited for."""
+def read_cpu(pids: Iterable[int], keeper: int = 0) -> dict[int, Cpu]:
+    """Read the CPU seconds of each process that has not ended, and of the children that it has waited for; of a keeper
+    only these."""
     used: dict[int, Cpu] = {}
     for pid in pids:
         with suppress(OSError):
             own_s = time.clock_gettime(server_proc.cpu_clock(pid))
             used[pid] = Cpu(own_s, server_proc.read_reaped_s(pid))
+    if keeper:
+        with suppress(OSError):
+            used[_KEEPER] = Cpu(0.0, server_proc.read_reaped_s(keeper))
     return used
 
 
@@ -165,6 +211,20 @@ def read_peak_memory(family: Family) -> int:
         with suppress(OSError):  # it has ended
             memories.append(_read_memory(pid))
     return compute_peak_memory(memories, len(family.pids))
+
+
+def read_memory_files(pids: Iterable[int]) -> int:
+    """Return the bytes of files in memory (memfd_create(2), shm_open(3)) that processes have open and not mapped: they
+    are in the memory of none of them. A file counts once."""
+    sizes: dict[tuple[int, int], int] = {}
+    mapped = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended, or is another user's
+            for path in [path for path, link in server_proc.read_links(pid) if link.startswith(_MEMORY_FILES)]:
+                status = Path(path).stat()
+                sizes[status.st_dev, status.st_ino] = _BLOCK_BYTES * status.st_blocks
+            mapped += 1024 * parse_status_number(server_proc.read_file(f"/proc/{pid}/status"), b"RssShmem")
+    return max(0, sum(sizes.values()) - mapped)
 
 
 def _read_memory(pid: int) -> ProcessMemory:

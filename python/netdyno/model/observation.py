@@ -13,7 +13,7 @@ from netdyno.model.load_result import Distribution
 class ServerObservation(Frozen):
     """The server over the measured window, all its processes as one: differences between two readings of /proc
     (proc(5)). `rss_peak_bytes` is VmHWM; of several processes it is their PSS when the window ends, plus what each had
-    more at its peak (server_processes.compute_peak_memory).
+    more at its peak (server_processes.compute_peak_memory). Files in memory that they have open count, too.
 
     `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
     that the switches and the wait are too small by an unknown part. `threads_sampled`: the number of threads read where

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.server_processes import Origin
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
@@ -207,14 +208,14 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     with (
         log.section("server", command) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
-        Process(command, context.pinning.server, output, talks=True) as server,
+        start_server(command, contestant, context, output) as server,
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, network)
-        descriptors = server_proc.count_descriptors(ready.pid)
         watch = watch_server(
             prepared,
             ready,
+            server,
             network,
             is_lost=partial(
                 audits.is_lost,
@@ -227,7 +228,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
         program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
-        farewell = take_leave(prepared, server, lines, ready, descriptors, network.load)
+        farewell = take_leave(prepared, server, lines, ready, watch, network.load)
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
     machine = watch.machine()
@@ -240,21 +241,30 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     )
 
 
+def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
+    """Start a server whose work is to be charged to it: under a keeper, which for a server of the user's own is its
+    stand-in."""
+    return Process(command, context.pinning.server, output, talks=True, kept=contestant.own is None)
+
+
 def watch_server(
     prepared: PreparedTrial,
     ready: ReadyLine,
+    server: Process,
     network: Network,
     *,
     is_lost: Callable[[MachineObservation], bool] = lambda _: False,
 ) -> Watch:
     """Start to watch a server that is ready."""
     contestant = prepared.contestant
+    is_found = stands_already(contestant)
     return Watch(
-        ready.pid,
+        Origin(ready.pid, keeper=0 if is_found else server.pid),
         prepared.settings,
         network.counters,
+        endpoint=ready.endpoint if ready.observed else "",
         datagrams=transports.of(contestant).datagrams,
-        is_new=not stands_already(contestant),
+        is_new=not is_found,
         is_lost=is_lost,
     )
 
@@ -279,13 +289,12 @@ def take_leave(
     server: Process,
     lines: LineReader,
     ready: ReadyLine,
-    descriptors: int,
+    watch: Watch,
     load_prefix: Sequence[str] = (),
 ) -> Farewell:
-    """Check the server once more after the load has left, and end it. `descriptors`: its number before the load
-    came."""
+    """Check the server once more after the load has left, and end it."""
     _, cell_settings, _, context, _, log = prepared
-    await_closes(ready.pid, descriptors, _estimate_closing_s(cell_settings))
+    await_closes(watch.count_descriptors, watch.descriptors_ready, _estimate_closing_s(cell_settings))
     reconnects = may_reconnect(prepared.contestant, cell_settings)
     command = check_command(context.generator, ready.endpoint, cell_settings, reconnects=reconnects)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
@@ -402,13 +411,13 @@ def _estimate_closing_s(cell_settings: Settings) -> float:
     return CLOSING_S + 2 * link_terms.delay_s + (1.0 if link_terms.loss else 0.0)
 
 
-def await_closes(pid: int, descriptors: int, patience_s: float = CLOSING_S) -> None:
+def await_closes(count_descriptors: Callable[[], int], ready: int, patience_s: float = CLOSING_S) -> None:
     """Wait until the server has closed the load's connections, so that the closing check does not meet them. Give up
-    when none is closed for `patience_s`."""
-    remaining, patience = server_proc.count_descriptors(pid), time.monotonic() + patience_s
-    while remaining > descriptors and time.monotonic() < patience:
+    when none is closed for `patience_s`. `ready`: the number of its descriptors before the load came."""
+    remaining, patience = count_descriptors(), time.monotonic() + patience_s
+    while remaining > ready and time.monotonic() < patience:
         time.sleep(0.005)
-        current = server_proc.count_descriptors(pid)
+        current = count_descriptors()
         if current < remaining:
             remaining, patience = current, time.monotonic() + patience_s
 
@@ -463,11 +472,7 @@ def wait_ready(
         raise ServerError(
             f"the server's ready line names {ready.endpoint[:200]!r}, but it was started to listen at {listen_url}"
         )
-    if (
-        not stands_already(contestant)
-        and ready.pid != server.pid
-        and ready.pid not in server_proc.find_family(server.pid)
-    ):
+    if contestant.own is None and ready.pid not in server_proc.find_family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
     return msgspec.structs.replace(ready, endpoint=endpoint)
 

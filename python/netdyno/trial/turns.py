@@ -48,6 +48,7 @@ from netdyno.trial.trial import (
     prepare,
     read_observation,
     record_loss,
+    start_server,
     take_leave,
     wait_ready,
     watch_server,
@@ -216,6 +217,8 @@ class Stand:
         self.slices: list[Slice] = []
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
+        self._members: tuple[int, ...] = ()
+        self._cpu_after_slice: Mapping[int, Cpu] = {}
         self._running = ExitStack()
         self._readings: list[SliceReading] = []
         """One for each slice."""
@@ -244,15 +247,14 @@ class Stand:
         _, settings, contestant, context, _, log = self.prepared
         command = build_server_command(contestant, settings, cores=count_server_cores(context.pinning))
         output = self._running.enter_context(log.section("server", command))
-        self.server = self._running.enter_context(Process(command, context.pinning.server, output, talks=True))
+        self.server = self._running.enter_context(start_server(command, contestant, context, output))
         self._lines = self.server.lines()
 
     def connect(self) -> None:
         """Wait until the server is ready, and let its load connect."""
         cell, settings, contestant, context, _, _ = self.prepared
         self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
-        self._descriptors = server_proc.count_descriptors(self._ready.pid)
-        self.watch = watch_server(self.prepared, self._ready, MACHINE)
+        self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, contestant, self._ready, context)
@@ -271,12 +273,12 @@ class Stand:
 
     def begin(self) -> None:
         self.watch.window_start()
-        self._family = self.watch.family
         self._has_begun = True
 
     def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         """Take the slice at this place of a turn; return whether it took place."""
         before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
+        self._charge_later(before)
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
         began_s = time.monotonic()
@@ -284,15 +286,25 @@ class Stand:
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
         harness_s = time.process_time() - harness_s
         self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
-        others_s = [sum_used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
+        after = self.read_server_cpu()
+        others_s = [
+            server_processes.sum_used_s(read, stand.read_cpu())
+            for stand, read in zip(beside, before_beside, strict=True)
+        ]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
-        cpu_s = server_processes.sum_used_s(before, self.read_server_cpu())
+        cpu_s, self._cpu_after_slice = server_processes.sum_used_s(before, after), after
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
         self.note_foreign(ForeignTime(PAUSE, event.paused_ns / 1e9))
         return event.event == "slice"
+
+    def _charge_later(self, now: Mapping[int, Cpu]) -> None:
+        """Charge the last slice with what the server has done since it ended: work put off is work for its messages."""
+        if self.slices:
+            later_s = server_processes.sum_used_s(self._cpu_after_slice, now)
+            self.slices[-1] = msgspec.structs.replace(self.slices[-1], later_cpu_s=later_s)
 
     def note_foreign(self, foreign: ForeignTime) -> None:
         """Note what took a core during the last slice, if nothing noted before did for as long."""
@@ -310,22 +322,29 @@ class Stand:
 
     def end_load(self) -> None:
         if self._has_begun:
+            self._charge_later(self.read_server_cpu())
             self.watch.window_end()
         self._result = self.load.finish()
 
     def end_server(self) -> None:
-        self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self._descriptors)
+        self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self.watch)
         self.close()
+
+    def find_members(self, parents: Mapping[int, int]) -> None:
+        """Find the processes of the server by the parents of all processes. This finds those of one with many threads,
+        too, which takes milliseconds."""
+        self._members = server_processes.list_members(self.watch.origin, parents)
 
     def read_server_cpu(self) -> dict[int, Cpu]:
         """Read the CPU of each process of the server so far, those that have begun meanwhile included: it may fork for
-        each connection. One with many threads is not searched for them again, as that takes milliseconds."""
-        pids = self._family.pids if self._family.threads else server_proc.find_family(self._ready.pid)
-        return server_processes.read_cpu(pids)
+        each connection. One with many threads is searched for them once in a turn."""
+        origin = self.watch.origin
+        pids = self._members if self.watch.family.threads else server_processes.find_members(origin)
+        return server_processes.read_cpu(pids, origin.keeper)
 
-    def read_cpu(self) -> dict[int, float]:
-        """CPU seconds of each process that the server had before its window, and of its load, so far."""
-        return server_processes.read_own_cpu_s((*self._family.pids, self.load.process.pid))
+    def read_cpu(self) -> dict[int, Cpu]:
+        """Read the CPU of each process of the server, and of its load, so far."""
+        return self.read_server_cpu() | server_processes.read_cpu([self.load.process.pid])
 
     def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""
@@ -384,14 +403,14 @@ class Stand:
         return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
 
     def _observe(self, load: LoadResult) -> ServerObservation:
-        """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU in
-        these slices, and of the rest in all slices."""
+        """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU from
+        each of these slices to its next one, and of the rest in all slices."""
         whole = read_observation(self.watch, self._farewell)
         kept = [slice_ for slice_ in self.slices if slice_.kept]
         sent_kept, sent = sum(slice_.sent for slice_ in kept), sum(slice_.sent for slice_ in self.slices)
         part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
         part = load.requests.sent / sent if sent else 0.0
-        cpu_s = part_of_kept * sum(slice_.cpu_s for slice_ in kept)
+        cpu_s = part_of_kept * sum(slice_.cpu_s + slice_.later_cpu_s for slice_ in kept)
         user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
         return msgspec.structs.replace(
             whole,
@@ -462,7 +481,6 @@ class Turns:
     def take_all(self) -> None:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
-        self._own_processes = cpu_share.find_own_processes()
         with keep_punctual(self._context.pinning.harness, realtime=False):
             for turn, order in enumerate(self._draw_orders()):
                 if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
@@ -479,6 +497,7 @@ class Turns:
             yield order[::-1]
 
     def _take(self, turn: int, order: Sequence[Stand]) -> None:
+        self._find_processes()
         before = cpu_share.take(self._own_processes)
         complete, retried = True, list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]]()
         standing = [stand for stand in order if stand.takes_turns]
@@ -501,6 +520,14 @@ class Turns:
             self.machine = add_observations(self.machine, self.seen)
         else:
             self.dropped += 1
+
+    def _find_processes(self) -> None:
+        """Find the processes of the run and of each contestant, who may have started more since the last turn."""
+        parents = server_proc.read_parents()
+        self._own_processes = cpu_share.list_own_processes(parents)
+        for stand in self._stands:
+            if stand.takes_turns:
+                stand.find_members(parents)
 
     def _take_undisturbed(
         self,
@@ -577,9 +604,3 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
         throttled_s=throttled,
         throttled_periods=first.throttled_periods + second.throttled_periods,
     )
-
-
-def sum_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
-    Pure."""
-    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)

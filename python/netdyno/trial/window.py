@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,8 @@ import msgspec
 from netdyno.machine import cpu_share as cores
 from netdyno.machine import server_proc, server_processes
 from netdyno.machine.process import ServerError, TrialError
-from netdyno.machine.server_processes import Family, FamilySnapshot
+from netdyno.machine.server_processes import Family, FamilySnapshot, Origin
+from netdyno.machine.socket_holders import find_elsewhere
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
 
@@ -46,26 +48,32 @@ class Watch:
 
     def __init__(
         self,
-        pid: int,
+        origin: Origin,
         settings: Settings,
-        counters: Path,
+        network: Path,
         *,
+        endpoint: str = "",
         datagrams: bool = False,
         is_new: bool = True,
         is_lost: IsLost = lambda _: False,
     ) -> None:
-        """Watch the server `pid` and its descendants. `counters` is the net folder of its network namespace (proc(5));
-        with `datagrams` the drops of its sockets are read, too. A server that is not `is_new` has served others before,
-        so its memory without connections is not known. `is_lost` decides by a part of the window whether the trial is
-        lost."""
-        self._pid = pid
+        """Watch the processes of a server. `network` is the net folder of its network namespace (proc(5)), where those
+        count that have the sockets of its `endpoint` open; with `datagrams` the drops of its sockets are read, too. A
+        server that is not `is_new` has served others before, so its memory without connections is not known. `is_lost`
+        decides by a part of the window whether the trial is lost."""
+        self._origin = origin
+        self._endpoint = endpoint
         self._settings = settings
-        self._counters = counters
+        self._network = network
         self._datagrams = datagrams
         self._family: Family | None = None
         self._kernel = [self.take_kernel()]
+        self._find_elsewhere()
+        self.descriptors_ready = self.count_descriptors()
+        """The number of its files and sockets before the load came."""
         self._rss_ready_bytes = self._read_peak_memory() if is_new else 0
         self._rss_peak_bytes = 0
+        self._file_bytes = self._read_memory_files()
         self._before: FamilySnapshot | None = None
         self._late: FamilySnapshot | None = None
         self._after: FamilySnapshot | None = None
@@ -86,7 +94,7 @@ class Watch:
         self._before = self._take()
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
-        began_s = self._before.read[self._pid].at_s
+        began_s = self._before.read[self._origin.first].at_s
         if sum(len(snapshot.tasks) for snapshot in self._before.read.values()) > 1:
             self._late_at = began_s + self._settings.duration_s - LATE_READING_S
         self._look_at = began_s + LOOK_EVERY_S
@@ -102,6 +110,7 @@ class Watch:
                 raise WindowLostError(observed)
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
+            self._find_elsewhere()
             self._take()
             self.take_kernel()
             self._take_machine()
@@ -110,11 +119,13 @@ class Watch:
             self._late_at = float("inf")
 
     def window_end(self) -> None:
-        self._after = self._take(server_processes.take_last)
+        self._after = self._take(partial(server_processes.take_last, origin=self._origin))
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
+        self._add_late_holders()
         if len(self._after.read) > 1:
             self._rss_peak_bytes = self._read_peak_memory()
+        self._file_bytes = max(self._file_bytes, self._read_memory_files())
         self._late_at = self._look_at = float("inf")
 
     def generator_ended(self) -> None:
@@ -141,12 +152,14 @@ class Watch:
             late,
             after._replace(cpu_s=before.cpu_s + used_s),
             totals,
-            self._pid if self._family.is_sample else 0,
+            self._origin.first if self._family.is_sample else 0,
         )
+        # A server can have the kernel forget its peak (/proc/PID/clear_refs, proc(5)): the most that was read counts.
+        read_bytes = self._rss_peak_bytes or max(before.rss_peak_bytes, observed.rss_peak_bytes)
         return msgspec.structs.replace(
             observed,
             rss_ready_bytes=self._rss_ready_bytes,
-            rss_peak_bytes=self._rss_peak_bytes or observed.rss_peak_bytes,
+            rss_peak_bytes=max(self._rss_ready_bytes, read_bytes) + self._file_bytes,
         )
 
     @property
@@ -180,6 +193,30 @@ class Watch:
             | {f"drain.{name}": value for name, value in server_proc.increase(after, ended).items()}
         )
 
+    def count_descriptors(self) -> int:
+        """Count the files and sockets that the server has open; 0 when it is gone."""
+        return server_proc.count_descriptors(server_processes.find_members(self._origin))
+
+    @property
+    def origin(self) -> Origin:
+        """The processes whose descendants serve, as far as is known now."""
+        return self._origin
+
+    def _find_elsewhere(self) -> None:
+        """Look for processes that have a socket of the server open and are not its keeper's, nor the load's."""
+        if self._endpoint:
+            elsewhere = find_elsewhere(self._origin, self._network, self._endpoint)
+            self._origin = self._origin._replace(elsewhere=elsewhere)
+
+    def _add_late_holders(self) -> None:
+        """Charge processes that got a socket of the server within the window: with all that they have ever used, as
+        they were not read before."""
+        known = set(self._origin.elsewhere)
+        self._find_elsewhere()
+        if self._after is not None and (late := set(self._origin.elsewhere) - known):
+            late_s = server_processes.read_own_cpu_s(late)
+            self._after = self._after._replace(unread_cpu_s=self._after.unread_cpu_s | late_s)
+
     def _take_machine(self) -> cores.MachineSnapshot:
         if self._own is None:
             # A server that was already running is no child of the harness.
@@ -191,23 +228,26 @@ class Watch:
         drops = None
         if self._datagrams:
             try:
-                drops = server_proc.read_socket_drops(self._pid)
+                drops = server_proc.read_socket_drops(self._origin.first)
             except OSError as error:
                 raise ServerError("the server was gone when it was to be observed") from error
-        return server_proc.Kernel(server_proc.take_kernel(self._counters), drops)
+        return server_proc.Kernel(server_proc.take_kernel(self._network), drops)
 
     def _take(self, take: Callable[[Family], FamilySnapshot] = server_processes.take) -> FamilySnapshot:
         """Read the server now. Those of its processes and threads that are read are chosen once, before the window."""
         try:
             if self._family is None:
-                self._family = server_processes.choose(self._pid)
+                self._family = server_processes.choose(self._origin)
             return take(self._family)
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
 
+    def _read_memory_files(self) -> int:
+        return server_processes.read_memory_files(server_processes.find_members(self._origin))
+
     def _read_peak_memory(self) -> int:
         """Read the memory of the processes that the server has now."""
         try:
-            return server_processes.read_peak_memory(server_processes.choose(self._pid))
+            return server_processes.read_peak_memory(server_processes.choose(self._origin))
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error

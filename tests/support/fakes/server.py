@@ -15,6 +15,11 @@ MODE = os.environ.get("FAKE_SERVER", "good")
 COMPILES = 40
 """How many messages a "jit" has compiled after: each costs a tenth less than the last, so that no slice looks settled
 however few messages a busy machine leaves in it. In one that "compiles_on" each costs a tenth more than the last."""
+MESSAGE_S = 0.0005
+"""The work for a message of a server that has some: itself or "detached", or which "defers" it."""
+DETACHED = {"serves_as_orphan": False, "serves_as_sibling": True}
+BURNERS = {"burns_in_orphan": False, "burns_in_sibling": True}
+"""Whether the process that is detached is another child of its parent's parent."""
 CODE = None
 if MODE in ("jit", "compiles_on"):
     import mmap
@@ -70,6 +75,40 @@ def leave_behind(*, of_somebody: bool) -> None:
         os._exit(0)
 
 
+def detach(*, beside_this: bool) -> int:
+    """Go on as a process in a session of its own: as an orphan, or as another child of this one's parent
+    (CLONE_PARENT). Returns 0 there, and here its process."""
+    reading, writing = os.pipe()
+    if beside_this:
+        import ctypes
+
+        first = ctypes.CDLL(None).syscall(56, 0x8000 | signal.SIGCHLD, 0, 0, 0, 0)
+    else:
+        first = os.fork()
+    if first:
+        if not beside_this:
+            os.waitpid(first, 0)
+        return int(os.read(reading, 20))
+    os.setsid()
+    if not beside_this and os.fork():
+        os._exit(0)
+    os.write(writing, str(os.getpid()).encode())
+    return 0
+
+
+def wait_for(server: int) -> None:
+    """Only wait, until SIGTERM ends the process that serves, too."""
+
+    def pass_on(*_: object) -> None:
+        os.kill(server, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    ended = select.poll()
+    ended.register(os.pidfd_open(server), select.POLLIN)
+    ended.poll()
+    os._exit(0)
+
+
 def announce(listener: socket.socket) -> None:
     if MODE == "endless_ready":
         write_for_ever(1)
@@ -123,6 +162,12 @@ def work(number: int) -> None:
         pass
 
 
+def burn(seconds: float) -> None:
+    until_s = time.thread_time() + seconds
+    while time.thread_time() < until_s:
+        pass
+
+
 def never_rest() -> None:
     """Use most of a core, with or without requests."""
     while True:
@@ -136,8 +181,13 @@ def serve(listener: socket.socket) -> None:
     selector = select.epoll()
     selector.register(listener.fileno(), select.EPOLLIN)
     connections: dict[int, socket.socket] = {}
+    pending_s = 0.0
     while True:
-        for fd, _ in selector.poll():
+        ready = selector.poll(0.01 if pending_s else -1)
+        if not ready:  # nothing came for a while: this is a slice of others
+            burn(pending_s)
+            pending_s = 0.0
+        for fd, _ in ready:
             if fd == listener.fileno():
                 accepted, _ = listener._accept()  # type: ignore[attr-defined]
                 connections[accepted] = socket.socket(fileno=accepted)
@@ -159,6 +209,10 @@ def serve(listener: socket.socket) -> None:
                 _thread.start_new_thread(write_for_ever, (2,))
             if CODE is not None:
                 work(totals["requests"])
+            if MODE in ("works", *DETACHED):
+                burn(MESSAGE_S)
+            if MODE == "defers":
+                pending_s += MESSAGE_S
             totals["requests"] += 1
             totals["bytes_in"] += len(data)
             if MODE == "asks_more":
@@ -194,5 +248,9 @@ if sys.argv[1:2] == ["--listen"] and sys.argv[2].startswith("udp://"):
 the_listener = listen()
 if MODE == "never_rests":
     _thread.start_new_thread(never_rest, ())
+if MODE in BURNERS and not detach(beside_this=BURNERS[MODE]):
+    never_rest()
 announce(the_listener)
+if MODE in DETACHED and (serving := detach(beside_this=DETACHED[MODE])):
+    wait_for(serving)
 serve(the_listener)

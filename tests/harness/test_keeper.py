@@ -1,0 +1,74 @@
+"""A server under its keeper: nothing that it starts leaves it, and it ends as if there were none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from netdyno.machine import server_proc, server_processes
+from netdyno.machine.process import KEEPER, Process, TrialError
+from netdyno.machine.server_processes import Origin
+from tests.support.patience import PATIENCE_S, eventually
+
+SERVES = "trap 'exit 5' TERM; echo $$; while :; do sleep 0.01; done"
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", -9), ("kill -11 $$", -11), ("true", 0)])
+def test_it_ends_as_the_server_does(script: str, code: int) -> None:
+    assert subprocess.run([*KEEPER, "sh", "-c", script], check=False).returncode == code
+
+
+def test_a_command_that_cannot_be_started_says_so() -> None:
+    done = subprocess.run([*KEEPER, "/nowhere/x"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (127, "/nowhere/x cannot be started: No such file or directory\n")
+
+
+def test_a_signal_to_end_is_passed_on(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "out").open("wb") as output,
+        Process(["sh", "-c", SERVES], [], output, talks=True, kept=True) as kept,
+    ):
+        line = kept.lines().wait_line(time.monotonic() + PATIENCE_S)
+        assert line is not None
+        assert int(line) in server_proc.find_children(kept.pid)
+        kept.terminate()
+        with pytest.raises(TrialError, match="ended with exit code 5"):
+            kept.expect_end(time.monotonic(), PATIENCE_S)
+
+
+def test_the_server_ends_with_its_keeper(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "out").open("wb") as output,
+        Process(["sh", "-c", SERVES], [], output, talks=True, kept=True) as kept,
+    ):
+        line = kept.lines().wait_line(time.monotonic() + PATIENCE_S)
+        os.kill(kept.pid, signal.SIGKILL)
+        eventually(lambda: not Path(f"/proc/{line}").exists(), "the server's end")
+
+
+def test_an_orphan_is_the_servers_and_so_is_what_it_has_used_when_it_has_ended(tmp_path: Path) -> None:
+    """It has forked twice and begun a session."""
+    burns = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    script = f"(setsid sh -c 'echo $$; read -r _ <{tmp_path}/go; {burns}' &); exec sleep 1000"
+    os.mkfifo(tmp_path / "go")
+    with (
+        (tmp_path / "out").open("wb") as output,
+        Process(["sh", "-c", script], [], output, talks=True, kept=True) as kept,
+    ):
+        line = kept.lines().wait_line(time.monotonic() + PATIENCE_S)
+        assert line is not None
+        (server,) = [pid for pid in server_proc.find_children(kept.pid) if pid != int(line)]
+        origin = Origin(server, kept.pid)
+        assert server_processes.find_members(origin) == (server, int(line))
+        assert set(server_processes.list_members(origin, server_proc.read_parents())) == {server, int(line)}
+        family = server_processes.choose(origin)
+        before = server_processes.take(family)
+        (tmp_path / "go").write_text("\n")
+        eventually(lambda: server_processes.find_members(origin) == (server,), "the orphan's end")
+        after = server_processes.take_last(family, origin)
+    assert server_processes.compute_used_s(before, after) > 0.02
