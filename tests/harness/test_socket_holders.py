@@ -48,6 +48,7 @@ def test_a_daemon_that_has_but_an_accepted_connection_is_found() -> None:
             daemon = start_daemon(accepted)
             try:
                 assert socket_holders.find_elsewhere(Origin(first.pid), NET, endpoint) == (daemon,)
+                assert socket_holders.find_client_holders(NET, endpoint) == {os.getpid()}
             finally:
                 os.kill(daemon, signal.SIGKILL)
                 first.kill()

@@ -289,6 +289,17 @@ def test_charged_is_who_serves_and_not_who_was_started(
     assert trial.server.threads == 2
 
 
+def test_a_strangers_connection_is_told_and_is_no_fault(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "visited")
+    trial = run(contestant, context, scenario=msgspec.structs.replace(SCENARIO, connections=20))
+    audits = {audit.name: audit for audit in trial.audits}
+    assert audits["server_totals"].passed
+    assert not audits["strangers"].passed
+    assert audits["strangers"].detail == "1 connection that netdyno did not make reached the server"
+
+
 def test_what_a_server_leaves_behind_is_ended_and_told(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

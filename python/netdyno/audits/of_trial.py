@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -123,33 +124,81 @@ def server_totals(
     for streams (a datagram to a group is sent once and received many times) that are not encrypted, and only where the
     load counts over its whole life, which a foreign load program does not. A client contestant connects again after a
     failure. With `failed_connects`, the server may have had connections that the client had given up; and tcpkali makes
-    one more, to find its own address."""
+    one more, to find its own address. More connections than the loads' are a stranger's (`strangers`), and so may be
+    bytes and a malformed message for each of them."""
     problems: list[str] = [] if not ended else [f"it ended with {ended}"]
     if not totals:
         problems.append("no line of totals after SIGTERM")
-    complete = all(
+    complete = all(map(_counts_every_byte, loads))
+    may_have_more = failed_connects or any(load.instrument for load in loads)
+    more = 0 if may_have_more else count_strangers(totals, loads)
+    room = dict.fromkeys(_BYTES, math.inf) | {"protocol_errors": more} if more else {}
+    if more or may_have_more:
+        room["connections"] = math.inf
+    expected = {"protocol_errors": 0, "connections": sum(map(_count_connections, loads))}
+    if complete:
+        expected["bytes_in"] = sum(load.bytes.sent for load in loads)
+        if not any(load.plan.slow_readers for load in loads):  # their received bytes are not counted
+            expected["bytes_out"] = sum(load.bytes.received for load in loads)
+    problems += [
+        f"{name}: server {totals[name]}, expected {value}"
+        for name, value in expected.items()
+        if name in totals and not 0 <= totals[name] - value <= room.get(name, 0)
+    ]
+    agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
+    return Audit(
+        name="server_totals", passed=not problems, detail="; ".join(problems) or f"server and generator agree: {agreed}"
+    )
+
+
+def _counts_every_byte(load: LoadResult) -> bool:
+    """Whether the bytes of a load are those of the server's count."""
+    return (
         not transports.may_lose(load)
         and not load.instrument
         and load.tls is msgspec.UNSET
         and load.messages.lost == 0
         and not any(load.errors.values())
-        for load in loads
     )
-    expected = {"protocol_errors": 0, "connections": sum(_count_connections(load) for load in loads)}
-    if complete:
-        expected["bytes_in"] = sum(load.bytes.sent for load in loads)
-        if not any(load.plan.slow_readers for load in loads):  # their received bytes are not counted
-            expected["bytes_out"] = sum(load.bytes.received for load in loads)
+
+
+STRANGER_SHARE = 0.05
+"""The share of a server's work that strangers may ask for: as much as two contestants may differ and still be equal."""
+FEW_STRANGERS = 3
+"""So many connections are little work, however few messages there were: a scanner of ports comes once."""
+_BYTES = ("bytes_in", "bytes_out")
+
+
+def count_strangers(totals: Mapping[str, int], loads: Sequence[LoadResult]) -> int:
+    """Count the connections that reached the server beside those of the loads: none in a network of their own."""
+    if any((transport := transports.of_url(load.plan.url)) and transport.private for load in loads):
+        return 0
+    ours = sum(map(_count_connections, loads))
+    return max(0, totals.get("connections", ours) - ours)
+
+
+def strangers(
+    totals: Mapping[str, int], loads: Sequence[LoadResult], connected: Sequence[str], *, failed_connects: bool = False
+) -> tuple[Audit, ...]:
+    """Check that nothing but the loads used the server: that nothing did at all, and that it was little work.
+    `connected`: the programs that were connected when the load had left. With `failed_connects`, or tcpkali, further
+    connections are the load's own."""
     may_have_more = failed_connects or any(load.instrument for load in loads)
-    problems += [
-        f"{name}: server {totals[name]}, expected {value}"
-        for name, value in expected.items()
-        if name in totals and totals[name] != value
-        if not (may_have_more and name == "connections" and totals[name] > value)
-    ]
-    agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
-    return Audit(
-        name="server_totals", passed=not problems, detail="; ".join(problems) or f"server and generator agree: {agreed}"
+    more = 0 if may_have_more else count_strangers(totals, loads)
+    named = f"; still connected: {quantities.listed(sorted(set(connected)))}" if connected else ""
+    detail = f"{quantities.plural(more, 'connection')} that netdyno did not make reached the server{named}"
+    messages = sum(load.messages.received for load in loads)
+    size = sum(load.bytes.sent + load.bytes.received for load in loads)
+    is_known = more and all(map(_counts_every_byte, loads)) and not any(load.plan.slow_readers for load in loads)
+    more_bytes = sum(totals.get(name, 0) for name in _BYTES) - size if is_known else 0
+    share = max(more / messages if messages and more > FEW_STRANGERS else 0.0, more_bytes / size if size else 0.0)
+    return (
+        Audit(name="strangers", passed=not more and not connected, detail=detail),
+        Audit(
+            name="stranger_load",
+            passed=share <= STRANGER_SHARE,
+            detail=f"{detail}: {share:.1%} of its work (limit {STRANGER_SHARE:.0%})",
+        ),
     )
 
 

@@ -85,6 +85,14 @@ def read_processes() -> Iterator[tuple[int, ProcessTime]]:
         yield pid, parse_process(stat)
 
 
+def read_name(pid: int) -> str:
+    """Return the name of a process; empty where it has ended."""
+    try:
+        return parse_process(server_proc.read_file(f"/proc/{pid}/stat")).name
+    except OSError:
+        return ""
+
+
 def parse_process(stat: bytes) -> ProcessTime:
     """Read a line of /proc/PID/stat. The program chose its name: characters that do not print are replaced. Pure."""
     head, _, rest = stat.rpartition(b")")

@@ -15,6 +15,8 @@ from netdyno.machine import server_proc, server_processes
 from netdyno.machine.server_processes import Origin
 
 TABLES = ("tcp", "tcp6", "udp", "udp6")
+_ESTABLISHED = "01"
+"""A state of the tables: TCP_ESTABLISHED of the kernel's tcp_states.h."""
 _NO_PROCESS = "0"
 """The inode of a socket that no process has open any more."""
 
@@ -53,6 +55,13 @@ def find_server_holders(net: Path, endpoint: str) -> set[int]:
     places = format_places(endpoint)
     rows = read_rows(net)
     return find_holders({row.inode for row in rows if row.local in places and row.inode != _NO_PROCESS})
+
+
+def find_client_holders(net: Path, endpoint: str) -> set[int]:
+    """Return the processes that are connected to the server at this endpoint."""
+    places = format_places(endpoint)
+    rows = read_rows(net)
+    return find_holders({row.inode for row in rows if row.remote in places and row.state == _ESTABLISHED})
 
 
 def read_rows(net: Path) -> list[SocketRow]:

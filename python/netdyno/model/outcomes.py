@@ -52,9 +52,11 @@ KINDS: Mapping[str, Kind] = {
     "common_start": "machine",
     "client_slower": "machine",
     "client_stalled": "machine",
+    "stranger_load": "machine",
     "paused": "note",
     "stationary": "note",
     "left_behind": "note",
+    "strangers": "note",
 }
 """The kinds by the name of an audit; a test compares them with the audits that exist. Accounts that contradict each
 other (`little`, `plausible`) show nothing about a server: the measurement is repeated."""

@@ -271,13 +271,15 @@ def watch_server(
 
 class Farewell(NamedTuple):
     """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
-    did not, its line of totals and how it ended after SIGTERM."""
+    did not, its line of totals and how it ended after SIGTERM. `connected`: the programs that still were when the load
+    had left."""
 
     check: LoadResult | None
     check_error: str
     ended: str
     line: str
     shutdown: str
+    connected: tuple[str, ...] = ()
 
     @property
     def totals(self) -> dict[str, int]:
@@ -294,13 +296,14 @@ def take_leave(
 ) -> Farewell:
     """Check the server once more after the load has left, and end it."""
     _, cell_settings, _, context, _, log = prepared
+    connected = watch.find_clients()
     await_closes(watch.count_descriptors, watch.descriptors_ready, _estimate_closing_s(cell_settings))
     reconnects = may_reconnect(prepared.contestant, cell_settings)
     command = check_command(context.generator, ready.endpoint, cell_settings, reconnects=reconnects)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
     line, shutdown = ("", "") if ended else _shut_down(server, lines, context)
-    return Farewell(check, check_error, ended, line, shutdown)
+    return Farewell(check, check_error, ended, line, shutdown, connected)
 
 
 def judge(
@@ -328,12 +331,13 @@ def judge(
         *_judge_observation(observed, load, ready, cell_settings),
         *audits.foreign_load(machine, context.foreign_load, paced=paced, beside=context.neighbour),
     ]
+    loads = [load, *([farewell.check] if farewell.check else [])]
+    counted = cell_settings.failed_connects == "count"
+    totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
+    judged += audits.strangers(totals, loads, farewell.connected, failed_connects=counted)
     if contestant.own is not None:
         judged.append(audits.no_totals())
     elif not farewell.ended:
-        loads = [load, *([farewell.check] if farewell.check else [])]
-        counted = cell_settings.failed_connects == "count"
-        totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
         judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
     reported = observed if ready.observed else None
     cores = _choose_pinning(contestant, context)

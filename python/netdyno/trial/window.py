@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from netdyno.machine import cpu_share as cores
-from netdyno.machine import server_proc, server_processes
+from netdyno.machine import cpu_users, server_proc, server_processes
 from netdyno.machine.process import ServerError, TrialError
 from netdyno.machine.server_processes import Family, FamilySnapshot, Origin
-from netdyno.machine.socket_holders import find_elsewhere
+from netdyno.machine.socket_holders import find_client_holders, find_elsewhere
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.options import Settings
 
@@ -192,6 +192,12 @@ class Watch:
             | {f"setup.{name}": value for name, value in server_proc.increase(at_start, before).items()}
             | {f"drain.{name}": value for name, value in server_proc.increase(after, ended).items()}
         )
+
+    def find_clients(self) -> tuple[str, ...]:
+        """Return the names of the programs that are connected to the server; once the load has left, none of them is
+        netdyno's."""
+        holders = find_client_holders(self._network, self._endpoint) if self._endpoint else ()
+        return tuple(sorted(map(cpu_users.read_name, holders)))
 
     def count_descriptors(self) -> int:
         """Count the files and sockets that the server has open; 0 when it is gone."""

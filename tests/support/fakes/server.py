@@ -250,6 +250,10 @@ if MODE == "never_rests":
     _thread.start_new_thread(never_rest, ())
 if MODE in BURNERS and not detach(beside_this=BURNERS[MODE]):
     never_rest()
+if MODE == "visited":
+    visitor = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    visitor.connect(the_listener.getsockname())
+    visitor.close()
 announce(the_listener)
 if MODE in DETACHED and (serving := detach(beside_this=DETACHED[MODE])):
     wait_for(serving)
