@@ -26,6 +26,7 @@ from netdyno.analysis.notices import (
     constant_latency,
     languages,
     message_cost,
+    noted,
     reconnects,
     scaling,
     turns,
@@ -110,6 +111,7 @@ def derive_findings(
         censored=censored,
         error_bars=bars,
         unsteady=_find_unsteady(part.ranked),
+        noted=noted.find_noted(part.trials),
         within=languages.find_leaders(standings, family, answers.read_direction(scenario), part.about),
         uneven_threads=uneven_threads.find_uneven(scenario, part.ranked),
         reconnected=reconnects.find_reconnected(part.ranked),
@@ -280,7 +282,9 @@ def _find_unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
     """Find contestants that moved in more windows than chance explains, 2% at the most (docs/adr/stationary.md)."""
     trials: dict[str, list[bool]] = {}
     for trial, _ in ranked:
-        trials.setdefault(trial.contestant, []).append(bool(outcomes.failed(trial, "note")))
+        trials.setdefault(trial.contestant, []).append(
+            any(audit.name == "stationary" for audit in outcomes.failed(trial, "note"))
+        )
     return tuple(
         Unsteady(name, sum(moved), len(moved))
         for name, moved in sorted(trials.items())

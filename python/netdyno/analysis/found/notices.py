@@ -60,6 +60,17 @@ class Unsteady:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """An audit of the kind `note` that failed for a contestant in `trials` of its trials; the detail of most."""
+
+    contestant: Name
+    audit: str
+    trials: int
+    of: int
+    detail: Quoted
+
+
+@dataclass(frozen=True)
 class UnevenThreads:
     """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `of`. Its
     worst: `most` of the `connections` on one of the `threads`, at the level of that label."""

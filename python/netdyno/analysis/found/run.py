@@ -21,6 +21,7 @@ from netdyno.analysis.found.notices import (
     Company,
     Constant,
     MeasuredAlone,
+    Noted,
     Reconnected,
     Retries,
     SampledThreads,
@@ -91,6 +92,7 @@ class ScenarioFindings:
     error_bars: tuple[ErrorBar, ...] = ()
     """For the levels and percentiles at which the generator's own part is not small."""
     unsteady: tuple[Unsteady, ...] = ()
+    noted: tuple[Noted, ...] = ()
     within: tuple[Within, ...] = ()
     """The best of each language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()

@@ -29,6 +29,7 @@ from netdyno.present.prose import (
     ground,
     languages,
     loss,
+    noted,
     ranking,
     reconnects,
     retries,
@@ -153,6 +154,7 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     ]
     noticed = (
         *constant_latency.describe_contestants(findings),
+        *noted.describe_contestants(findings),
         *uneven_threads.describe_contestants(findings),
         *reconnects.describe_contestants(findings),
     )

@@ -1,0 +1,60 @@
+"""What a server left running, and who else it served, stands in the table and in the report and excludes no trial."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.audits.of_trial import left_behind, strangers
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.prose import noted
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_load import TOTALS, load
+from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.undrawn import page_without_panels
+
+LEFT = left_behind(["sleep"])
+VISITED, _ = strangers(TOTALS | {"connections": TOTALS["connections"] + 2}, [load()], [])
+
+
+def run_with(*audits: Audit) -> Run:
+    """A run of `echo` at 10 connections in which one contestant has these failed notes in each trial."""
+    run = made_run()
+    scenarios = tuple(scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
+    trials = [trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10}]
+
+    def note(trial: Trial) -> Trial:
+        return replace(trial, audits=(*trial.audits, *audits)) if trial.contestant == EPOLL else trial
+
+    echo = replace(scenarios[0], factors={"connections": (10,)})
+    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
+    return replace(run, experiment=experiment, trials=tuple(map(note, trials)))
+
+
+def test_it_is_told_in_the_table_and_in_the_report() -> None:
+    run = run_with(LEFT, VISITED)
+    analysis = analyse(run)
+    (findings,) = analysis.scenarios
+    left, visited = noted.describe_contestants(findings)
+    trials = sum(trial.contestant == EPOLL and trial.status == "valid" for trial in run.trials)
+    assert left == f"{EPOLL} left programs running in {trials} of {trials} trials: {LEFT.detail}."
+    assert visited == f"{EPOLL} served others than netdyno in {trials} of {trials} trials: {VISITED.detail}."
+    out = io.StringIO()
+    Console(file=out, width=80).print(render(analysis))
+    page = page_without_panels(analysis)
+    for text in (left, visited):
+        assert text in re.sub(r"\s+", " ", out.getvalue())
+        assert f"<li>{text}</li>" in page
+
+
+def test_it_is_no_movement_within_a_window() -> None:
+    (findings,) = analyse(run_with(LEFT, VISITED)).scenarios
+    assert findings.unsteady == ()
+    (undisturbed,) = analyse(run_with()).scenarios
+    assert undisturbed.noted == ()
