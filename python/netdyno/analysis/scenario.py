@@ -37,7 +37,7 @@ from netdyno.analysis.ranking import answers, axes, cells, loss
 from netdyno.analysis.ranking.samples import collect_metric, collect_samples
 from netdyno.analysis.trials import unranked
 from netdyno.analysis.trials.peers import describe_part_ground, group_peers
-from netdyno.analysis.trials.server_faults import find_faulty
+from netdyno.analysis.trials.server_faults import find_faulty, find_unproven
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes, transports
@@ -107,6 +107,7 @@ def derive_findings(
         whys=associations.explain_differences(part.ranked, standings, families, scenario.metric, behind, level),
         axes=scored,
         faulty=tuple(faulty.values()),
+        unproven=tuple(find_unproven(part.trials).values()),
         censored=censored,
         error_bars=bars,
         unsteady=_find_unsteady(part.ranked),
@@ -280,7 +281,9 @@ def _find_unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
     """Find contestants that moved in more windows than chance explains, 2% at the most (docs/adr/stationary.md)."""
     trials: dict[str, list[bool]] = {}
     for trial, _ in ranked:
-        trials.setdefault(trial.contestant, []).append(bool(outcomes.failed(trial, "note")))
+        trials.setdefault(trial.contestant, []).append(
+            any(audit.name == "stationary" for audit in outcomes.failed(trial, "note"))
+        )
     return tuple(
         Unsteady(name, sum(moved), len(moved))
         for name, moved in sorted(trials.items())
