@@ -37,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "stalled": "server",
     "server_alive": "server",
     "server_totals": "server",
+    "work": "server",
     "generator": "instrument",
     "achieved_rate": "instrument",
     "little": "machine",

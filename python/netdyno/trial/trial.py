@@ -449,11 +449,17 @@ def _judge_figures(
 ) -> tuple[Audit, ...]:
     """Return the audits of the window's figures. Their modules need numpy, so they are imported after the window."""
     from netdyno.audits.plausible import plausible
+    from netdyno.audits.requested_work import work
     from netdyno.audits.stationary import stalled, stationary
-    from netdyno.trial.limits import find_limits
+    from netdyno.trial.limits import find_limits, find_requested_work
 
     bounds = find_limits(cell_settings, pinning, load_elsewhere=load_elsewhere, overruns_s=overruns_s)
-    return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
+    return (
+        stationary(load),
+        stalled(load, cell_settings.link, overruns_s=overruns_s),
+        work(load, observed, find_requested_work(cell_settings)),
+        plausible(load, observed, bounds),
+    )
 
 
 def wait_ready(

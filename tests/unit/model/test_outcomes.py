@@ -121,7 +121,7 @@ def test_three_stalls_among_many_still_contestants_are_the_servers() -> None:
 
 POSSIBLE = sorted({name for name, kind in outcomes.KINDS.items() if kind == "server"} - {"died"})
 NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.7, steal_cores=0.0, most_cores=1.8)
-COUNTED = {"ready", "stalled", "server_alive", "server_totals"}
+COUNTED = {"ready", "stalled", "server_alive", "server_totals", "work"}
 
 
 def make_three_servers(fault: str, events: int, *, block_of_first: int = 7, beside: Neighbour | None = None) -> Run:

@@ -18,6 +18,7 @@ WORDS = {
     "stalled": "stopped answering for a time",
     "server_alive": "did not answer at the end",
     "server_totals": "reported wrong totals",
+    "work": "did less work than requested",
 }
 """The fault in words, by the audit that found it."""
 LONGEST_DETAIL = 90
