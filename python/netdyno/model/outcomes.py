@@ -360,8 +360,9 @@ def _find_own_faults(trials: Sequence[Trial]) -> set[tuple[str, str]]:
 
 def _is_own(fault: str, trials: Sequence[Trial], others: Sequence[Trial]) -> bool:
     """Whether a contestant shows a fault more often than the others, by Fisher's exact test: a pause of the machine
-    meets all alike. Or, on a machine of its own, in most of its trials, whatever the others do."""
-    quiet = [_has_fault(trial, fault) for trial in trials if not _was_machine_busy(trial)]
+    meets all alike. Or in most of its trials, whatever the others do: of those on a quiet machine, unless the fault is
+    none of time."""
+    quiet = [_has_fault(trial, fault) for trial in trials if fault == "work" or not _was_machine_busy(trial)]
     events, other_events = (sum(_has_fault(trial, fault) for trial in group) for group in (trials, others))
     if sum(quiet) >= FEWEST_EVENTS and 2 * sum(quiet) > len(quiet):
         return True

@@ -16,13 +16,18 @@ COMPUTES = RequestedWork(service_s=0.0005, burns=True, at_a_time=10)
 
 
 def using(cpu_s: float) -> ServerObservation:
-    return replace(observed(), cpu_user_s=cpu_s, cpu_system_s=0.0)
+    return replace(observed(), cpu_user_s=cpu_s, cpu_system_s=0.0, run_queue_wait_s=0.0)
 
 
 @pytest.mark.parametrize(("cpu_s", "passed"), [(0.52, True), (0.46, True), (0.42, False), (0.01, False)])
 def test_a_server_that_computes_has_used_the_cpu(cpu_s: float, passed: bool) -> None:
     """990 requests of 500 µs are 495 ms, of which clocks may miss a tenth."""
     assert work(LOAD, using(cpu_s), COMPUTES).passed is passed
+
+
+def test_the_wait_for_a_core_counts_as_a_server_may_burn_by_the_clock() -> None:
+    assert work(LOAD, replace(using(0.3), run_queue_wait_s=0.2), COMPUTES).passed
+    assert not work(LOAD, replace(using(0.3), run_queue_wait_s=0.1), COMPUTES).passed
 
 
 def test_the_detail_has_both_figures() -> None:

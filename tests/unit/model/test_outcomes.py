@@ -164,6 +164,8 @@ def test_what_all_show_in_most_trials_is_theirs_on_a_quiet_machine_only() -> Non
     beside = [replace(entry, beside=NEIGHBOUR) for entry in every]
     assert statuses(run_of(every)).count("faulty") == 12
     assert statuses(run_of(crowded)) == statuses(run_of(beside)) == ["valid"] * 12
+    idle = [replace(entry, machine=busy_machine) for block in range(1, 7) for entry in [trial("work", block=block)]]
+    assert statuses(run_of(idle)).count("faulty") == 6, "no machine computes less, as its waits are counted"
 
 
 def test_the_exact_test_decides_on_a_busy_machine_too() -> None:
