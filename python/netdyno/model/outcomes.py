@@ -362,7 +362,7 @@ def _is_own(fault: str, trials: Sequence[Trial], others: Sequence[Trial]) -> boo
     """Whether a contestant shows a fault more often than the others, by Fisher's exact test: a pause of the machine
     meets all alike. Or in most of its trials, whatever the others do: of those on a quiet machine, unless the fault is
     none of time."""
-    quiet = [_has_fault(trial, fault) for trial in trials if fault == "work" or not _was_machine_busy(trial)]
+    quiet = [_has_fault(trial, fault) for trial in trials if fault == "work" or not was_machine_busy(trial)]
     events, other_events = (sum(_has_fault(trial, fault) for trial in group) for group in (trials, others))
     if sum(quiet) >= FEWEST_EVENTS and 2 * sum(quiet) > len(quiet):
         return True
@@ -373,7 +373,7 @@ def _has_fault(trial: Trial, fault: str) -> bool:
     return any(audit.name == fault for audit in _list_possible(trial))
 
 
-def _was_machine_busy(trial: Trial) -> bool:
+def was_machine_busy(trial: Trial) -> bool:
     """Whether other work shared the cores, by the kernel's count: with --foreign-load count no audit says so."""
     machine = trial.machine
     if trial.beside is not None or machine is None:

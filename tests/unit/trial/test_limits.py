@@ -45,8 +45,7 @@ def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int |
 def test_the_service_time_is_the_requests_and_the_servers() -> None:
     server: dict[str, type_level] = {"service-time": "3ms"}
     scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server=server, busy_connections=5)
-    waits = RequestedWork(pytest.approx(0.005), burns=False, at_a_time=5)
-    assert find_requested_work(settings(scenario, {})) == waits
+    assert find_requested_work(settings(scenario, {})) == RequestedWork(0.005, burns=False, at_a_time=5)
     assert find_requested_work(settings(scenario, {"service-time": "10ms"})).service_s == pytest.approx(0.013)
     computes = Scenario(name="http", workload="http", connections=20, server=server | {"service-kind": "cpu"})
     assert find_requested_work(settings(computes, {})) == RequestedWork(0.003, burns=True, at_a_time=20)
