@@ -85,6 +85,14 @@ std::string closed_after_reply(const ConnectCounts& counts) {
   return fmt::format("; closed by the server after a reply, and reconnected, {}", counts.closed_after_reply);
 }
 
+/// No port, descriptor or memory was left here: the load's own machine is why there was no connection.
+bool lacks_sockets(const Figures& figures) {
+  const int error = figures.other_connect_error;
+  const bool is_local =
+      error == EADDRNOTAVAIL || error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  return figures.connections.other > 0 && is_local;
+}
+
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
@@ -142,7 +150,7 @@ bool send_lag_is_small(const LoadPlan& plan, const Figures& figures) {
 /// Only an open loop asks for a rate. What was scheduled is compared, not the nominal rate, so that the chance in
 /// Poisson arrivals is no fault; the schedule itself is held against the nominal rate within four standard deviations.
 /// Over a transport that loses messages, what was never answered is loss; what else is missing is an overload. A server
-/// that answers wrongly is not slow for it.
+/// that answers wrongly is not slow for it, nor is one to which no connection was made.
 Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was requested"};
   if (plan.duration == 0) return {"achieved_rate", false, "the measured window never began"};
@@ -168,6 +176,10 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
                                                   lost, percent(lost, as_double(figures.sent_in_window)))
                                     : "";
   if (within(completed + wrong + lost, scheduled, slack)) return {"achieved_rate", true, loss + rates};
+  if (lacks_sockets(figures))
+    return {"achieved_rate", false, loss + rates + ": no connection for the others" + other_error(figures)};
+  if (figures.connections.attempted() > figures.connections.established)
+    return {"achieved_rate", true, loss + rates + ": no connection for the others (see connections)"};
   if (completed + wrong < scheduled && has_cpu_to_spare(plan, measurement) &&
       figures.own_lag.find_percentile(99) < one_second / 100)
     return {"achieved_rate", true, "overload: the server answers slower than the requested rate; " + loss + rates};

@@ -90,12 +90,15 @@ std::string faults_text(const Figures& figures) {
   return text;
 }
 
+/// Counts over the whole life stand below the window's, and are larger.
+const char* counted_over(const LoadPlan& plan) { return plan.warmup > 0 ? "with the warm-up's: " : ""; }
+
 /// The statuses that came, and what was wrong: the first of it first.
-std::string replies_text(const Figures& figures) {
+std::string replies_text(const LoadPlan& plan, const Figures& figures) {
   const MessageCounts& m = figures.messages;
   std::string text =
-      fmt::format("replies       as expected {}, others {}, without an answer {}, of {} due; resent {}\n", m.received,
-                  m.unexpected, m.lost(), m.due, m.resent);
+      fmt::format("replies       {}as expected {}, others {}, without an answer {}, of {} due; resent {}\n",
+                  counted_over(plan), m.received, m.unexpected, m.lost(), m.due, m.resent);
   std::string statuses;
   std::uint64_t redirects = 0;
   for (const auto& [status, count] : figures.statuses) {
@@ -116,9 +119,10 @@ std::string handshakes_text(const Handshakes& handshakes) {
 /// The outcome of the messages whose times stand above, which mislead without it.
 std::string messages_text(const LoadPlan& plan, const Figures& figures) {
   const MessageCounts& m = figures.messages;
-  if (plan.is_foreign()) return replies_text(figures);
-  std::string text = fmt::format("messages      lost {}, duplicated {}, reordered {}\n", share(m.lost(), m.expected),
-                                 share(m.duplicated, m.received), share(m.reordered, m.received));
+  if (plan.is_foreign()) return replies_text(plan, figures);
+  std::string text =
+      fmt::format("messages      {}lost {}, duplicated {}, reordered {}\n", counted_over(plan),
+                  share(m.lost(), m.expected), share(m.duplicated, m.received), share(m.reordered, m.received));
   text += fmt::format("              corrupt {}, late {}", m.corrupt, share(m.late, m.sent));
   if (carries_messages(plan.url))
     text += fmt::format("; dropped by the sockets of this program {}", figures.socket_drops);

@@ -158,7 +158,7 @@ def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> 
 
 def test_excluded_trials_stand_there_with_reason_and_log_as_text(light: Watched) -> None:
     text = light.page.locator("#set-aside").inner_text()
-    for expected in ("invalid", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "42 trials"):
+    for expected in ("invalid", "3 of 212000 replies corrupt", "failed", "skipped", FOLLY, "42 trials"):
         assert expected in text
     open_all_details(light.page)
     assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()

@@ -18,9 +18,11 @@ from netdyno.audits import neighbour, of_trial
 from netdyno.base.paths import build_dir
 from netdyno.commands import cli
 from netdyno.contestants.contestants import discover
+from netdyno.model import outcomes
 from netdyno.model.run import Run
 from netdyno.present.prose.repeat import list_commands
 from netdyno.present.prose.verdict import answer
+from netdyno.run import schedule
 from netdyno.store import read, schema
 from netdyno.trial import canary
 
@@ -37,6 +39,7 @@ def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fakes, and no word of the tests that may run beside this one."""
     monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
     monkeypatch.setattr(neighbour, "is_crowded", lambda _: False)
+    monkeypatch.setattr(outcomes, "was_machine_busy", lambda _: False)
 
 
 def search(results: Path, *more: str) -> int:
@@ -57,7 +60,7 @@ def test_every_step_is_printed_and_stored_and_the_report_says_the_same(
     question, load, time, *lines, sentence, report = err.splitlines()
     assert question == f"Up to which rate does {SERVER} meet p99 < 5 ms?"
     assert re.fullmatch(r"\w+ over 40 connections, 64-byte .*, 0s of warm-up and 100ms measured", load)
-    assert re.fullmatch(r"a search usually takes 16 to 46 steps of 0\.3 s, and so ends .*\d\d:\d\d", time)
+    assert re.fullmatch(r"a search usually takes 16 to 46 steps of 0\.3 s, and so ends .*\d\d:\d\d; longer .*", time)
     assert re.fullmatch(r"  1 +1,000/s  held +p50 +1\.00 µs  p99 +1\.00 µs  p99\.9 +1\.00 µs", lines[0])
     assert re.fullmatch(r"  2 +1,980/s  failed .* overload: 1\.20k/s answered of 1\.98k/s offered", lines[1])
     assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
@@ -93,6 +96,21 @@ def slow_after_the_sixth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(of_trial, "STEAL_FLOOR_S", 600.0)
     monkeypatch.setattr(of_trial, "FOREIGN_FLOOR_S", 600.0)
+
+
+@pytest.mark.usefixtures("undrawn", "steady_canary")
+def test_beside_others_a_step_is_retried_as_in_a_run_and_the_end_says_what_helps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tries of a run, and three of the search."""
+    monkeypatch.setattr(of_trial, "FOREIGN_SHARE", -1e9)
+    monkeypatch.setattr(of_trial, "FOREIGN_FLOOR_S", -1e9)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 10)
+    assert search(tmp_path, "--json", "--foreign-load", "strike-out") == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert [step["outcome"] for step in printed["steps"]] == ["disturbed"] * 12
+    assert printed["ending"] == "disturbed"
+    assert printed["sentence"].endswith("; end the other programs, or measure beside them (--foreign-load count)")
 
 
 @pytest.mark.usefixtures("undrawn")

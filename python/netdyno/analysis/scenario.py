@@ -38,7 +38,7 @@ from netdyno.analysis.ranking import answers, axes, cells, loss
 from netdyno.analysis.ranking.samples import collect_metric, collect_samples
 from netdyno.analysis.trials import unranked
 from netdyno.analysis.trials.peers import describe_part_ground, group_peers
-from netdyno.analysis.trials.server_faults import find_faulty
+from netdyno.analysis.trials.server_faults import find_faulty, find_unproven
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes, transports
@@ -108,6 +108,7 @@ def derive_findings(
         whys=associations.explain_differences(part.ranked, standings, families, scenario.metric, behind, level),
         axes=scored,
         faulty=tuple(faulty.values()),
+        unproven=tuple(find_unproven(part.trials).values()),
         censored=censored,
         error_bars=bars,
         unsteady=_find_unsteady(part.ranked),

@@ -38,6 +38,16 @@ def died(how: str) -> Audit:
     return Audit(name="died", passed=not how, detail=how or "the server ran until it was asked to end")
 
 
+def killed(how: str) -> Audit:
+    """Check that SIGKILL did not end the server, which a machine without memory sends."""
+    return Audit(name="killed", passed=not how, detail=how or "the server was not killed")
+
+
+def ready(how: str) -> Audit:
+    """Check that the server was ready in time, which a busy machine can prevent."""
+    return Audit(name="ready", passed=not how, detail=how or "the server was ready in time")
+
+
 def left_behind(names: Sequence[str], more: int = 0) -> Audit:
     """Check that no program that the server had started outlived it. `names`: those that were ended with the trial;
     `more`: the number that a stand-in for the server has ended."""

@@ -34,9 +34,6 @@ ARITHMETIC = 1e-6
 """The share of a figure that rounding may take."""
 HISTOGRAM_SHARE, HISTOGRAM_NS = 0.002, 1.0
 """Two steps of a histogram."""
-TIMER_SHARE, TIMER_S = 0.1, 1e-3
-"""The most by which a timer may end a service time too early: coarse ones by 5% (Qt), others by a millisecond
-(Node)."""
 LINK_SHARE, LINK_S = 0.02, 0.01
 """The most by which a link may exceed its rate: a token bucket lets a millisecond's worth go at once, and frames that
 were late leave after those that were due before them."""
@@ -50,9 +47,8 @@ MTU = 1500
 
 class Limits(NamedTuple):
     """The resources of a trial. Cores of each side and of both together; `copies_hz`: bytes per second that one of them
-    copies; of the link, bits per second (None where it is not limited) and the delay each way; `service_s`: the least
-    time that a request is to take in the server; `overrun_s`: the time after the slices of the window in which their
-    last answers came, and CPU still counts."""
+    copies; of the link, bits per second (None where it is not limited) and the delay each way; `overrun_s`: the time
+    after the slices of the window in which their last answers came, and CPU still counts."""
 
     server_cores: int
     generator_cores: int
@@ -60,7 +56,6 @@ class Limits(NamedTuple):
     copies_hz: float
     rate_hz: int | None = None
     delay_s: float = 0.0
-    service_s: float = 0.0
     overrun_s: float = 0.0
 
 
@@ -242,8 +237,7 @@ def _check_distribution(name: str, distribution: Distribution) -> Iterator[Figur
 
 
 def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
-    """Check that nothing is answered sooner than the link, the kernel and the service time allow, or after the load has
-    ended."""
+    """Check that nothing is answered sooner than the link and the kernel allow, or after the load has ended."""
     plan = load.plan
     yield FigureLimit(
         "longest response time (s)",
@@ -256,10 +250,8 @@ def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
     if (soonest := _find_shortest_ns(load.latency.service_ns)) is None:
         return
     both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)
-    requested = 1e9 * max(limits.service_s * (1 - TIMER_SHARE) - TIMER_S, 0.0)
     yield FigureLimit("a round trip through the kernel (ns), of the shortest service time", ROUND_TRIP_NS, soonest)
     yield FigureLimit("both ways over the link (ns), of the shortest service time", both_ways, soonest)
-    yield FigureLimit("what a request was to take (ns), of the shortest service time", requested, soonest)
     if plan.arrivals == "closed":
         turns = plan.duration_s / plan.round_s + 2 if plan.round_s else plan.duration_s * 1e9 / soonest + 1
         most = plan.connections * plan.depth * turns + load.messages.late

@@ -183,7 +183,10 @@ def estimate_time(scenario: Scenario, start: datetime) -> str:
     first, last = (clock_after(start, steps * step_s) for steps in USUAL_STEPS)
     few, many = USUAL_STEPS
     ends = f"between {first} and {last}" if first != last else f"at about {first}"
-    return f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}"
+    return (
+        f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}; longer where the machine "
+        "disturbs trials"
+    )
 
 
 def format_step(number: int, trial: Trial, verdict: Verdict) -> str:

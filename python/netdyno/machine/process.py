@@ -33,6 +33,8 @@ MOST_LOG = 64 << 20
 """Bytes that a program may write into its log: an access log of some seconds. One that writes more is ended, before the
 disk is full. The file is looked at every LOOK_S, as a reader at the end of a pipe would cost more."""
 LOOK_S = 0.1
+KILLED = -signal.SIGKILL
+"""The exit code of a program that SIGKILL ended."""
 UNREADABLE = (ValueError, RecursionError)
 """The errors of msgspec on the output of a program: no JSON, wrong types, no UTF-8, or endless nesting."""
 
@@ -47,6 +49,14 @@ class TrialError(Exception):
 
 class ServerError(TrialError):
     """A trial cannot be completed because its server ended or never stood; the text is the stored reason."""
+
+
+class KilledError(ServerError):
+    """SIGKILL ended the server, which a machine without memory sends."""
+
+
+class LateServerError(ServerError):
+    """The server was not ready in time, which a busy machine can cause."""
 
 
 def describe_exit(code: int) -> str:

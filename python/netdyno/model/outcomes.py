@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -22,11 +22,14 @@ from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
+from netdyno.statistics import exact
 
 Kind = Literal["server", "instrument", "machine", "note"]
 
 KINDS: Mapping[str, Kind] = {
     "died": "server",
+    "killed": "server",
+    "ready": "server",
     "verification": "server",
     "bytes": "server",
     "connections": "server",
@@ -34,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "stalled": "server",
     "server_alive": "server",
     "server_totals": "server",
+    "work": "server",
     "generator": "instrument",
     "achieved_rate": "instrument",
     "little": "machine",
@@ -53,7 +57,7 @@ KINDS: Mapping[str, Kind] = {
     "client_slower": "machine",
     "client_stalled": "machine",
     "stranger_load": "machine",
-    "paused": "note",
+    "unproven": "note",
     "stationary": "note",
     "left_behind": "note",
     "strangers": "note",
@@ -134,6 +138,10 @@ def faults(trial: Trial) -> tuple[Audit, ...]:
     that no pause of a machine can cause: a server that ended, wrong replies, and no reply at all. The same where an
     open loop requested more than the generator could send: the messages that it gave up on are lost."""
     server_faults = certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
+    return _sort_by_cause(trial, server_faults)
+
+
+def _sort_by_cause(trial: Trial, server_faults: Sequence[Audit]) -> tuple[Audit, ...]:
     causes = [name for name in CAUSES if name not in WRONG or _has_wrong_replies(trial)]
     return tuple(
         sorted(server_faults, key=lambda audit: causes.index(audit.name) if audit.name in causes else len(causes))
@@ -153,7 +161,7 @@ def certain_faults(trial: Trial) -> tuple[Audit, ...]:
 
 
 WRONG = ("verification", "bytes")
-CAUSES = ("died", *WRONG, "connections", "completed")
+CAUSES = ("died", "killed", "ready", *WRONG, "connections", "completed")
 """The order in which a server's faults are reported: dropped connections lose replies, and a server that answers
 nothing loses all of them."""
 STARVED_SHARE = 0.5
@@ -246,8 +254,8 @@ def judged(run: Run) -> Run:
     machine was disturbed and a later try of the same place replaced it, `censored` in a cell that saturates the
     generator for any contestant. In every other cell, trials that only the generator's own audit doubts count, because
     to exclude single trials for it would exclude fast ones."""
-    run = _excuse_pauses(run)
     compared = _list_generator_scenarios(run)
+    run = _excuse_unproven(run, compared)
     tried_again = {
         (trial.block, trial.position, attempt) for trial in run.all_trials for attempt in range(1, trial.attempt)
     }
@@ -262,7 +270,7 @@ def judged(run: Run) -> Run:
             return "failed"
         if disturbances(trial):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
-        if _is_spoilt(trial) or _is_unexplained(trial):
+        if _is_spoilt(trial) or _is_unexplained(trial) or _lacks_replies(trial):
             return "struck_out"
         return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
@@ -272,67 +280,112 @@ def judged(run: Run) -> Run:
     return msgspec.structs.replace(run, trials=decide_all(run.trials), twins=decide_all(run.twins))
 
 
-OWN_STALLS = 0.01
-"""The chance below which others of a scenario stall so much less often than a contestant."""
+MOST_CHANCE = 0.01
+"""The chance below which the others of a scenario show a fault so much less often than a contestant."""
+FEWEST_EVENTS = 2
+"""A single event is no habit, in however few trials."""
+BUSY_SHARE = 0.1
+"""The share of the cores' time from which on other programs may be why all contestants show a fault in most trials."""
+INCOMPLETE = ("killed", *WRONG, "connections", "completed")
+"""The faults by which replies are missing from a trial's figures."""
 
 
-def _excuse_pauses(run: Run) -> Run:
-    """Return the run with `paused` in place of `stalled` where a pause of the machine may be the cause: a hypervisor
-    takes a core for half a second, and in a closed loop no counter or witness says so (docs/adr/turns.md). Such a trial
-    counts, with its silence."""
-    if not any(map(_has_stalled, run.all_trials)):
-        return run
-    own = _find_own_stalls(run.all_trials)
+def _excuse_unproven(run: Run, scenarios: Collection[str]) -> Run:
+    """Return the run with a note `unproven` in place of each fault in the scenarios that the machine may have caused:
+    it takes a core for half a second, and in a closed loop no counter or witness says so (docs/adr/turns.md). A stall,
+    a late end and wrong totals leave the trial's figures as they are."""
+    proven = _find_proven(run.all_trials)
 
     def excuse(trial: Trial) -> Trial:
-        if (trial.scenario, trial.contestant) in own or not _has_stalled(trial):
+        if trial.scenario not in scenarios:
             return trial
-        audits = tuple(excuse_stall(audit) if audit.name == "stalled" else audit for audit in trial.audits)
-        return msgspec.structs.replace(trial, audits=audits)
+        cell = (trial.scenario, level_key(trial.levels), trial.contestant)
+        excused = {fault.name for fault in _list_possible(trial) if (*cell, fault.name) not in proven}
+        audits = tuple(excuse_fault(audit) if audit.name in excused else audit for audit in trial.audits)
+        return msgspec.structs.replace(trial, audits=audits) if excused else trial
 
     return msgspec.structs.replace(run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins)))
 
 
-def excuse_stall(stalled: Audit) -> Audit:
-    """Return the audit `stalled` as a note."""
-    return Audit(name="paused", passed=stalled.passed, detail=stalled.detail)
+def excuse_fault(fault: Audit) -> Audit:
+    """Return the failed audit of a server as a note."""
+    return Audit(name="unproven", passed=fault.passed, detail=f"{fault.name}: {fault.detail}")
 
 
-def _find_own_stalls(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
-    """Return scenario and name of the contestants that stalled in more than half of their trials, or alone, or by
-    Fisher's exact test more often than the others there: a pause of the machine meets all alike."""
-    by_scenario: dict[str, dict[str, list[bool]]] = {}
+def unproven_faults(trial: Trial) -> tuple[Audit, ...]:
+    """Return the faults of a judged trial that may be the machine's, causes before their consequences."""
+    notes = [audit for audit in failed(trial, "note") if audit.name == "unproven"]
+    return _sort_by_cause(trial, list(map(_restore_fault, notes)))
+
+
+def _restore_fault(note: Audit) -> Audit:
+    name, _, detail = note.detail.partition(": ")
+    return msgspec.structs.replace(note, name=name, detail=detail)
+
+
+def _list_possible(trial: Trial) -> tuple[Audit, ...]:
+    """Return the faults that a pause of the machine can cause."""
+    certain = certain_faults(trial)
+    return tuple(fault for fault in failed(trial, "server") if fault not in certain)
+
+
+def _find_proven(trials: Iterable[Trial]) -> frozenset[tuple[str, str, str, str]]:
+    """Return scenario, level, contestant and fault where it is proven to be the contestant's own, at the level or over
+    all levels of the scenario."""
+    counted = [trial for trial in trials if trial.status != "skipped" and not disturbances(trial)]
+    proven: set[tuple[str, str, str, str]] = set()
+    for scenario, group in _group_trials(counted, lambda trial: trial.scenario).items():
+        everywhere = _find_own_faults(group)
+        for level, at_level in _group_trials(group, lambda trial: level_key(trial.levels)).items():
+            proven |= {(scenario, level, *own) for own in everywhere | _find_own_faults(at_level)}
+    return frozenset(proven)
+
+
+def _group_trials(trials: Iterable[Trial], key: Callable[[Trial], str]) -> dict[str, list[Trial]]:
+    groups: dict[str, list[Trial]] = {}
     for trial in trials:
-        if trial.load is not None and not disturbances(trial):
-            contestants = by_scenario.setdefault(trial.scenario, {})
-            contestants.setdefault(trial.contestant, []).append(_has_stalled(trial))
-    return frozenset(
-        (scenario, name)
-        for scenario, contestants in by_scenario.items()
-        for name, stalls in contestants.items()
-        if _are_own(stalls, list(itertools.chain.from_iterable(contestants.values())))
-    )
+        groups.setdefault(key(trial), []).append(trial)
+    return groups
 
 
-def _are_own(stalls: Sequence[bool], of_all: Sequence[bool]) -> bool:
-    """Return whether the stalls among a contestant's trials are its own doing; `of_all`: those of all there."""
-    count = sum(stalls)
-    is_alone, is_usual = count == sum(of_all), 2 * count > len(stalls)
-    return count > 0 and (is_alone or is_usual or _compute_chance(stalls, of_all) < OWN_STALLS)
+def _find_own_faults(trials: Sequence[Trial]) -> set[tuple[str, str]]:
+    """Return contestant and fault where it is the contestant's own by these trials."""
+    own: set[tuple[str, str]] = set()
+    contestants = _group_trials(trials, lambda trial: trial.contestant)
+    kinds = {fault.name for trial in trials for fault in _list_possible(trial)}
+    for name, kind_name in itertools.product(contestants, kinds):
+        others = [trial for trial in trials if trial.contestant != name]
+        if _is_own(kind_name, contestants[name], others):
+            own.add((name, kind_name))
+    return own
 
 
-def _has_stalled(trial: Trial) -> bool:
-    return any(audit.name == "stalled" and not audit.passed for audit in trial.audits)
+def _is_own(fault: str, trials: Sequence[Trial], others: Sequence[Trial]) -> bool:
+    """Whether a contestant shows a fault more often than the others, by Fisher's exact test: a pause of the machine
+    meets all alike. Or in most of its trials, whatever the others do: of those on a quiet machine, unless the fault is
+    none of time."""
+    quiet = [_has_fault(trial, fault) for trial in trials if fault == "work" or not was_machine_busy(trial)]
+    events, other_events = (sum(_has_fault(trial, fault) for trial in group) for group in (trials, others))
+    if sum(quiet) >= FEWEST_EVENTS and 2 * sum(quiet) > len(quiet):
+        return True
+    return exact.compute_chance(events, len(trials), other_events, len(others)) < MOST_CHANCE
 
 
-def _compute_chance(own: Sequence[bool], of_all: Sequence[bool]) -> float:
-    """Return the chance of at least as many stalls of one contestant where those of all are dealt out at random."""
-    trials, stalls = len(of_all), sum(of_all)
-    dealt = (
-        math.comb(len(own), count) * math.comb(trials - len(own), stalls - count)
-        for count in range(sum(own), min(len(own), stalls) + 1)
-    )
-    return sum(dealt) / math.comb(trials, stalls)
+def _has_fault(trial: Trial, fault: str) -> bool:
+    return any(audit.name == fault for audit in _list_possible(trial))
+
+
+def was_machine_busy(trial: Trial) -> bool:
+    """Whether other work shared the cores, by the kernel's count: with --foreign-load count no audit says so."""
+    machine = trial.machine
+    if trial.beside is not None or machine is None:
+        return trial.beside is not None
+    return machine.foreign_s + machine.steal_s > BUSY_SHARE * machine.cores * machine.window_s
+
+
+def _lacks_replies(trial: Trial) -> bool:
+    """Whether replies are missing from the figures, though it is not proven that the server is why."""
+    return any(fault.name in INCOMPLETE for fault in unproven_faults(trial))
 
 
 def counts(run: Run) -> dict[str, int]:

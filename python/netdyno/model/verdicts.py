@@ -132,9 +132,10 @@ class SingleLevel:
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """No planned trial of a contestant, or, where that is None, of any contestant."""
+    """No trial of a contestant, or, where that is None, of any contestant, in these cells."""
 
     contestant: Name | None
+    cells: Cells
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,13 @@ def format_announcement(
         number = f"{shortest.blocks} to {quantities.plural(longest.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
         ends = f"between {clock_after(begins, seconds)} and {clock_after(begins, most_seconds)}"
+    longer = "" if experiment.time_limit_s is not None else "; longer where the machine disturbs trials"
     return (
         f"{experiment.name}{size}: {experiment.question}\n"
         f"It answers {describe_questions(experiment)}.\n"
         f"It makes {number} of {cells} trials over {quantities.listed(over or levels.links(experiment))} "
         f"({quantities.plural(len(servers), 'contestant')}{twice}).\n"
-        f"It takes {takes} (minutes:seconds), and ends {ends}."
+        f"It takes {takes} (minutes:seconds), and ends {ends}{longer}."
     )
 
 

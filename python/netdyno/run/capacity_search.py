@@ -28,6 +28,7 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.run.neighbour_watch import NeighbourWatch
 from netdyno.run.preparation import begin_run, check, create_folder, set_up
 from netdyno.run.runner import Interrupted, raise_on_signals
+from netdyno.run.schedule import is_worth_retrying
 from netdyno.store import write
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
@@ -104,6 +105,7 @@ def _search(
     """Search, and append each trial to `trials`."""
     search, goal, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     neighbours = NeighbourWatch((), context.foreign_load)
+    disturbed: list[Trial] = []
     try:
         with raise_on_signals() as raise_again:
             warmup = _measure_warmup(experiment.scenarios[0], server, context)
@@ -121,8 +123,9 @@ def _search(
                 why = verdict.why
                 if notice := neighbours.add(trials[-1]):
                     note(notice)
-                # The search gives up after few disturbed trials, so it does not get those that a neighbour may cause.
-                if verdict.outcome != "disturbed" or not (notice or neighbours.may_stay):
+                disturbed = [*disturbed, trials[-1]] if verdict.outcome == "disturbed" else []
+                # The search gives up after few disturbed trials, so it does not get those that a run would retry.
+                if not disturbed or not (notice or neighbours.may_stay or is_worth_retrying(disturbed)):
                     search.tell(verdict.outcome)
     except Interrupted as signalled:
         return None, why, signalled.exit_code

@@ -28,6 +28,16 @@ MOST_TRIES = 40
 TRIES_ALONE = 8
 """The most successive tries disturbed without any foreign program at work: the cause is then likely the trial
 itself."""
+
+
+def is_worth_retrying(tries: Sequence[Trial]) -> bool:
+    """Whether a cell is to be tried again after these tries, the last of which was disturbed: the one rule of all
+    verbs."""
+    if len(tries) >= MOST_TRIES:
+        return False
+    return len(tries) < TRIES_ALONE or any(map(outcomes.had_company, tries[-TRIES_ALONE:]))
+
+
 BEYOND_BLOCKS = 3
 """The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
 trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
@@ -108,12 +118,8 @@ class Schedule:
 
     def _must_retry(self, cell: Cell) -> bool:
         last = self._last[_locate(cell)]
-        if not outcomes.is_disturbed(last) or last.attempt >= MOST_TRIES:
-            return False
-        if last.attempt < TRIES_ALONE:
-            return True
-        latest = range(last.attempt - TRIES_ALONE + 1, last.attempt + 1)
-        return any(outcomes.had_company(self._trials[*_locate(cell), attempt]) for attempt in latest)
+        tries = [self._trials[*_locate(cell), attempt] for attempt in range(1, last.attempt + 1)]
+        return outcomes.is_disturbed(last) and is_worth_retrying(tries)
 
     def _repeat(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1

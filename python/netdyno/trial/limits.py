@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from netdyno.audits.plausible import Limits
+from netdyno.audits.requested_work import RequestedWork
 from netdyno.machine import memory_speed
 from netdyno.machine.links.network import find_rate_hz
 from netdyno.machine.pinning import count_server_cores
@@ -27,12 +28,15 @@ def find_limits(
         copies_hz=memory_speed.measure_bytes_hz(),
         rate_hz=find_rate_hz(settings) if settings.is_apart else None,
         delay_s=settings.link_delay_s if settings.is_impaired else 0.0,
-        service_s=compute_service_s(settings),
         overrun_s=sum(overruns_s),
     )
 
 
-def compute_service_s(settings: Settings) -> float:
-    """Return the least time of a request in the server: the server's own part and the part that the request asks for
-    (protocol/WIRE.md). The other workloads have none."""
-    return settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0
+def find_requested_work(settings: Settings) -> RequestedWork:
+    """Return the least work of a request: the server's own part and the part that the request asks for
+    (protocol/WIRE.md). Only two workloads have a service time."""
+    return RequestedWork(
+        service_s=settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0,
+        burns=settings.server.get("service-kind") == "cpu",
+        at_a_time=settings.speakers,
+    )

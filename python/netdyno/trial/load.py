@@ -15,8 +15,10 @@ import msgspec
 
 from netdyno.machine.pinning import keep_punctual
 from netdyno.machine.process import (
+    KILLED,
     LOOK_S,
     UNREADABLE,
+    KilledError,
     LineReader,
     Process,
     ServerError,
@@ -117,7 +119,9 @@ def measure(
 
 def make_end_error(server: Process) -> ServerError:
     """Return the error of a server that has ended. Reaps it."""
-    return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.read_last_line()}")
+    code = server.exit_code()
+    error = KilledError if code == KILLED else ServerError
+    return error(f"the server ended with {describe_exit(code)} under load{server.read_last_line()}")
 
 
 def connect_limit_s(settings: Settings) -> float:

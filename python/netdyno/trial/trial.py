@@ -20,7 +20,17 @@ from netdyno.experiment.plan import Cell, explain_skip
 from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.machine.pinning import apply_placement, count_generator_cores, count_server_cores
-from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.process import (
+    KILLED,
+    UNREADABLE,
+    KilledError,
+    LateServerError,
+    LineReader,
+    Process,
+    ServerError,
+    TrialError,
+    describe_exit,
+)
 from netdyno.machine.server_processes import Origin
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
@@ -171,8 +181,15 @@ def record_loss(
 def fail(prepared: PreparedTrial, failure: TrialError, seconds: float) -> Trial:
     """Return the trial that could not be completed."""
     prepared.log.note(f"failed: {failure}")
-    died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
-    return msgspec.structs.replace(prepared.base, status="failed", reason=str(failure), seconds=seconds, audits=died)
+    judged = (_judge_end(failure),) if isinstance(failure, ServerError) else ()
+    return msgspec.structs.replace(prepared.base, status="failed", reason=str(failure), seconds=seconds, audits=judged)
+
+
+def _judge_end(failure: ServerError) -> Audit:
+    """Return the audit of a server that ended, or was never ready."""
+    if isinstance(failure, KilledError):
+        return audits.killed(str(failure))
+    return audits.ready(str(failure)) if isinstance(failure, LateServerError) else audits.died(str(failure))
 
 
 def conclude(prepared: PreparedTrial, measured: TrialMeasurements, seconds: float) -> Trial:
@@ -325,7 +342,7 @@ def judge(
     judged = [
         *_judge_load(cell_settings, load),
         audits.completed(load),
-        audits.died(farewell.ended),
+        audits.killed(farewell.ended) if farewell.ended == describe_exit(KILLED) else audits.died(farewell.ended),
         audits.left_behind(left_programs, left_by_stand_in),
         *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
         *_judge_observation(observed, load, ready, cell_settings),
@@ -445,11 +462,17 @@ def _judge_figures(
 ) -> tuple[Audit, ...]:
     """Return the audits of the window's figures. Their modules need numpy, so they are imported after the window."""
     from netdyno.audits.plausible import plausible
+    from netdyno.audits.requested_work import work
     from netdyno.audits.stationary import stalled, stationary
-    from netdyno.trial.limits import find_limits
+    from netdyno.trial.limits import find_limits, find_requested_work
 
     bounds = find_limits(cell_settings, pinning, load_elsewhere=load_elsewhere, overruns_s=overruns_s)
-    return stationary(load), stalled(load, cell_settings.link, overruns_s=overruns_s), plausible(load, observed, bounds)
+    return (
+        stationary(load),
+        stalled(load, cell_settings.link, overruns_s=overruns_s),
+        work(load, observed, find_requested_work(cell_settings)),
+        plausible(load, observed, bounds),
+    )
 
 
 def wait_ready(
@@ -463,7 +486,7 @@ def wait_ready(
             how = describe_exit(server.exit_code())
             raise ServerError(f"the server ended with {how} before it was ready{server.read_last_line()}")
         missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
-        raise ServerError(f"{missing} within {context.ready_timeout_s:g} s{server.read_last_line()}")
+        raise LateServerError(f"{missing} within {context.ready_timeout_s:g} s{server.read_last_line()}")
     try:
         ready = msgspec.json.decode(line, type=ReadyLine)
     except UNREADABLE as error:

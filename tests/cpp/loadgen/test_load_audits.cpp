@@ -271,6 +271,22 @@ TEST(Audits, AServerThatAnswersWronglyIsNotSlowForIt) {
   EXPECT_TRUE(trial.judge("achieved_rate").detail.starts_with("overload")) << "and the rest too late";
 }
 
+TEST(Audits, AServerWithoutAConnectionIsNotSlow) {
+  Trial trial;
+  trial.complete(6000);
+  trial.result.figures.connections.other = 400;
+  trial.result.figures.other_connect_error = EADDRNOTAVAIL;
+  const Audit used_up = trial.judge("achieved_rate");
+  EXPECT_FALSE(used_up.passed) << "the load's own machine has no ports";
+  EXPECT_TRUE(used_up.detail.ends_with(": no connection for the others: Cannot assign requested address"))
+      << used_up.detail;
+  EXPECT_EQ(used_up.detail.find("overload"), std::string::npos);
+  trial.result.figures.connections.other = 0;
+  trial.result.figures.connections.refused = 400;
+  EXPECT_TRUE(trial.judge("achieved_rate").passed) << "connections has the fault";
+  EXPECT_EQ(trial.judge("achieved_rate").detail.find("overload"), std::string::npos);
+}
+
 TEST(Audits, ForgiveThePoissonProcessItsChance) {
   Trial trial;
   trial.plan.arrivals = Arrivals::poisson;

@@ -364,7 +364,7 @@ def messages_run(blocks: int = 5, everybody: bool = False) -> Run:
 
 
 def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
-    """The trial as it came out for a contestant over its transport, with a share of its messages lost: two thirds of
+    """The trial as it came out for a contestant over its transport, with a share of its replies corrupt: two thirds of
     them at the server's sockets, a fourth at the generator's, the rest at an unknown place."""
     replace, load = msgspec.structs.replace, trial.load
     assert load is not None
@@ -389,15 +389,24 @@ def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
     return replace(trial, contestant=name, load=load, kernel=kernel, added=added)
 
 
+def _with_corrupt(trial: Trial, corrupt: int) -> Trial:
+    assert trial.load is not None
+    messages = msgspec.structs.replace(trial.load.messages, corrupt=corrupt)
+    return msgspec.structs.replace(trial, load=msgspec.structs.replace(trial.load, messages=messages))
+
+
 @lru_cache
 def made_run(blocks: int = 6, seed: int = 7) -> Run:
     """The whole run; a few of its trials are invalid or failed."""
     trials = _trials(blocks, seed)
     struck = next(number for number, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
     failed = next(number for number, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)
-    reason = "verification: 3 of 212000 messages lost"
-    audits = (Audit(name="verification", passed=False, detail="3 of 212000 messages lost"), *trials[struck].audits[1:])
-    trials[struck] = _without_figures(trials[struck], "struck_out", reason, audits=audits)
+    reason = "verification: 3 of 212000 replies corrupt"
+    audits = (
+        Audit(name="verification", passed=False, detail="3 of 212000 replies corrupt"),
+        *trials[struck].audits[1:],
+    )
+    trials[struck] = _without_figures(_with_corrupt(trials[struck], 3), "struck_out", reason, audits=audits)
     trials[failed] = _without_figures(
         trials[failed],
         "failed",
@@ -516,7 +525,7 @@ def _troubled(trial: Trial) -> list[Trial]:
         return [_crashed(trial)]
     if where == ("echo", LOCK, 100) and trial.block == 5:
         audits = (_failed("verification", "corrupt 7"), *trial.audits[1:])
-        return [replace(trial, status="struck_out", reason="verification: corrupt 7", audits=audits)]
+        return [replace(_with_corrupt(trial, 7), status="struck_out", reason="verification: corrupt 7", audits=audits)]
     if where == ("http", EPOLL, 1000):
         return [_saturated(trial, trial.load)]
     if trial.scenario == "rpc-open" and trial.contestant != EPOLL:

@@ -10,6 +10,7 @@ from netdyno.analysis.capacity.judge_capacity import Verdict, judge
 from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload
 from netdyno.model import objective
 from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import MachineObservation
 from netdyno.model.trial import Status, Trial
 from tests.support.builders.made_run import SCENARIOS, load_result
 
@@ -82,6 +83,21 @@ def test_what_the_machine_did_is_no_fault_of_the_server(audit: str) -> None:
 @pytest.mark.parametrize("audit", ["generator", "achieved_rate"])
 def test_what_the_generator_did_is_no_fault_of_the_server(audit: str) -> None:
     assert outcome(trial(load(completed_share=0.5), audit)) == ("generator", so_it_was(audit))
+
+
+def test_a_generator_that_others_keep_from_its_core_is_late_and_not_at_its_limit() -> None:
+    """With --foreign-load count no audit of the machine fails. Its lag is in the times: what holds with it holds."""
+    busy = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=1.2, switches=0)
+
+    def judge_beside(result: LoadResult) -> Verdict:
+        return outcome(msgspec.structs.replace(trial(result, "generator"), machine=busy))
+
+    assert judge_beside(load()) == ("held", None)
+    assert judge_beside(load(median_ns=4e6)) == ("disturbed", so_it_was("generator"))
+    assert judge_beside(load(completed_share=0.5))[0] == "failed", "the messages were sent, and not answered"
+    spent = msgspec.structs.replace(load().generator.threads[0], cpu_user_s=0.95 * load().plan.duration_s, spun_s=0.0)
+    full = msgspec.structs.replace(load(), generator=msgspec.structs.replace(load().generator, threads=(spent,)))
+    assert judge_beside(full)[0] == "generator"
 
 
 def test_answers_that_were_held_up_in_the_warm_up_are_not_the_generators_fault() -> None:

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs, estimate_interval
 from netdyno.analysis.found.compare import AskedApart, Both
 from netdyno.base import quantities
@@ -59,6 +60,24 @@ def test_the_ratio_is_that_of_the_geometric_means_and_the_second_stands_above() 
     same = cell(run, changed(run, faster(3.0)), LOCK, "100 connections")
     assert same.ratio == pytest.approx(1.0)
     assert not same.apart
+
+
+def test_a_figure_is_the_one_of_the_cell_in_every_report() -> None:
+    """Also a percentile, which is no mean of the trials' percentiles."""
+    run = made_run()
+    shown = {
+        (findings.scenario.name, figures.contestant, level.label): figures.value(findings.scenario.metric)
+        for findings in analyse(run).scenarios
+        for figures in findings.cells
+        for level in findings.levels
+        if level.key == figures.level
+    }
+    cells = compare_runs(run, run).cells
+    assert {compared.metric for compared in cells} >= {"throughput", "p99"}
+    assert len(cells) > 20
+    for compared in cells:
+        figure = shown[compared.scenario, compared.contestant, compared.level]
+        assert compared.first == compared.second == figure
 
 
 def test_the_drift_of_the_machine_is_in_the_interval() -> None:

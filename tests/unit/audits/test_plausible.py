@@ -23,7 +23,6 @@ LIMITS = Limits(
     copies_hz=1e10,
     rate_hz=1_000_000,
     delay_s=0.004,
-    service_s=0.005,
 )
 WHOLE = (LOAD, SERVER, LIMITS)
 Change = tuple[str, object]
@@ -73,7 +72,6 @@ IMPOSSIBLE: dict[str, Change] = {
         "load.latency.service_ns",
         distribution(1000, 900),
     ),
-    "what a request was to take (ns), of the shortest service time": ("limits.service_s", 0.02),
     "messages that a closed loop answers, each after the one before": ("load.requests.completed", 1100),
     "CPU of the server (s)": ("server.cpu_system_s", 0.9),
     "CPU of the load (s)": ("load.generator.cpu_user_s", 0.9),
@@ -242,8 +240,8 @@ def test_messages_may_cross_the_link_outside_the_window() -> None:
     assert judged(slow, LIMITS._replace(rate_hz=8_000_000, delay_s=0.0)).passed
 
 
-def test_no_delay_no_service_time_and_an_open_loop_hold_nothing_against_anybody() -> None:
-    bare = LIMITS._replace(rate_hz=None, delay_s=0.0, service_s=0.0)
+def test_no_delay_and_an_open_loop_hold_nothing_against_anybody() -> None:
+    bare = LIMITS._replace(rate_hz=None, delay_s=0.0)
     quick = load(service_ns=1100, arrivals="constant")
     assert judged(quick, bare).passed
     assert not judged(quick).passed
@@ -260,12 +258,6 @@ def test_the_window_may_hold_a_part_of_a_round_at_either_end() -> None:
     most, more = (changed(load((completed, 0, 0, 0, 0) * 2), "plan.round_s", 0.5) for completed in (20, 21))
     assert judged(most).passed
     assert "each after the one before: 42, at most 40" in judged(more).detail
-
-
-def test_timers_that_end_a_little_early_are_forgiven() -> None:
-    assert judged(limits=LIMITS._replace(service_s=0.011)).passed
-    assert judged(limits=LIMITS._replace(service_s=0.012)).passed
-    assert not judged(limits=LIMITS._replace(service_s=0.013)).passed
 
 
 def test_a_few_messages_may_fall_beside_the_readings_of_the_cpu() -> None:

@@ -12,6 +12,7 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
+from netdyno.model.observation import MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 from netdyno.present.prose.verdict import answer, list_caveats
@@ -34,6 +35,11 @@ def trial(
     sound = made_trial(ECHO, block, name, LEVEL, {"throughput": rate})
     audits = tuple(Audit(name=audit, passed=False, detail=f"{audit} it was") for audit in failed)
     return replace(sound, status=status if failed else "valid", audits=audits, attempt=attempt)
+
+
+def with_corrupt(faulty: Trial) -> Trial:
+    assert faulty.load is not None
+    return replace(faulty, load=replace(faulty.load, messages=replace(faulty.load.messages, corrupt=1)))
 
 
 def run_of(trials: Sequence[Trial], **fields: object) -> Run:
@@ -68,7 +74,8 @@ def test_every_audit_has_a_kind_and_every_kind_an_audit() -> None:
 
 def test_what_the_server_did_is_a_fault_and_named() -> None:
     trials = [trial(name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
-    faulty = [trial("died", name=LOCK, block=2, rate=5000.0), trial("verification", name=LOCK, block=4, rate=5000.0)]
+    wrong = with_corrupt(trial("verification", name=LOCK, block=4, rate=5000.0))
+    faulty = [trial("died", name=LOCK, block=2, rate=5000.0), wrong]
     kept = [kept_trial for kept_trial in trials if kept_trial.contestant == EPOLL or kept_trial.block not in (2, 4)]
     scenario = findings(run_of([*kept, *faulty]))
     assert [(standing.contestant, standing.kind) for standing in scenario.standings] == [(EPOLL, 0), (LOCK, 2)]
@@ -81,7 +88,7 @@ def test_what_the_server_did_is_a_fault_and_named() -> None:
 
 @pytest.mark.parametrize(
     ("of_lock", "of_epoll", "is_own"),
-    [(1, 0, True), (1, 1, False), (4, 4, True), (3, 3, False), (2, 1, False), (3, 0, True)],
+    [(1, 0, False), (1, 1, False), (4, 4, True), (3, 3, False), (2, 1, False), (3, 0, False), (5, 0, True)],
 )
 def test_a_stall_is_the_servers_if_others_have_proven_fewer_or_it_stalls_mostly(
     of_lock: int, of_epoll: int, is_own: bool
@@ -110,6 +117,74 @@ def test_three_stalls_among_many_still_contestants_are_the_servers() -> None:
         for name in (EPOLL, LOCK, "asio-callbacks", "libuv", "libevent")
     ]
     assert statuses(run_of(trials)).count("faulty") == 3
+
+
+POSSIBLE = sorted({name for name, kind in outcomes.KINDS.items() if kind == "server"} - {"died"})
+NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.7, steal_cores=0.0, most_cores=1.8)
+COUNTED = {"ready", "stalled", "server_alive", "server_totals", "work"}
+
+
+def make_three_servers(fault: str, events: int, *, block_of_first: int = 7, beside: Neighbour | None = None) -> Run:
+    """Return a run of 18 blocks of three servers; one of them has a fault in some."""
+    faulty = range(block_of_first, block_of_first + events)
+    trials = [
+        trial(*([fault] if name == LOCK and block in faulty else []), name=name, block=block)
+        for block in range(1, 19)
+        for name in (EPOLL, LOCK, "libuv")
+    ]
+    return run_of([replace(entry, beside=beside) for entry in trials])
+
+
+@pytest.mark.parametrize("fault", POSSIBLE)
+def test_no_fault_that_a_machine_can_cause_is_proven_by_one_event(fault: str) -> None:
+    """1 of 18 beside 0 of 36 has a chance of a third; 5 of 18 one of 0.3%."""
+    run = make_three_servers(fault, 1)
+    assert statuses(run).count("faulty") == 0
+    assert statuses(run).count("struck_out") == (fault not in COUNTED)
+    (scenario,) = analyse(run).scenarios
+    assert [standing.kind for standing in scenario.standings] == [0, 0, 0]
+    assert [(faulty.contestant, faulty.faults[0].kind, faulty.faults[0].trials) for faulty in scenario.unproven] == [
+        (LOCK, fault, 1)
+    ]
+    assert any(f"Not proven to be the server's own: {LOCK}" in text for text in list_caveats(scenario))
+    proven = make_three_servers(fault, 5)
+    assert statuses(proven).count("faulty") == 5
+    assert not findings(proven).unproven
+
+
+def test_one_event_in_the_only_block_proves_nothing() -> None:
+    assert statuses(run_of([trial("stalled", name=LOCK), trial()])) == ["valid", "valid"]
+    assert statuses(run_of([trial("verification", name=LOCK), trial()])) == ["struck_out", "valid"]
+
+
+def test_what_all_show_in_most_trials_is_theirs_on_a_quiet_machine_only() -> None:
+    busy_machine = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=1.2, switches=0)
+    every = [trial("stalled", name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
+    crowded = [replace(entry, machine=busy_machine) for entry in every]
+    beside = [replace(entry, beside=NEIGHBOUR) for entry in every]
+    assert statuses(run_of(every)).count("faulty") == 12
+    assert statuses(run_of(crowded)) == statuses(run_of(beside)) == ["valid"] * 12
+    idle = [replace(entry, machine=busy_machine) for block in range(1, 7) for entry in [trial("work", block=block)]]
+    assert statuses(run_of(idle)).count("faulty") == 6, "no machine computes less, as its waits are counted"
+
+
+def test_the_exact_test_decides_on_a_busy_machine_too() -> None:
+    run = make_three_servers("stalled", 18, block_of_first=1, beside=NEIGHBOUR)
+    assert statuses(run).count("faulty") == 18
+
+
+def test_a_fault_at_one_level_of_many_is_proven_there() -> None:
+    """5 of 5 beside 0 of 5 is proven at the level (0.4%), and not over four levels (2.4%)."""
+    trials = [
+        replace(trial(*(["connections"] if name == LOCK and count == 4 else []), name=name, block=block), levels=level)
+        for block in range(1, 6)
+        for name in (EPOLL, LOCK)
+        for count in range(1, 5)
+        for level in [{"connections": count}]
+    ]
+    crowded = [replace(entry, beside=NEIGHBOUR) for entry in trials]
+    placed = [replace(entry, position=number) for number, entry in enumerate(crowded)]
+    assert statuses(replace(run_of([]), trials=tuple(placed))).count("faulty") == 5
 
 
 def test_a_server_that_never_gave_a_figure_is_named_too() -> None:

@@ -25,6 +25,7 @@ from netdyno.present.prose.verdicts import describe_outcome, name_verdict
 from tests.support.builders.made_claims import RATIO, Truth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 
+CELLS = Cells(scenario="echo", at={"contestant": (LOCK,), "connections": (10,)})
 FASTER = f"[claim.test]{RATIO}above = 2\n"
 EVERYWHERE = f"{FASTER}every = true\n"
 TREND = f"""
@@ -70,8 +71,8 @@ def at_connections(figure: float) -> Truth:
         (Refused({LOCK: "unsafe"}), f"{LOCK} is unsafe and in no claim"),
         (Refused({"a": "unsafe", "b": "not ranked"}), "a and b are not ranked or unsafe and in no claim"),
         (SingleLevel("connections"), "this run has only one level of 'connections' there"),
-        (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
-        (NotPlanned(None), "this run planned no such trial of any contestant"),
+        (NotPlanned(LOCK, CELLS), f"this run has no trial of {LOCK} in 'echo' at 10 connections"),
+        (NotPlanned(None, Cells(scenario="echo", at={})), "this run has no trial of any contestant in 'echo'"),
         (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
         (GeneratorAtLimit(LOCK), f"with {LOCK} {BOUNDS}"),
         (GeneratorAtLimit(None), BOUNDS),
@@ -93,7 +94,8 @@ def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -
     assert claims.format_effect(check).startswith("×3.00 [×2.")  # noqa: RUF001
     assert claims.list_figures(check) == ("324/s", "108/s")
     assert claims.explain_no_verdict(claim) == ""
-    assert describe_outcome(claim) == f"{what}: {claims.format_effect(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
+    figures = "means of the trials: 324/s against 108/s"
+    assert describe_outcome(claim) == f"{what}: {claims.format_effect(check)} ({figures}); claimed above ×2"  # noqa: RUF001
 
 
 def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -> None:

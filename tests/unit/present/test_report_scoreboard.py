@@ -93,7 +93,7 @@ def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
             "in 1 of 18 "
             "trials: corrupt 7"
         ),
-        "Ranked separately: gave wrong or lost replies in 1 of 18 trials: 3 of 212000 messages lost",
+        "Ranked separately: gave wrong or lost replies in 1 of 18 trials: 3 of 212000 replies corrupt",
     ]
     assert set(reasons.values()) == {""}
     assert [len(group.rows) for group in view.groups] == [3, 1, 1]

@@ -6,11 +6,13 @@ import os
 
 import pytest
 
+from netdyno.audits.requested_work import RequestedWork
 from netdyno.machine import memory_speed
+from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.options import settings
-from netdyno.trial.limits import compute_service_s, find_limits
+from netdyno.trial.limits import find_limits, find_requested_work
 
 UNPINNED = Pinning(server=(), generator=(), note="a test")
 PINNED = Pinning(server=(0, 1), generator=(2,), note="")
@@ -41,15 +43,13 @@ def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int |
 
 
 def test_the_service_time_is_the_requests_and_the_servers() -> None:
-    scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server={"service-time": "3ms"})
-    assert compute_service_s(settings(scenario, {})) == pytest.approx(0.005)
-    assert compute_service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
-    assert (
-        compute_service_s(settings(Scenario(name="http", workload="http", server={"service-time": "3ms"}), {})) == 0.003
-    )
-    assert (
-        compute_service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0
-    )
+    server: dict[str, type_level] = {"service-time": "3ms"}
+    scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server=server, busy_connections=5)
+    assert find_requested_work(settings(scenario, {})) == RequestedWork(0.005, burns=False, at_a_time=5)
+    assert find_requested_work(settings(scenario, {"service-time": "10ms"})).service_s == pytest.approx(0.013)
+    computes = Scenario(name="http", workload="http", connections=20, server=server | {"service-kind": "cpu"})
+    assert find_requested_work(settings(computes, {})) == RequestedWork(0.003, burns=True, at_a_time=20)
+    assert find_requested_work(settings(Scenario(name="echo", workload="echo", server=server), {})).service_s == 0.0
 
 
 def test_memory_is_copied_at_some_speed_which_is_measured_once() -> None:

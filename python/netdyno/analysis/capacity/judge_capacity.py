@@ -28,7 +28,9 @@ class Verdict(NamedTuple):
 
 
 def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
-    """Judge a trial at a prescribed rate. The order is that of blame: first the measuring side, then the server."""
+    """Judge a trial at a prescribed rate. The order is that of blame: first the measuring side, then the server. A
+    generator that others keep from its core is late and not at its limit: times that hold are then bounds, and times
+    that do not are the machine's."""
     if trial.load is None and outcomes.is_disturbed(trial):  # ended early
         return Verdict("disturbed", FailedAudits(outcomes.disturbances(trial)))
     if trial.load is None or trial.status in ("failed", "skipped"):
@@ -36,8 +38,9 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
     # Without any answer the generator's lag has nothing to be compared with: its audit fails, and blames the wrong
     # side.
-    if ABOUT_THE_GENERATOR in failed and trial.load.latency.response_ns.count:
-        return Verdict("generator", FailedAudits((failed[ABOUT_THE_GENERATOR],)))
+    late = failed.get(ABOUT_THE_GENERATOR) if trial.load.latency.response_ns.count else None
+    if late and (outcomes.has_saturated(trial) or not outcomes.was_machine_busy(trial)):
+        return Verdict("generator", FailedAudits((late,)))
     if disturbances := outcomes.disturbances(trial):
         return Verdict("disturbed", FailedAudits(disturbances))
     if ACHIEVED_RATE in failed and not outcomes.has_lost_all_connections(trial.load):
@@ -55,6 +58,8 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     missed, lost = objective.broken(trial.load), _find_excess_loss(trial.load, objective, scenario)
     if not missed and lost is None:
         return Verdict("held")
+    if missed and late:
+        return Verdict("disturbed", FailedAudits((late,)))
     return Verdict("failed", Missed(missed, lost, scenario.loss_bound))
 
 

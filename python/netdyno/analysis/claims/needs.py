@@ -133,16 +133,16 @@ def find_missing_trials(cells: Cells, evidence: Evidence, metric: Metric) -> Not
         return _find_missing_code(cells, evidence)
     trials = evidence.trials(cells)
     if CONTESTANT not in cells.at:
-        return _find_missing(trials, None)
+        return _find_missing(trials, None, cells)
     by_name = ((name, [trial for trial in trials if trial.contestant == name]) for name in cells.at[CONTESTANT])
-    gaps = (_find_missing(named, str(name)) for name, named in by_name)
+    gaps = (_find_missing(named, str(name), cells) for name, named in by_name)
     return next((gap for gap in gaps if gap), None)
 
 
-def _find_missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
+def _find_missing(trials: Sequence[Trial], name: str | None, cells: Cells) -> NotPlanned | Skipped | None:
     """Return why none of the trials was started."""
     if not trials:
-        return NotPlanned(name)
+        return NotPlanned(name, cells)
     if all(trial.status == "skipped" for trial in trials):
         return Skipped(trials[0].contestant, trials[0].reason)
     return None

@@ -8,7 +8,7 @@ differ."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,13 +16,14 @@ import numpy as np
 
 from netdyno.analysis.compare import differences
 from netdyno.analysis.found.compare import AskedAlone, AskedApart, Both, Change, SideBySide
+from netdyno.analysis.ranking.cells import estimate_cell
 from netdyno.analysis.trials import measured, unranked
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes
-from netdyno.model.base import Name, type_level
+from netdyno.model.base import Name
 from netdyno.model.experiment import RankedBy, Scenario
 from netdyno.model.levels import level_key, level_label
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.run import Run
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -58,13 +59,15 @@ class _Key:
 @dataclass(frozen=True)
 class _Cell:
     label: Name
+    figure: float
     logs: tuple[float, ...]
 
 
 def _collect_cells(run: Run) -> dict[_Key, _Cell]:
-    """Collect the logarithms of the figures of each cell, one per block, scenario by scenario and name by name."""
+    """Collect the figure of each cell and the logarithms of its trials' figures, scenario by scenario and name by
+    name."""
     logs: dict[_Key, list[float]] = {}
-    levels: dict[_Key, Mapping[str, type_level]] = {}
+    trials: dict[_Key, list[Counted]] = {}
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
     for planned in scenarios.values():
         # A capacity takes several cells, and here each stands by itself.
@@ -74,10 +77,23 @@ def _collect_cells(run: Run) -> dict[_Key, _Cell]:
             figure = METRICS[scenario.metric].of(trial, load)
             if figure is not None and figure > 0:
                 logs.setdefault(key, []).append(math.log(figure))
-                levels[key] = trial.levels
+                trials.setdefault(key, []).append((trial, load))
     order = {name: number for number, name in enumerate(scenarios)}
     keys = sorted(logs, key=lambda key: (order[key.scenario], key.level, key.contestant))
-    return {key: _Cell(level_label(scenarios[key.scenario], levels[key]), tuple(logs[key])) for key in keys}
+    return {
+        key: _Cell(
+            label=level_label(scenarios[key.scenario], trials[key][0][0].levels),
+            figure=_read_figure(key.metric, trials[key], run.experiment.seed),
+            logs=tuple(logs[key]),
+        )
+        for key in keys
+    }
+
+
+def _read_figure(metric: RankedBy, trials: Sequence[Counted], seed: int) -> float:
+    estimate = estimate_cell(METRICS[metric], trials, seed)
+    assert estimate is not None, "each of these trials has a figure above 0"
+    return estimate.value
 
 
 def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
@@ -87,8 +103,8 @@ def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
         contestant=key.contestant,
         level=first.label,
         metric=key.metric,
-        first=math.exp(means[0]),
-        second=math.exp(means[1]),
+        first=first.figure,
+        second=second.figure,
         first_trials=len(first.logs),
         second_trials=len(second.logs),
         ratio=math.exp(means[1] - means[0]),

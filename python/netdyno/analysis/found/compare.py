@@ -22,15 +22,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Both:
-    """One cell of both runs. `ratio` is the second's figure divided by the first's; its interval is None below five
-    blocks on a side."""
+    """One cell of both runs: its figures as in their reports, over all valid trials together, in messages a second or
+    nanoseconds. `ratio` is that of a typical trial, the geometric mean of the second's trials divided by that of the
+    first's; its interval is None below five blocks on a side."""
 
     scenario: Name
     contestant: Name
     level: Name
     metric: RankedBy
     first: float
-    """Geometric mean over its valid trials, in messages a second or nanoseconds."""
     second: float
     first_trials: int
     second_trials: int

@@ -88,6 +88,8 @@ class ScenarioFindings:
     for a capacity."""
     faulty: tuple[Faulty, ...] = ()
     """Contestants with faults, also those without a valid trial."""
+    unproven: tuple[Faulty, ...] = ()
+    """Faults that a busy machine can cause, and that are not proven to be the server's."""
     censored: tuple[Censored, ...] = ()
     error_bars: tuple[ErrorBar, ...] = ()
     """For the levels and percentiles at which the generator's own part is not small."""

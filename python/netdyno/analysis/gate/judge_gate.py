@@ -13,7 +13,7 @@ from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import METRIC_NAMES, Decision, Faults, GatedMetric, GateFindings, Metric, Outcome
 from netdyno.analysis.ranking import axes
 from netdyno.analysis.ranking.samples import collect_metric
-from netdyno.analysis.trials.server_faults import find_faulty
+from netdyno.analysis.trials.server_faults import find_faulty, find_unproven
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model import outcomes
 from netdyno.model.experiment import Gate, Scenario
@@ -102,7 +102,8 @@ def _list_faults_behind(gate: Gate, part: ScenarioTrials, judged: Outcome) -> tu
     """Return the faults that an outcome comes from."""
     if judged not in ("faulty", "unsound"):
         return ()
-    return find_faulty(part.trials)[gate.after if judged == "faulty" else gate.before].faults
+    faulty = find_unproven(part.trials) | find_faulty(part.trials)
+    return faulty[gate.after if judged == "faulty" else gate.before].faults
 
 
 def _judge_faults(gate: Gate, part: ScenarioTrials, metric: Metric, level: float) -> Outcome | None:
@@ -133,7 +134,9 @@ def _list_faulty_blocks(part: ScenarioTrials, name: str) -> set[int]:
 
 
 def _list_faulty(part: ScenarioTrials, name: str) -> list[Trial]:
-    return [trial for trial in part.trials if trial.contestant == name and trial.status == "faulty"]
+    """List the trials with a fault, whether it is proven to be the server's or not."""
+    own = [trial for trial in part.trials if trial.contestant == name]
+    return [trial for trial in own if trial.status == "faulty" or outcomes.unproven_faults(trial)]
 
 
 def decide_outcome(interval: Interval | None, margin: float, better: Better) -> Outcome:

@@ -50,7 +50,7 @@ def summarise_retries(trials: Sequence[Trial], seed: int) -> Retries:
     cells = {name: len(retries) for name, retries in by_contestant.items()}
     return Retries(
         tries=sum(map(sum, by_contestant.values())),
-        cells=len(places),
+        cells=len({place[1:] for place, tries in places.items() if any(map(outcomes.is_disturbed, tries))}),
         by_contestant={name: Retried(sum(retries), len(retries)) for name, retries in sorted(by_contestant.items())},
         causes=dict(causes.most_common()),
         p=_test_chance(list(groups.values()), cells, seed),

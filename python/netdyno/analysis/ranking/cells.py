@@ -37,7 +37,7 @@ def compute_figures(
         values={
             name: estimate
             for name, metric in METRICS.items()
-            if metric.of_cells and (estimate := _pool(metric, trials, seed)) is not None
+            if metric.of_cells and (estimate := estimate_cell(metric, trials, seed)) is not None
         },
         curve=_sample_merged_curve(tuple(load.latency.response_ns.histogram for _, load in trials)),
         series=tuple(_convert_series(trial.block, load) for trial, load in trials),
@@ -45,8 +45,9 @@ def compute_figures(
     )
 
 
-def _pool(metric: Metric, trials: Sequence[Counted], seed: int) -> Estimate | None:
-    """Return the figure of all trials together; None where it was not measured."""
+def estimate_cell(metric: Metric, trials: Sequence[Counted], seed: int) -> Estimate | None:
+    """Return the figure of a cell, of all its trials together; None where it was not measured. Reports, exports and
+    `compare` show this one; comparisons are of the trials' own figures."""
     if metric.percentile is not None:
         return _pool_percentile(metric.percentile, trials, seed)
     if metric.lossy and not all(transports.may_lose(load) for _, load in trials):

@@ -181,6 +181,7 @@ class QuestionEntry(Frozen):
     standings: tuple[StandingEntry, ...] = msgspec.field(name="contestants")
     axes: tuple[AxisEntry, ...]
     faulty: tuple[Faulty, ...]
+    unproven: tuple[Faulty, ...]
     censored: tuple[Censored, ...]
     error_bars: tuple[ErrorBarEntry, ...]
     unsteady: tuple[Unsteady, ...]

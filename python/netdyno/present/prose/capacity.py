@@ -19,6 +19,7 @@ from netdyno.analysis.found.capacity import (
 )
 from netdyno.base import quantities
 from netdyno.model.objective import Objective
+from netdyno.model.outcomes import OF_OTHERS
 
 OUTCOME_WORDS: dict[Outcome, str] = {
     "held": "held",
@@ -123,12 +124,20 @@ def describe_answer(server: str, objective: Objective, answer: Answer, why: Reas
             return f"{text}{_describe_lower_bound(server, objective, holds)}"
         case "disturbed":
             text = f"no answer, because the machine was disturbed in every trial{stopped} ({explain_failure(why)}): "
-            return f"{text}{_describe_lower_bound(server, objective, holds)}"
+            return f"{text}{_describe_lower_bound(server, objective, holds)}{_advise_on_company(why)}"
         case _:
             return (
                 f"no answer, because no trial was completed{stopped} ({explain_failure(why)}): "
                 f"{_describe_lower_bound(server, objective, holds)}"
             )
+
+
+def _advise_on_company(why: Reason | None) -> str:
+    """Say what helps where other programs took the cores."""
+    audits = why.audits if isinstance(why, FailedAudits) else ()
+    if not any(audit.name in OF_OTHERS for audit in audits):
+        return ""
+    return "; end the other programs, or measure beside them (--foreign-load count)"
 
 
 def _describe_lower_bound(server: str, objective: Objective, holds: At | None) -> str:

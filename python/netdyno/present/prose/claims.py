@@ -76,8 +76,10 @@ def describe_lack(missing: Lacking) -> str:
             return f"{names} {'is' if len(contestants) == 1 else 'are'} {kinds} and in no claim"
         case SingleLevel(along):
             return f"this run has only one level of {along!r} there"
-        case NotPlanned(contestant):
-            return f"this run planned no such trial of {contestant or 'any contestant'}"
+        case NotPlanned(contestant, cells):
+            levels = describe_cells(cells, {}, {CONTESTANT})
+            at_levels = f" at {levels}" if cells.at.keys() - {CONTESTANT} else ""
+            return f"this run has no trial of {contestant or 'any contestant'} in {cells.scenario!r}{at_levels}"
         case Skipped(contestant, why):
             return f"{contestant} was skipped: {why}"
         case GeneratorAtLimit(contestant):
@@ -225,6 +227,10 @@ def format_effect(check: ComparisonResult) -> str:
     short = f", short of the published {speak(step.least_published)}" if step.least_published else ""
     short = short if check.is_short_of_published else ""
     return f"{limit}{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}{short}"
+
+
+MEANS = "means of the trials"
+"""The figures of a claim: a table's figure is over all trials together, and its peak memory the largest."""
 
 
 def list_figures(check: ComparisonResult) -> tuple[str, ...]:

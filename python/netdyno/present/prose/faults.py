@@ -9,6 +9,8 @@ from netdyno.base import quantities
 
 WORDS = {
     "died": "ended by itself",
+    "killed": "was killed",
+    "ready": "was not ready in time",
     "verification": "gave wrong or lost replies",
     "bytes": "sent a wrong number of bytes",
     "connections": "refused or dropped connections",
@@ -16,6 +18,7 @@ WORDS = {
     "stalled": "stopped answering for a time",
     "server_alive": "did not answer at the end",
     "server_totals": "reported wrong totals",
+    "work": "did less work than requested",
 }
 """The fault in words, by the audit that found it."""
 LONGEST_DETAIL = 90
@@ -32,6 +35,14 @@ def describe_fault(problem: Fault) -> str:
 
 def describe_server(faulty: Faulty) -> str:
     return f"{faulty.contestant} {quantities.listed([describe_fault(problem) for problem in faulty.faults])}"
+
+
+def list_caveats(unproven: Sequence[Faulty]) -> tuple[str, ...]:
+    """Name the faults that are not proven to be a server's own; empty where there are none."""
+    if not unproven:
+        return ()
+    faults = "; ".join(map(describe_server, unproven))
+    return (f"Not proven to be the server's own: {faults}. A busy machine can be the cause.",)
 
 
 def name_separately_ranked(servers: Sequence[Faulty]) -> str:

@@ -10,7 +10,8 @@ from netdyno.run import changes
 
 NOT_PAIRED = (
     "Blocks of different runs are not paired, so these ratios include the machine's drift between the runs. "
-    "Each interval holds for its cell alone; * marks a difference that is proven there. "
+    "Figures are over all trials of a cell together, as in the reports; a change is that of a typical trial (geometric "
+    "mean). Each interval holds for its cell alone; * marks a difference that is proven there. "
     "To compare two programs, put both into one run."
 )
 

@@ -508,6 +508,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *_explain_fixed_rate(findings.scenario),
         *_list_missing(findings),
         *_list_gaps(findings),
+        *faults.list_caveats(findings.unproven),
         *_list_unsteady(findings),
         *noted.describe_contestants(findings),
         *uneven_threads.describe_contestants(findings),

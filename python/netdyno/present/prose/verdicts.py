@@ -46,7 +46,7 @@ def describe_outcome(result: Judged) -> str:
     check = result.decisive
     if check is None:
         return ""
-    figures = f" ({' against '.join(claims.list_figures(check))})" if len(check.figures) > 1 else ""
+    figures = f" ({claims.MEANS}: {' against '.join(claims.list_figures(check))})" if len(check.figures) > 1 else ""
     comparison = (
         claims.explain_no_verdict(result)
         or f"{claims.describe_comparison(check, result.scenarios)}: {claims.format_effect(check)}"

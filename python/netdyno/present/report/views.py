@@ -230,7 +230,8 @@ def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFinding
 
 
 def _tabulate_checks(judged: Judged) -> Table:
-    headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p corrected", "outcome")
+    figures = claim_words.MEANS
+    headings = ("comparison", "effect, 95% interval", "claimed", figures, "blocks", "p", "p corrected", "outcome")
     return Table(headings, tuple(_make_check_row(check, judged) for check in judged.checks))
 
 

@@ -293,7 +293,8 @@ def _explain_scores(findings: ScenarioFindings) -> str:
 
 COLUMNS_EXPLAINED = (
     "Figures are each contestant's own, over all its valid trials together: p50 and p99 of the response times, server "
-    "CPU per message, peak memory. The small digit is the rank on that axis: 1 plus the number proven better."
+    "CPU per message, peak memory of the largest trial. The small digit is the rank on that axis: 1 plus the number "
+    "proven better."
 )
 
 

@@ -1,11 +1,11 @@
 from netdyno.model.load_result import Audit
-from netdyno.model.outcomes import excuse_stall
+from netdyno.model.outcomes import excuse_fault
 from tests.unit.audits.cases import stalled
 
 
 def fails() -> Audit:
-    return excuse_stall(stalled.fails())
+    return excuse_fault(stalled.fails())
 
 
 def passes() -> Audit:
-    return excuse_stall(stalled.passes())
+    return excuse_fault(stalled.passes())
