@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lib/measure/distribution.hpp"
+#include "loadgen/codec/codec.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -73,6 +74,13 @@ Json messages_json(const MessageCounts& m) {
           {"late", m.late},
           {"due", m.due},
           {"unsent", m.unsent()}};
+}
+
+/// Only where no reply was right: what a request is, and what came first.
+Json exchange_json(const LoadPlan& plan, const Figures& figures) {
+  std::string request;
+  make_codec(plan)->encode(Stamp{}, request);
+  return {{"sent", request.substr(0, most_first_bytes)}, {"came", figures.first_bytes}};
 }
 
 /// Only where connections are encrypted.
@@ -212,13 +220,15 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
       {"audits", audits_json(audits)}};
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
   if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(figures);
+  if (!plan.is_foreign() && figures.messages.sent > 0 && figures.messages.received == 0)
+    json["exchange"] = exchange_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);
   return json;
 }
 
 std::string to_json_line(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
-  // What a server said may be no UTF-8.
-  return to_json(plan, measurement, audits).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  // What a server said may be no UTF-8, or have an effect on a terminal.
+  return to_json(plan, measurement, audits).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {

@@ -16,6 +16,7 @@ from netdyno.commands.cli import main
 from netdyno.commands.run import OwnServers, RunRequest
 from netdyno.contestants import trees
 from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.machine import environment
 from tests.support.patience import PATIENCE_S, eventually
 
 
@@ -50,6 +51,44 @@ def test_each_commit_is_built_in_a_folder_of_its_own_and_put_away(
     assert not any(folder.exists() for folder in folders)
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert (repository / "server.sh").read_text() == "not committed"
+
+
+HOOK = {"GIT_DIR": ".git", "GIT_WORK_TREE": "", "GIT_INDEX_FILE": ".git/index", "GIT_COMMON_DIR": ".git"}
+"""What git gives its hooks, or a user has exported, as paths of a repository."""
+
+
+def enter_hook(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, path in HOOK.items():
+        monkeypatch.setenv(name, str(repository / path))
+    monkeypatch.setenv("GIT_NAMESPACE", "elsewhere")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+
+
+def test_the_hook_of_another_repository_does_not_choose_the_commits(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    git(elsewhere, "init", "--quiet", "--initial-branch", "main")
+    for text in ("wrong", "wrong again"):
+        (elsewhere / "server.sh").write_text(text)
+        git(elsewhere, "add", ".")
+        git(elsewhere, "commit", "--quiet", "-m", text)
+    with monkeypatch.context() as hook:
+        enter_hook(elsewhere, hook)
+        own = environment.read_commit(repository)["git_commit"]
+        with trees.check_out(repository, ["main~1", "HEAD"]) as folders:
+            for folder in folders:
+                trees.build(
+                    folder, "env | grep ^GIT_ >variables || cp server.sh built; git log -1 --format=%s >subject"
+                )
+            built = [(folder / "built").read_text() for folder in folders]
+            subjects = [(folder / "subject").read_text().strip() for folder in folders]
+    assert built == subjects == ["old", "new"]
+    assert own == git(repository, "rev-parse", "HEAD").strip()
+    assert len(git(elsewhere, "worktree", "list").splitlines()) == 1
 
 
 def test_the_same_commit_may_be_held_against_itself(repository: Path) -> None:

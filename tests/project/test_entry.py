@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_whoever_names_a_build_has_one(tree: Tree) -> None:
 
 def test_python_keeps_what_it_has_compiled(tree: Tree) -> None:
     assert "not kept" not in tree.run("list", PYTHONDONTWRITEBYTECODE="1").stdout
+
+
+def test_no_variable_of_the_shell_names_another_python_or_repository(tree: Tree) -> None:
+    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONOPTIMIZE", "GIT_DIR", "GIT_CONFIG_KEY_0", "GITHUB_SHA")
+    variables: dict[str, Any] = dict.fromkeys(names, "/elsewhere")
+    tree.run("list", **variables)
+    assert {name for name in names if name in tree.environment()} == {"GITHUB_SHA"}
 
 
 def test_it_can_be_called_from_elsewhere_and_by_a_link(tree: Tree, tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +91,20 @@ def check(call: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def test_a_shell_takes_the_scripts(name: str) -> None:
     for script in scripts(name):
         subprocess.run(["sh", "-n"], input=re.sub(r"\$\{\{.*?\}\}", "x", script), text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which(PYTHON) is None, reason="no Python of Debian's")
+@pytest.mark.parametrize(("status", "passes"), [(0, True), (1, False), (2, False), (3, True), (130, False)])
+def test_the_examples_let_no_gate_pass_that_measured_nothing(status: int, passes: bool, tmp_path: Path) -> None:
+    (script,) = [script for script in scripts("github") if "gate.md" in script]
+    netdyno = tmp_path / "netdyno" / "netdyno"
+    netdyno.parent.mkdir()
+    netdyno.write_text(f"#!/bin/sh\necho decision >gate.md\nexit {status}\n")
+    netdyno.chmod(0o755)
+    given = {"RUNNER_TEMP": str(tmp_path), "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | given, check=False)
+    assert (done.returncode == 0) == passes
+    assert (str(status) in (example("gitlab")["gate"]["allow_failure"]["exit_codes"], "0")) == passes
 
 
 def test_every_way_and_exit_code_stands_there() -> None:

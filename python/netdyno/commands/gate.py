@@ -37,8 +37,8 @@ WAYS = (
     "give --before COMMAND and --after COMMAND, or --base REF with --server COMMAND (and --build COMMAND), or "
     "--base REF with --contestant NAME"
 )
-EXIT_CODES = {"passes": 0, "fails": 1, "open": 3}
 BROKEN = 2
+EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": BROKEN}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +67,8 @@ class GateRequest:
 
 def run(request: GateRequest, argv: Sequence[str]) -> int:
     """Decide the gate. Return 0 where every metric is within its margin or better, 1 where one is worse, 3 where it is
-    not decided, 2 where it broke, 128 + signal when interrupted. Nothing else may end with 1: it would blame the
-    server."""
+    not decided, 2 where it broke or measured nothing, 128 + signal when interrupted. Nothing else may end with 1: it
+    would blame the server."""
     try:
         return _run(request, argv)
     except BrokenPipeError as error:
@@ -159,10 +159,10 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
         notes = list_notes(done.analysis.scenarios if done.analysis else ())
         _write(findings, str(done.line["run_id"]), request, notes)
     else:
-        print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)
+        print("netdyno: nothing was measured: no trial ended in this --time-budget; give more", file=sys.stderr)
     if done.exit_code > 128:
         return done.exit_code
-    return EXIT_CODES[findings.decision if findings else "open"]
+    return EXIT_CODES[findings.decision if findings else "unmeasured"]
 
 
 def _write(findings: GateFindings, run_id: str, request: GateRequest, notes: Sequence[str]) -> None:
@@ -203,7 +203,7 @@ def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_b
 
     gate = Gate(before=BEFORE, after=AFTER, margins=dict(margins))
     scenarios = tuple(
-        msgspec.structs.replace(scenario, blocks=GATE_LOOKS[0], most_blocks=GATE_LOOKS[-1], precision=None)
+        msgspec.structs.replace(scenario, blocks=1, most_blocks=GATE_LOOKS[-1], precision=None)
         for scenario in experiment.scenarios
         if select_metrics(gate, scenario)
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from netdyno.base.errors import UserError
-from netdyno.base.escape import harmless
+from netdyno.base.escape import harmless, harmless_json
 from netdyno.base.files import kind_of, lock_folder, open_regular, write_whole
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.model.run import Run
@@ -153,7 +153,8 @@ def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Pat
 
 
 def _write_site_list(target: Path, published: Site) -> None:
-    write_whole(target / SITE_NAME, msgspec.json.format(msgspec.json.encode(published), indent=1).decode() + "\n")
+    text = msgspec.json.format(msgspec.json.encode(published), indent=1).decode()
+    write_whole(target / SITE_NAME, harmless_json(text) + "\n")
 
 
 def _choose_version(run_id: str, known: int, target: Path) -> int:

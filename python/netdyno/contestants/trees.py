@@ -13,7 +13,7 @@ from types import FrameType
 
 import msgspec
 
-from netdyno.base import held_signals
+from netdyno.base import git, held_signals
 from netdyno.base.errors import UserError
 from netdyno.base.temporary import temporary_folder
 from netdyno.contestants import building, contestants
@@ -63,7 +63,7 @@ def _exit_on_signals() -> Iterator[None]:
 def _run_git(repository: Path, *words: str, what: str = "") -> str:
     """Run git and return its output. Raises UserError where it fails."""
     try:
-        process = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)
+        process = git.run_git(repository, *words)
     except OSError as error:
         raise UserError(f"git cannot be started: {error.strerror}") from error
     if process.returncode:
@@ -104,6 +104,7 @@ def _run_build(command: Sequence[str], tree: Path) -> None:
             build = subprocess.Popen(
                 command,
                 cwd=tree,
+                env=git.remove_git_variables(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

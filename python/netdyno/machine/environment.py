@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from netdyno.base import quantities
+from netdyno.base import git, quantities
 from netdyno.base.paths import ROOT
 from netdyno.machine import program_settings, topology
 from netdyno.machine.program_settings import format_limit
@@ -224,19 +224,18 @@ def list_libraries(package_list: Path) -> tuple[str, ...]:
 
 def read_commit(root: Path = ROOT) -> Environment:
     """Return the commit of this tree, and whether it was changed since; where it cannot be read, git's own reason."""
-    # Git refuses a tree of another user (safe.directory, git-config(1)), as its configuration may name programs to
-    # start. A user of this function runs the tree's own programs anyway.
-    git = ["git", "-c", f"safe.directory={root.resolve()}", "-C", str(root)]
     if shutil.which("git") is None:
         return {"git_commit": "unknown (git is not installed)"}
     try:
-        done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        done, status = (
+            git.run_git(root, *words, timeout_s=5) for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"git_commit": f"unknown ({error})"}
     if done.returncode != 0:
         first = next(iter(done.stderr.strip().splitlines()), f"git ended with exit code {done.returncode}")
         return {"git_commit": f"unknown ({first})"}
-    return {"git_commit": done.stdout.strip(), "git_dirty": bool(_read_output([*git, "status", "--porcelain"]))}
+    return {"git_commit": done.stdout.strip(), "git_dirty": bool(status.stdout.strip())}
 
 
 def _read_text(path: Path) -> str:

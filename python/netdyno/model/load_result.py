@@ -216,6 +216,13 @@ class Step(Frozen):
     response_ns: Distribution
 
 
+class WrongExchange(Frozen):
+    """A request and what was read first, where no reply was right: of each the first 80 bytes. Foreign text."""
+
+    sent: str
+    came: str
+
+
 class ClientReport(Frozen):
     """The report of a client contestant beside the figures of a load (protocol/client.md): its failures by stage, over
     the whole life; `recovered` counts connections that were established again after one. `tick_lag_ns` is the lateness
@@ -241,7 +248,8 @@ class LoadResult(Frozen, kw_only=True):
     contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS. `steps`: only
     where the rate changed. `parts`: only where several hosts made the load. `instrument`: the foreign load program that
     measured these figures (docs/adr/instruments.md); unset where netdyno's own did. `began_ns`: the
-    beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none."""
+    beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none. `exchange`: only where the generator
+    got no right reply of a contestant."""
 
     version: Whole
     plan: Plan
@@ -265,3 +273,4 @@ class LoadResult(Frozen, kw_only=True):
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET
     began_ns: Whole = 0
+    exchange: WrongExchange | msgspec.UnsetType = msgspec.UNSET

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from netdyno.analysis.found.gate import GatedMetric, GateFindings
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
+from netdyno.base.escape import harmless, harmless_markdown
 from netdyno.present.prose import company, ground
 from netdyno.present.prose import gate as prose
 
@@ -26,61 +27,71 @@ def list_notes(scenarios: Iterable[ScenarioFindings]) -> tuple[str, ...]:
 
 def format_text(result: GateFindings, notes: Sequence[str] = ()) -> str:
     """Write the lines, what holds for all of them (`notes`), and the decision."""
-    lines = [
-        *map(prose.describe_line, result.lines),
-        *map(prose.describe_faults, result.faults),
-        *notes,
-        prose.describe_decision(result),
-    ]
-    return "\n".join(lines)
+    lines = [*map(prose.describe_line, result.lines), *_list_remarks(result, notes), prose.describe_decision(result)]
+    return "\n".join(map(harmless, lines))
+
+
+def _list_remarks(result: GateFindings, notes: Sequence[str]) -> list[str]:
+    faults, missing = map(prose.describe_faults, result.faults), map(prose.describe_unmeasured, result.unmeasured)
+    return [*faults, *missing, *notes]
 
 
 def format_markdown(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -> str:
     """Write a table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
-    table = "\n".join(f"| {' | '.join(map(_escape_cell, row))} |" for row in rows)
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     together = "All intervals hold together with 95%, however often the gate looks at them."
-    faults = "".join(f"* {_escape_cell(fault)}\n" for fault in [*map(prose.describe_faults, result.faults), *notes])
+    remarks = "".join(f"* {harmless_markdown(remark)}\n" for remark in _list_remarks(result, notes))
     return (
-        f"**{prose.describe_decision(result)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}"
-        f"{together} Run `{run_id}`.\n"
+        f"**{harmless_markdown(prose.describe_decision(result))}**\n\n{table}\n\n{remarks}{chr(10) if remarks else ''}"
+        f"{together} Run `{harmless(run_id)}`.\n"
     )
 
 
 def _make_row(line: GatedMetric) -> tuple[str, ...]:
     outcome = prose.OUTCOMES[line.outcome]
     outcome = f"{outcome}: {prose.list_faults(line)}" if line.faults else outcome
-    return (
+    cells = (
         prose.name_line(line),
         *prose.format_figures(line),
         prose.format_change(line),
         prose.format_interval(line),
         prose.format_margin(line),
-        f"**{outcome}**" if line.outcome in FAILS else outcome,
+        outcome,
     )
-
-
-def _escape_cell(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("<", "&lt;")
+    *figures, last = map(harmless_markdown, cells)
+    return (*figures, f"**{last}**" if line.outcome in FAILS else last)
 
 
 def format_junit(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -> str:
-    """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either."""
+    """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either. One of
+    which nothing was measured is an error."""
+    kinds = [_choose_kind(result, line) for line in result.lines]
     suite = ElementTree.Element(
         "testsuite",
         name="netdyno gate",
-        tests=str(len(result.lines)),
-        failures=str(sum(line.outcome in FAILS for line in result.lines)),
-        errors="0",
-        skipped=str(sum(line.outcome not in (*FAILS, *PASSES) for line in result.lines)),
+        tests=str(len(kinds)),
+        failures=str(kinds.count("failure")),
+        errors=str(kinds.count("error")),
+        skipped=str(kinds.count("skipped")),
     )
-    for line in result.lines:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"{run_id}.{line.scenario}", name=line.metric)
-        if line.outcome not in PASSES:
-            kind = "failure" if line.outcome in FAILS else "skipped"
-            ElementTree.SubElement(case, kind, message=prose.describe_line(line))
-        ElementTree.SubElement(case, "system-out").text = prose.describe_line(line)
-    if notes:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(notes)
+    for line, kind in zip(result.lines, kinds, strict=True):
+        name, sentence = harmless(f"{run_id}.{line.scenario}"), harmless(prose.describe_line(line))
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=line.metric)
+        if kind:
+            ElementTree.SubElement(case, kind, message=sentence)
+        ElementTree.SubElement(case, "system-out").text = sentence
+    if remarks := [*map(prose.describe_unmeasured, result.unmeasured), *notes]:
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(harmless, remarks))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _choose_kind(result: GateFindings, line: GatedMetric) -> str:
+    """Return the element that says why a line does not pass; empty where it passes."""
+    if line.outcome in PASSES:
+        return ""
+    if line.outcome in FAILS:
+        return "failure"
+    is_missing = line.scenario in {missing.scenario for missing in result.unmeasured}
+    return "error" if is_missing else "skipped"

@@ -6,13 +6,12 @@ other and whatever ends them. docs/adr/gate.md says why."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import GATE_LOOKS
+from netdyno.statistics import exact, stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
 from netdyno.statistics.precision import up_to
 from netdyno.statistics.stats import Interval, Pairs
 
@@ -28,12 +27,16 @@ def looks(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Ite
             yield interval
 
 
-def more_often(more: int, fewer: int, level: float) -> bool:
-    """Whether one event has happened so much more often than another that luck alone causes this, at any time, with at
-    most the chance `level`. By Ville's inequality: the likelihood ratio of "any share" to "half" is a martingale where
-    the share is half."""
-    both = more + fewer
-    return more > fewer and 2**both >= math.comb(both, more) * (both + 1) / level
+def is_more_often(events: Sequence[bool], other_events: Sequence[bool], level: float) -> bool:
+    """Whether an event met one side so much more often than the other that luck alone causes this, at any look, with at
+    most the chance `level`, by Fisher's exact test. Both have an entry for each place. The look after FEWEST_BLOCKS
+    places takes half of the level, and those after each further one take less and less of the rest: the sum of
+    1/n(n+1) is 1."""
+    return any(
+        exact.compute_chance(sum(events[:count]), count, sum(other_events[:count]), count) <= level / 2 / share
+        for count in range(FEWEST_BLOCKS, min(len(events), len(other_events)) + 1)
+        for share in [max(1, (count - FEWEST_BLOCKS) * (count - FEWEST_BLOCKS + 1))]
+    )
 
 
 def held(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Interval | None:

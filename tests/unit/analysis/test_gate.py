@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from msgspec.structs import replace
@@ -165,6 +165,69 @@ def test_a_server_that_was_not_ready_once_fails_no_gate() -> None:
     assert judge_gate(with_faults(made(30, {}), AFTER, range(1, 15), audit="died")).decision == "fails"
 
 
+def end_early(run: Run, name: str) -> Run:
+    """The run with a server that ended by itself in every trial, before any answer."""
+    died = (Audit(name="died", passed=False, detail="exit code 3"),)
+    dead = {"status": "failed", "reason": "the server ended", "load": None, "server": None, "audits": died}
+    return replace(run, trials=tuple(replace(t, **dead) if t.contestant == name else t for t in run.trials))
+
+
+def silence(run: Run, name: str) -> Run:
+    """The run with a server that was never answered, and whose core nobody saw."""
+
+    def mute(trial: Trial) -> Trial:
+        if trial.contestant != name or trial.load is None:
+            return trial
+        load = replace(trial.load, messages=replace(trial.load.messages, received=0))
+        audits = tuple(Audit(name=audit, passed=False, detail="none") for audit in ("completed", "server_alive"))
+        return replace(trial, load=load, server=None, audits=audits, status="struck_out")
+
+    return replace(run, trials=tuple(map(mute, run.trials)))
+
+
+def test_a_server_that_ends_in_five_of_five_blocks_fails_and_the_gate_ends() -> None:
+    four, five = (judge_gate(end_early(made(blocks, {}), AFTER)) for blocks in (4, 5))
+    assert (four.decision, four.may_go_on) == ("unmeasured", True)
+    assert (five.decision, five.may_go_on) == ("fails", False)
+    assert {row.outcome for row in five.lines} == {"faulty"}
+
+
+def test_faults_are_counted_by_trials_and_by_blocks() -> None:
+    both = make_experiment(CLOSED, OPEN, throughput=0.05, p99=0.25)
+    run = made(5, {}, experiment=both)
+    other = tuple(replace(trial, scenario="rate", position=99 + trial.position) for trial in run.trials)
+    run = replace(run, trials=(*run.trials, *other))
+    three = replace(run, trials=tuple(trial for trial in run.trials if trial.block <= 3))
+    assert judge_gate(end_early(three, AFTER)).decision == "fails", "six of six trials"
+    dead = end_early(run, AFTER).trials
+    in_one = [trial if trial.scenario == "most" else whole for trial, whole in zip(dead, run.trials, strict=True)]
+    gate = judge_gate(replace(run, trials=tuple(in_one)))
+    assert {row.scenario: row.outcome for row in gate.lines if row.outcome == "faulty"} == {"most": "faulty"}
+
+
+def test_a_server_that_answers_nothing_beside_the_other_fails_after_two_trials() -> None:
+    once, twice = (judge_gate(silence(made(blocks, {}), AFTER)) for blocks in (1, 2))
+    assert (once.decision, once.may_go_on) == ("unmeasured", True)
+    assert (twice.decision, twice.may_go_on) == ("fails", False)
+
+
+def test_where_neither_server_answers_nothing_was_measured_and_the_gate_ends() -> None:
+    gates = [judge_gate(end_early(end_early(made(blocks, {}), BEFORE), AFTER)) for blocks in (4, 5)]
+    assert [(gate.decision, gate.may_go_on) for gate in gates] == [("unmeasured", True), ("unmeasured", False)]
+    (missing,) = gates[1].unmeasured
+    assert missing.before is not None
+    assert [(fault.kind, fault.trials) for fault in missing.before.faults] == [("died", 5)]
+    mute = judge_gate(silence(silence(made(5, {}), BEFORE), AFTER))
+    assert (mute.decision, mute.may_go_on) == ("unmeasured", False)
+
+
+@pytest.mark.parametrize("break_server", [end_early, silence])
+def test_a_fault_of_the_old_server_alone_is_told_and_passes_nothing(break_server: Callable[[Run, str], Run]) -> None:
+    gate = judge_gate(break_server(made(5, {}), BEFORE))
+    assert {row.outcome for row in gate.lines} == {"unsound"}
+    assert (gate.decision, gate.may_go_on, gate.unmeasured) == ("open", False, ())
+
+
 def test_a_stall_that_a_busy_machine_can_cause_fails_once_it_has_met_one_far_more_often() -> None:
     run = made(30, {})
     once = judge_gate(with_faults(run, AFTER, range(1, 3), audit="stalled"))
@@ -196,7 +259,7 @@ def test_who_could_not_be_measured_is_not_waited_for(status: Status) -> None:
     run = made(6, {})
     gone = [replace(trial, status=status) if trial.contestant == AFTER else trial for trial in run.trials]
     gate = judge_gate(replace(run, trials=tuple(gone)))
-    assert (gate.decision, gate.may_go_on) == ("open", False)
+    assert (gate.decision, gate.may_go_on) == ("unmeasured", False)
 
 
 def test_a_closed_loop_is_asked_for_no_latency_and_an_open_one_for_no_throughput() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
@@ -211,7 +212,7 @@ def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
     notes = tuple(Note(kind="caveat", question=None, text=text) for text in formulas)
     with_notes = msgspec.structs.replace(exported(run), notes=notes)
     ends = [line.rpartition(",")[2] for line in tables.format_csv(with_notes).splitlines()[-len(formulas) :]]
-    assert ends == [f" {text}" for text in formulas]
+    assert ends == [f" {harmless(text)}" for text in formulas]
     page = tables.format_markdown(exported(run))
     assert "<b>" not in page
     for block in page.split("\n\n"):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import msgspec
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
+from netdyno.analysis.found.exclusions import Fault
+from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings, NoFigures, Unmeasured
 from netdyno.model.experiment import Gate
+from netdyno.model.load_result import WrongExchange
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.statistics.stats import Interval
@@ -60,6 +64,15 @@ def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
     assert "Run `run-1`." in page
 
 
+def test_what_a_server_printed_is_no_markdown() -> None:
+    evil = "![x](http://evil.example/x.png) **passes** `a` <img src=x> @user #1 \x1b[31m\ufffe|"
+    line = replace(LINES[0], outcome="faulty", faults=(Fault("died", 5, 5, evil),))
+    page = gate.format_markdown(GateFindings(GATE, (line,), (), "fails", may_go_on=False), "run-1")
+    shown = re.sub(r"`[^`]`", "", page).replace("**faulty", "").replace("``", "")
+    assert not re.search(r"(?<!\\)[\[\]]|<|://|@|#1|\x1b|\ufffe|(?<!\\)`a", shown)
+    assert "\\*\\*passes\\*\\*" in page
+
+
 def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
     suite = ElementTree.fromstring(gate.format_junit(FOUND, "run-1"))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
@@ -81,10 +94,35 @@ def test_more_time_is_advised_only_where_it_helps() -> None:
     assert gate.format_text(GateFindings(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
 
 
-def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
-    nothing = GatedMetric("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
-    verdict = GateFindings(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
-    assert gate.format_text(verdict).endswith("Not decided. In every block both servers had a fault: most.")
+NOTHING = GatedMetric("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
+DIED = NoFigures((Fault("died", 8, 8, "exit code 1: \x1b[31mgone"),), "")
+SILENT = Unmeasured(
+    "most", "http", DIED, NoFigures((), "the load did not end"), WrongExchange(sent="GET /a", came="HTTP/1.1 \x07")
+)
+
+
+def test_where_nothing_was_measured_it_says_what_was_sent_and_what_came() -> None:
+    faults = (Faults("most", 8, 8, 8),)
+    verdict = GateFindings(GATE, (NOTHING,), faults, "unmeasured", may_go_on=False, unmeasured=(SILENT,))
+    missing, decision = gate.format_text(verdict).splitlines()[-2:]
+    assert missing == (
+        "most: nothing was measured: the old server ended by itself in 8 of 8 trials: exit code 1: \\x1b[31mgone; "
+        "the new server has no valid trial: the load did not end. Sent 'GET /a'; expected status 200 with a "
+        "Content-Length, and the request's target as the body; came 'HTTP/1.1 \\x07'."
+    )
+    assert decision == "Nothing was measured. No block has figures of both servers: most."
+    assert "Sent 'GET /a'" in gate.format_markdown(verdict, "run-1")
+    suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
+    assert (suite.get("errors"), suite.get("skipped"), suite[0][0].tag) == ("1", "0", "error")
+
+
+def test_a_fault_of_the_old_server_alone_is_named() -> None:
+    unsound = replace(NOTHING, outcome="unsound", faults=DIED.faults)
+    verdict = GateFindings(GATE, (unsound,), (Faults("most", 8, 0, 8),), "open", may_go_on=False)
+    assert gate.format_text(verdict).endswith(
+        "Not decided. The old server has a fault that the new server does not have: in 'most' it ended by itself in "
+        "8 of 8 trials: exit code 1: \\x1b[31mgone."
+    )
 
 
 def test_a_new_fault_is_not_called_worse() -> None:

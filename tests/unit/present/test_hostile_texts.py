@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -18,11 +19,15 @@ from rich.text import Text
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs
-from netdyno.base.escape import harmless, harmless_lines
+from netdyno.base.escape import harmless, harmless_json, harmless_lines, harmless_markdown
 from netdyno.commands import cli, compare, listing
 from netdyno.experiment.plan import Cell
 from netdyno.model.run import Run
 from netdyno.present import report
+from netdyno.present.export import tables
+from netdyno.present.export.collect import collect
+from netdyno.present.published import site
+from netdyno.present.published.site import Site
 from netdyno.present.report.drawing import embed_svg
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
@@ -158,3 +163,40 @@ def test_a_whole_run_of_it_does_nothing_to_a_terminal(evil_run: Run) -> None:
     console.print(compare.render(compare_runs(evil_run, evil_run)))
     assert is_seen(out.getvalue())
     assert "\\x1b" in out.getvalue()
+
+
+MARKDOWN = "![x](http://evil.example) [see](www.evil.example) **passes** `a` @user #1 &#64;x $x$ ~~x~~ !1 |"
+ACTIVE = re.compile(r"[\[\]|*~]|<|://|@|\$|#\d|&#|www\.|!\d")
+"""What Markdown acts on, outside of code, where no backslash stops it."""
+
+
+def remove_inert(page: str) -> str:
+    """The Markdown without what it shows as it is: escaped signs, and code."""
+    return re.sub(r"\\.|(`+).+?(?<!`)\1(?!`)", " ", page)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(TEXTS, st.text("[]()!<>&#@:/.w*_~`\\|$% \na1-+=", max_size=30), st.just(MARKDOWN)))
+def test_markdown_shows_it_and_does_nothing(text: str) -> None:
+    shown = harmless_markdown(text)
+    assert shown.isprintable()
+    assert not ACTIVE.search(remove_inert(shown))
+    assert not re.match(r"[-+]( |-|$)|[>#=~*]|\d+[.)]", shown)
+
+
+def test_a_whole_run_of_it_does_nothing_in_an_export(evil_run: Run) -> None:
+    failed = replace(evil_run.trials[0], status="failed", reason=EVIL + MARKDOWN, load=None)
+    collected = collect(analyse(replace(evil_run, trials=(failed, *evil_run.trials[1:]))))
+    summary = site.render_summary(Site(runs=(site.make_entry(collected.findings, {"kernel": EVIL}, 1, ""),)))
+    pages = [tables.format_markdown(collected), summary]
+    table = tables.format_csv(collected).replace("\r\n", "\n")
+    assert all(is_seen(text) for text in (*pages, table, tables.format_json(collected)))
+    assert "alert(1)" in table
+    for line in "".join(pages).splitlines():
+        assert not ACTIVE.search(remove_inert(re.sub(r"^\* |^\| | \|$|\*\*", "", line).replace(" | ", " ")))
+
+
+def test_json_keeps_what_it_does_not_show() -> None:
+    text = json.dumps({"log": f"{EVIL}\U000e0001é"}, ensure_ascii=False, indent=1)
+    assert is_seen(harmless_json(text))
+    assert json.loads(harmless_json(text)) == json.loads(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -57,28 +55,28 @@ def test_who_ends_at_the_look_that_suits_gets_an_interval_without_the_truth_in_f
     assert of_one / runs > 1.5 * level, "an interval that is made for one look"
 
 
-@pytest.mark.parametrize(("more", "fewer"), [(3, 0), (6, 3), (0, 20), (10, 10)])
-def test_what_chance_may_bring_about_is_not_more_often(more: int, fewer: int) -> None:
-    assert not looks.more_often(more, fewer, 0.05)
+def list_events(events: int, blocks: int, first: int = 0) -> list[bool]:
+    return [first <= block < first + events for block in range(blocks)]
 
 
-@pytest.mark.parametrize(("more", "fewer"), [(9, 0), (20, 4)])
-def test_what_chance_does_not_is(more: int, fewer: int) -> None:
-    assert looks.more_often(more, fewer, 0.05)
+@pytest.mark.parametrize(
+    ("events", "others", "blocks"), [(4, 0, 4), (4, 0, 5), (5, 1, 5), (0, 20, 20), (10, 10, 20), (2, 0, 30)]
+)
+def test_what_chance_may_bring_about_is_not_more_often(events: int, others: int, blocks: int) -> None:
+    assert not looks.is_more_often(list_events(events, blocks), list_events(others, blocks), 0.01)
 
 
-def test_asked_after_every_time_it_errs_no_more_often_than_it_may() -> None:
-    random, level, errors = np.random.default_rng(2), 0.2, 0
-    for _ in range(500):
-        steps = np.cumsum(random.integers(2, size=60))
-        errors += any(looks.more_often(int(more), count - int(more), level) for count, more in enumerate(steps, 1))
-    assert 0 < errors / 500 <= level
+@pytest.mark.parametrize(("events", "others", "blocks", "first"), [(5, 0, 5, 0), (8, 0, 9, 1), (14, 0, 30, 0)])
+def test_what_chance_does_not_is(events: int, others: int, blocks: int, first: int) -> None:
+    assert looks.is_more_often(list_events(events, blocks, first), list_events(others, blocks), 0.01)
 
 
-def test_the_likelihood_ratio_is_that_of_any_share() -> None:
-    """2^n m! f! / (n + 1)! is the integral of p^m (1 - p)^f over all p, by that of half."""
-    shares = np.linspace(0, 1, 100_001)
-    integral = float(np.mean(shares**7 * (1 - shares) ** 2)) * 2**9
-    assert integral == pytest.approx(2**9 / (math.comb(9, 7) * 10), rel=1e-3)
-    assert looks.more_often(7, 2, 1.001 / integral)
-    assert not looks.more_often(7, 2, 0.999 / integral)
+def test_what_was_shown_at_a_look_stays_shown() -> None:
+    assert looks.is_more_often(list_events(5, 40), list_events(0, 40), 0.01)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
+def test_asked_after_every_block_it_errs_no_more_often_than_it_may(share: float) -> None:
+    random, level = np.random.default_rng(2), 0.2
+    runs = [(random.random((2, 40)) < share).tolist() for _ in range(400)]
+    assert sum(looks.is_more_often(first, second, level) for first, second in runs) / len(runs) <= level

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from netdyno.analysis.found.exclusions import Fault
-from netdyno.model.base import Name
+from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Gate
+from netdyno.model.load_result import WrongExchange
 from netdyno.statistics.stats import Interval
 
 Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
@@ -16,7 +17,9 @@ Outcome = Literal["better", "within", "worse", "faulty", "open", "bound", "unsou
 """`better` and `within` the margin pass; `worse` and a `faulty` server do not. The others decide nothing: the margin
 lies in the interval (`open`), the figures are the generator's (`bound`), or the earlier server was faulty
 (`unsound`)."""
-Decision = Literal["passes", "fails", "open"]
+Decision = Literal["passes", "fails", "open", "unmeasured"]
+"""`unmeasured`: of some scenario no block has figures of both servers, and no fault explains that as the new server's
+own."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,27 @@ class Faults:
 
 
 @dataclass(frozen=True)
+class NoFigures:
+    """Why a server has no figure in a scenario: its faults, the most frequent first, else the reason of a trial that
+    has none."""
+
+    faults: tuple[Fault, ...]
+    reason: Quoted
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A scenario of which no block has figures of both servers. A server that has figures is None. `exchange`: a
+    request and what came, of a trial without a right reply."""
+
+    scenario: Name
+    workload: Name
+    before: NoFigures | None
+    after: NoFigures | None
+    exchange: WrongExchange | None
+
+
+@dataclass(frozen=True)
 class GateFindings:
     """The state of a gate. `faults`: those of the scenarios in which there was one."""
 
@@ -58,3 +82,4 @@ class GateFindings:
     decision: Decision
     may_go_on: bool
     """Whether another block could change anything."""
+    unmeasured: tuple[Unmeasured, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from netdyno.base.escape import harmless, harmless_json, harmless_markdown
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
@@ -51,7 +52,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def format_json(export: Export) -> str:
     """Write an export as JSON; format_schema describes it."""
     plain = msgspec.structs.replace(export, findings=make_plain(export.findings))
-    return msgspec.json.format(msgspec.json.encode(plain), indent=1).decode() + "\n"
+    return harmless_json(msgspec.json.format(msgspec.json.encode(plain), indent=1).decode()) + "\n"
 
 
 def format_schema() -> str:
@@ -87,7 +88,9 @@ def _convert_value(value: object) -> object:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return f" {value}" if isinstance(value, str) and value[:1] in FORMULA else value
+    if not isinstance(value, str):
+        return value
+    return f" {harmless(value)}" if value[:1] in FORMULA else harmless(value)
 
 
 def _fill_ends(interval: Interval | FigureEntry | None) -> Row:
@@ -194,23 +197,23 @@ def format_markdown(export: Export) -> str:
     counted = dataclasses.asdict(findings.counts)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items())
     parts = [
-        f"# {escape_markup(findings.experiment)}",
-        escape_markup(findings.question),
-        f"Run {escape_markup(findings.run_id)}; trials: {counts}.",
+        f"# {harmless_markdown(findings.experiment)}",
+        harmless_markdown(findings.question),
+        f"Run {harmless_markdown(findings.run_id)}; trials: {counts}.",
     ]
     for question in findings.scenarios:
         parts += [
-            f"## {escape_markup(question.name)}",
-            f"**{escape_markup(question.headline)}.** {escape_markup(question.sentence)}",
+            f"## {harmless_markdown(question.name)}",
+            f"**{harmless_markdown(question.headline)}.** {harmless_markdown(question.sentence)}",
         ]
         parts += [_tabulate_ranking(question), *map(_tabulate_comparisons, question.axes)]
         notes = [note.text for note in export.notes if note.question == question.name]
-        parts.append("\n".join(f"* {escape_markup(note)}" for note in notes))
+        parts.append("\n".join(f"* {harmless_markdown(note)}" for note in notes))
     if findings.claims:
         claims = [(claim.id, claim.verdict, claim.reason) for claim in findings.claims]
         parts += ["## Claims", _tabulate(("claim", "verdict", "reason"), claims)]
     general = [note.text for note in export.notes if note.question is None]
-    parts += ["## About the run", "\n".join(f"* {escape_markup(note)}" for note in general)]
+    parts += ["## About the run", "\n".join(f"* {harmless_markdown(note)}" for note in general)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -260,12 +263,5 @@ def _tabulate_comparisons(axis: AxisEntry) -> str:
 
 
 def _tabulate(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = tuple("---" for _ in headings)
-    return "\n".join(f"| {' | '.join(map(escape_markup, line))} |" for line in (headings, rule, *lines))
-
-
-def escape_markup(text: str) -> str:
-    """Return a text from outside as one line without mark-up."""
-    for sign in "\\|`*[]":
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.replace("<", "&lt;").split())
+    head, *rows = (" | ".join(map(harmless_markdown, line)) for line in (headings, *lines))
+    return "\n".join(f"| {row} |" for row in (head, " | ".join("---" for _ in headings), *rows))

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from netdyno.base.escape import harmless_markdown
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
 from netdyno.present.export.schema import Findings
-from netdyno.present.export.tables import escape_markup
 from netdyno.present.prose import environment as surroundings
 
 VERSION = 2
@@ -129,22 +129,24 @@ def _group_by_run(site: Site) -> list[list[Entry]]:
 def _summarise_run(run: Entry) -> str:
     when = run.started_at[:16].replace("T", " ")
     made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
-    lines = [f"## {escape_markup(run.question)}", "", *_wrap(escape_markup(made)), ""]
+    lines = [f"## {harmless_markdown(run.question)}", "", *_wrap(harmless_markdown(made)), ""]
     for answer in run.answers:
-        lines += _wrap(f"* **{escape_markup(answer.name)}**: {escape_markup(answer.text)}")
+        lines += _wrap(f"* **{harmless_markdown(answer.name)}**: {harmless_markdown(answer.text)}")
     by_verdict: dict[str, list[str]] = {}
     for answer in run.claims:
         by_verdict.setdefault(answer.verdict.replace("_", " "), []).append(answer.name)
     if by_verdict:
         lines.append("")
     for verdict, names in by_verdict.items():
-        lines += _wrap(f"* {len(names)} {escape_markup(verdict)}: {escape_markup(', '.join(names))}")
+        lines += _wrap(f"* {len(names)} {harmless_markdown(verdict)}: {harmless_markdown(', '.join(names))}")
     return "\n".join(lines) + "\n"
 
 
 def _wrap(text: str) -> list[str]:
+    """Wrap a text of Markdown; no word begins a list or a heading because it comes first on a line."""
     indent = "  " if text.startswith("* ") else ""
-    return textwrap.wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, 118, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [*lines[:1], *(re.sub(r"\A( *\d*)([-+#>=.)])", r"\1\\\2", line) for line in lines[1:])]
 
 
 def run_page(version: Entry, environment: Mapping[str, Any]) -> str:
