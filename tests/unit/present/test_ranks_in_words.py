@@ -384,9 +384,30 @@ def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
 
 
 def test_only_what_matters_counts() -> None:
-    effects = {"ant": {"memory": 0.93}, "bee": {}}
+    effects = {"ant": {"cpu": 0.93}, "bee": {}}
     assert answered(effects, spread=0.005).decision.taken == ("ant",)
     assert set(answered(effects, spread=0.005, margin=0.1).decision.taken) == {"ant", "bee"}
+
+
+@pytest.mark.parametrize(
+    ("ant", "bee", "matters"),
+    [(6.61, 7.21, False), (6.0, 6.9, False), (60.0, 64.0, False), (60.0, 68.0, True), (6.0, 7.2, True)],
+)
+def test_memory_decides_from_a_tenth_and_a_mebibyte_on(ant: float, bee: float, matters: bool) -> None:
+    """In MiB; smaller differences are those of two programs of one model."""
+    memory = {name: {"memory": size * 2**20 / BASE["memory"]} for name, size in (("ant", ant), ("bee", bee))}
+    equal = answered(memory, spread=0.001)
+    assert [comparison.different for comparison in axis_of(equal, "memory").comparisons] == [True]
+    assert equal.decision.taken == (("ant",) if matters else equal.decision.front)
+    slower = answered({"ant": memory["ant"] | {"throughput": 1.2}, "bee": memory["bee"]}, spread=0.001)
+    assert slower.verdict == "winner"
+    assert ("memory" in verdict.answer(slower).rest) is matters
+
+
+def test_memory_that_decides_nothing_is_named_with_its_own_least_change() -> None:
+    effects = {"ant": {"memory": 0.96, "cpu": 0.8}, "bee": {}}
+    sentence = verdict.answer(answered(effects, spread=0.001, then_by=("memory", "p50", "cpu"))).sentence
+    assert "and not proven to differ by 10% and 1 MiB in memory, or by 5% in p50." in sentence
 
 
 def test_no_badge_says_tie() -> None:

@@ -174,11 +174,22 @@ def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[t
 
 
 def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:
-    """Return whether the first is proven better than the second on an axis by the margin; None where neither is."""
+    """Return whether the first is proven better than the second on an axis by the margin, and by the least change of
+    the metric that matters; None where neither is."""
     comparison = find_comparison(first, second, axis.comparisons)
-    if comparison is None or not comparison.different or 1 / margin < comparison.ratio < margin:
+    least = max(margin, METRICS[axis.metric].least_ratio)
+    if comparison is None or not comparison.different or 1 / least < comparison.ratio < least:
+        return None
+    if not _is_large_enough(axis, first, second):
         return None
     return (comparison.ratio > 1) == (axis.better == "higher")
+
+
+def _is_large_enough(axis: Axis, first: str, second: str) -> bool:
+    """Return whether the figures of two differ by the least amount of the metric that matters."""
+    least = METRICS[axis.metric].least_amount
+    values = [score.value.value for name in (first, second) if (score := axis.score(name)) and score.value]
+    return least == 0 or (len(values) == 2 and abs(values[0] - values[1]) >= least)
 
 
 def find_trade_offs(

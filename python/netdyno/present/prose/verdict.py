@@ -361,9 +361,11 @@ def _describe_close(speech: Speech) -> str:
 def _name_silent_axes(speech: Speech) -> str:
     """Name the axes that come before the last deciding one and separate none of those near."""
     earlier = speech.axes[1 : speech.axes.index(speech.decision.by[-1])]
-    silent = [METRICS[metric].short for metric in earlier if metric not in speech.decision.by]
-    margin = quantities.share(speech.scenario.margin)
-    return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
+    by_least_change: dict[str, list[str]] = {}
+    for metric in (METRICS[name] for name in earlier if name not in speech.decision.by):
+        by_least_change.setdefault(metric.describe_least_change(1 + speech.scenario.margin), []).append(metric.short)
+    silent = [f"by {least} in {quantities.listed(names)}" for least, names in by_least_change.items()]
+    return f" and not proven to differ {', or '.join(silent)}" if silent else ""
 
 
 def _head_undecided(speech: Speech) -> str:
