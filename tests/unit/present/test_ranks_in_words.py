@@ -311,11 +311,21 @@ def test_a_small_bound_is_an_answer() -> None:
     findings = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
     assert findings.verdict == "equal"
     assert findings.decision.within is not None
-    assert re.fullmatch(r"Any within \d\.\d%", verdict.make_badge(findings))
+    assert verdict.make_badge(findings) in ("ant or bee", "bee or ant")
     assert verdict.answer(findings).headline == verdict.make_badge(findings)
     assert re.match(
         r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(findings).sentence
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "badge"), [(2, r"\w+ or \w+"), (3, r"\w+, \w+ or \w+"), (4, r"Any of 4 within \d\.\d+%")]
+)
+def test_a_badge_names_up_to_three_equals(count: int, badge: str) -> None:
+    findings = answered({name: {} for name in NAMES[:count]} | {"eel": {"throughput": 0.7}}, spread=0.001)
+    assert len(findings.decision.taken) == count
+    assert re.fullmatch(badge, verdict.make_badge(findings))
+    assert all(name in verdict.answer(findings).short for name in NAMES[:count])
 
 
 def test_an_undecided_lead_still_excludes_those_proven_worse() -> None:

@@ -49,6 +49,8 @@ UNKNOWN = "an unknown factor"
 """The bound of a difference where the blocks leave none."""
 MOST_GAPS = 4
 """The most gaps in a ranking that are listed one by one."""
+MOST_IN_BADGE = 3
+"""The most names in a badge; the sentence has all."""
 MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
@@ -280,7 +282,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
 
 
 def make_badge(findings: ScenarioFindings) -> str:
-    """Return which to take, in a few words: a name, "Any within 4%", or that it is undecided."""
+    """Return which to take, in a few words: "a", "a or b", "Any of 5 within 4%", or that it is undecided."""
     decision = findings.decision
     if decision.verdict in ("winner", "equal"):
         return _name_recommended(decision, Speech(findings))
@@ -290,9 +292,9 @@ def make_badge(findings: ScenarioFindings) -> str:
 
 
 def _name_recommended(decision: Decision, speech: Speech) -> str:
-    if len(decision.taken) == len(decision.front) > 1:
-        return f"Any within {format_bound(decision.within)}"
-    return " or ".join(speech.says[name] for name in decision.taken)
+    if len(decision.taken) > MOST_IN_BADGE:
+        return f"Any of {len(decision.taken)} within {format_bound(decision.within)}"
+    return quantities.listed([speech.says[name] for name in decision.taken], "or")
 
 
 def format_bound(factor: float | None) -> str:
@@ -341,7 +343,7 @@ def _describe_equal(speech: Speech) -> str:
 
 def _describe_close(speech: Speech) -> str:
     decision = speech.decision
-    take = " or ".join(speech.says[name] for name in decision.taken)
+    take = quantities.listed([speech.says[name] for name in decision.taken], "or")
     metric = f"in {speech.name_subject()}{speech.generator_in_it}"
     within = format_bound(decision.within)
     if len(decision.near) == 1:
