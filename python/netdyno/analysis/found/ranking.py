@@ -123,6 +123,15 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class OverLoads:
+    """The geometric means of a contestant's own metric and of the leader's over the loads and blocks that the two
+    share: their ratio is the one of the ranking."""
+
+    own: float
+    leader: float
+
+
+@dataclass(frozen=True)
 class Standing:
     """One line of a ranking. `rank`: 1 plus the number proven better; None: it shares no block with the others, or no
     other could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
@@ -146,6 +155,8 @@ class Standing:
     bound: Bound = ""
     """The direction where the value is only a bound."""
     ground: int = 0
+    over_loads: OverLoads | None = None
+    """None where there is one load, or nothing shared."""
 
     @property
     def peers(self) -> tuple[int, int]:

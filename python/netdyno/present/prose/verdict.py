@@ -226,6 +226,8 @@ class Speech:
         self.at_least = "at least " if findings.censored else ""
         bound = findings.axes[0].bound if findings.axes else ""
         self.generator_in_it = ", generator included (true differences may be larger)" if bound else ""
+        loads = findings.ranked_levels
+        self.over_loads = f" over {loads} loads" if loads > 1 else ""
         self.axes = [axis.metric for axis in findings.axes]
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
@@ -239,7 +241,7 @@ class Speech:
     def name_subject(self) -> str:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
-        metric = f"{METRICS[self.scenario.metric].title}{under}"
+        metric = f"{METRICS[self.scenario.metric].title}{under}{self.over_loads}"
         return f"{metric}{self.qualified} ({describe_load(self.scenario)})"
 
     def name_best(self) -> str:
@@ -423,8 +425,8 @@ def _compare_axes(speech: Speech) -> str:
     gains = [
         f"{speech.says[rival.contestant]} in {_list_changes(rival.better)}" for rival in decision.beside if rival.better
     ]
-    text = f" Worse than {first}: {'; '.join(costs)}." if costs else ""
-    return f"{text} Better than {first}: {'; '.join(gains)}." if gains else text
+    text = f" Worse than {first}{speech.over_loads}: {'; '.join(costs)}." if costs else ""
+    return f"{text} Better than {first}{speech.over_loads}: {'; '.join(gains)}." if gains else text
 
 
 def _list_changes(ratios: Sequence[AxisRatio]) -> str:
