@@ -27,7 +27,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.findings_json import make_document
-from netdyno.present.prose import associations, verdict
+from netdyno.present.prose import associations, ranking, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.table import render
 from netdyno.statistics import stats
@@ -418,6 +418,55 @@ def test_memory_that_decides_nothing_is_named_with_its_own_least_change() -> Non
     effects = {"ant": {"memory": 0.96, "cpu": 0.8}, "bee": {}}
     sentence = verdict.answer(answered(effects, spread=0.001, then_by=("memory", "p50", "cpu"))).sentence
     assert "and not proven to differ by 10% and 1 MiB in memory, or by 5% in p50." in sentence
+
+
+# --- ranks and figures -------------------------------------------------------------------------------------------
+
+
+def test_a_smaller_figure_with_a_worse_rank_is_explained_by_its_blocks() -> None:
+    """A message costs 1% more CPU in the bee than in the ant, in each block; but the bee lacks three slow blocks."""
+    scenario = replace(QUESTION, metric="cpu", contestants=("ant", "bee"), blocks=12)
+    costs = {
+        (name, block): cost * (2 if block <= 6 else 1) * (1 + 0.001 * (-1) ** block)
+        for name, cost in (("ant", 20_000.0), ("bee", 20_200.0 * 1.0005))
+        for block in range(1, 13)
+        if name == "ant" or block > 3
+    }
+    trials = tuple(
+        made_trial(scenario, block, name, {}, BASE | {"cpu": cost * (1.0004 if (name, block % 3) == ("bee", 0) else 1)})
+        for (name, block), cost in costs.items()
+    )
+    experiment = Experiment(name="paired", question="Which?", scenarios=(scenario,))
+    run = replace(drawn(0, 0.0, 0.1, 5, 0.0), experiment=experiment, trials=trials)
+    findings = analyse(run).scenarios[0]
+    sentences = ranking.explain_ranks(findings)
+    assert len(sentences) == 1
+    assert re.fullmatch(
+        r"In CPU, bee \(27\.\d us\) is ranked below ant \(30\.\d us\): ranks compare within blocks, where bee is at "
+        r"\+1\.1% against ant \(95% interval \+1\.0% to \+1\.1%\)\.",
+        sentences[0].replace("µ", "u"),
+    ), sentences
+    assert sentences[0] in verdict.list_caveats(findings)
+    console = Console(width=400, file=io.StringIO(), record=True)
+    console.print(render(analyse(run)))
+    assert sentences[0] in console.export_text()
+
+
+def test_a_worse_rank_by_way_of_a_third_names_it() -> None:
+    """The ant scatters so far that nothing is proven of it; the bee is proven worse than the cat."""
+    effects = {"ant": {"cpu": 1.05, "spread": 0.1}, "bee": {"cpu": 1.06}, "cat": {}, "dog": {"cpu": 1.001}}
+    findings = answered(effects, spread=0.002, metric="cpu")
+    assert [rank(findings.axes[0], name) for name in effects] == [1, 3, 1, 1]
+    assert re.fullmatch(
+        r"In CPU, bee \(21\.2 us\) is ranked below ant \(21\.3 us\): ranks compare within blocks, where bee is at "
+        r".0\.2% against ant \(95% interval .* to .*\); cat is proven better than bee\.",
+        ranking.explain_ranks(findings)[0].replace("µ", "u"),
+    )
+
+
+def test_ranks_that_agree_with_the_figures_need_no_word() -> None:
+    findings = answered({"ant": {}, "bee": {"throughput": 0.8, "p50": 1.3, "p99": 1.3, "cpu": 1.3}}, spread=0.001)
+    assert ranking.explain_ranks(findings) == ()
 
 
 def test_no_badge_says_tie() -> None:

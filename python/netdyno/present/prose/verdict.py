@@ -501,6 +501,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
     """All that a reader must know before quoting the answer."""
     return (
         *company.list_caveats(findings.company),
+        *ranking.explain_ranks(findings),
         *unranked.explain_unsafe(findings.unsafe),
         *unranked.explain_unranked(findings.unranked),
         *ground.list_caveats(findings.ground),
