@@ -344,13 +344,22 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
-        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide\.",
+        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide between "
+        r"(ant and bee|bee and ant)\.",
         verdict.answer(findings).sentence,
     )
     assert estimate is not None
     blocks, seconds = findings.decision.blocks_to_settle, findings.decision.seconds_to_settle
     assert blocks is not None
     assert seconds == pytest.approx(blocks * 2 * 2.6)
+
+
+def test_more_blocks_decide_between_those_that_are_open() -> None:
+    """The bee is as good as the ant; whether the cat is, is open, as it scatters."""
+    effects = {"ant": {"throughput": 1.01}, "bee": {}, "cat": {"spread": 0.12}}
+    findings = answered(effects, spread=0.001, margin=0.05)
+    assert findings.decision.open == ("ant", "cat")
+    assert " would decide between ant and cat." in verdict.answer(findings).sentence
 
 
 def test_so_many_more_blocks_do_tell() -> None:

@@ -101,8 +101,9 @@ class Decision:
 
     For a front of several: those `near` are shown to be within the margin of the best. `within`: the factor by which
     none of those near, or where there is none, none of the front, is further behind the best. `by`: the axes that chose
-    among those near. `blocks_to_settle`: how many more blocks would settle what is open, if means and spreads stay as
-    they are, and `seconds_to_settle` how long these take; None where nothing is open, or it cannot be said."""
+    among those near. `blocks_to_settle`: how many more blocks would settle what is open between the leader and some
+    rivals (`open`, the leader first), if means and spreads stay as they are, and `seconds_to_settle` how long these
+    take; None where nothing is open, or it cannot be said."""
 
     verdict: Verdict
     among: tuple[Name, ...] = ()
@@ -113,6 +114,7 @@ class Decision:
     near: tuple[Name, ...] = ()
     within: float | None = None
     by: tuple[Name, ...] = ()
+    open: tuple[Name, ...] = ()
     blocks_to_settle: int | None = None
     seconds_to_settle: float | None = None
 

@@ -340,7 +340,7 @@ def _describe_equal(speech: Speech) -> str:
     far = [name for name in decision.tied if name not in decision.near]
     margin = quantities.share(speech.scenario.margin)
     rest = f" {speech.list_names(far)} may be more than {margin} worse." if far else ""
-    return f"{_describe_close(speech)}.{rest}{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
+    return f"{_describe_close(speech)}.{rest}{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
 def _describe_close(speech: Speech) -> str:
@@ -388,7 +388,7 @@ def _describe_undecided(speech: Speech) -> str:
         f"{speech.list_names(decision.tied)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
-    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
+    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
 def _describe_bound(decision: Decision) -> str:
@@ -396,18 +396,21 @@ def _describe_bound(decision: Decision) -> str:
     return "the size of the difference is unknown" if within == UNKNOWN else f"the difference is at most {within}"
 
 
-def _describe_more_time(decision: Decision) -> str:
-    """Say how much longer it would take to decide."""
+def _describe_more_time(speech: Speech) -> str:
+    """Say how much longer it would take to decide, and between which."""
+    decision = speech.decision
     if decision.blocks_to_settle is None:
         return ""
-    blocks = f"{decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
+    blocks = f"About {decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
+    leader, *rivals = (speech.says[name] for name in decision.open)
+    facing = quantities.listed(rivals) if len(rivals) < MOST_IN_BADGE else f"its {len(rivals)} nearest rivals"
     if decision.seconds_to_settle is None:
-        return f" About {blocks} would decide."
+        return f" {blocks} would decide between {leader} and {facing}."
     seconds = math.ceil(decision.seconds_to_settle)
     time = (
         quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
     )
-    return f" About {blocks} of this scenario ({time}) would decide."
+    return f" {blocks} of this scenario ({time}) would decide between {leader} and {facing}."
 
 
 def _describe_few_blocks(speech: Speech) -> str:
