@@ -34,7 +34,7 @@ def _turn(comparison: Comparison) -> Comparison:
 
 def halve_for_looks(level: float) -> float:
     """Return the level of a further look, which is taken because the first left something open: a whole one would call
-    equals different in up to 7% of runs (docs/adr/statistics.md)."""
+    equals different in more than 6% of runs (docs/adr/statistics.md)."""
     return level / 2
 
 
