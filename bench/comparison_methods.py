@@ -1,6 +1,7 @@
 """Compares methods of finding differences between contestants: the figures of docs/adr/statistics.md, from simulation.
 
     python bench/comparison_methods.py [RUNS]                   the tables; a stored machine from TABLE
+    python bench/comparison_methods.py --look [RUNS]            what a further look does (run/further_look.py)
     python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE from stored runs
 
 Methods: a run has five contestants on five axes. The ten comparisons of the first axis, which the question is about,
@@ -28,11 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from netdyno.analysis.found.ranking import Decision, Standing
+from netdyno.analysis.ranking import answers, axes
+from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS
 from netdyno.model.observation import ServerObservation
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import BORROWED, FEWEST_LENDERS, LEVEL, Floats
+from netdyno.statistics.stats import BORROWED, FEWEST_LENDERS, LEVEL, Comparison, Floats
 from netdyno.store.read import load
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")
@@ -500,8 +505,79 @@ def print_corrections(runs: int) -> None:
             print(f"{name:30}{contestants:6}{blocks:7}{row}{missed}", flush=True)
 
 
+# --- a further look ----------------------------------------------------------------------------------------------
+
+METRIC = "throughput"
+SCENARIO = Scenario(name="look", workload="echo", metric=METRIC)
+LOOKED_BLOCKS = ((6, 4), (9, 4), (40, 4))
+"""The blocks at the end of the budget, and the most that a further look adds: a scenario of `quick` has nine, and a
+tenth of the budget is four of them."""
+
+
+def decide(logs: Floats, level: float) -> tuple[Decision, tuple[Comparison, ...]]:
+    """Return netdyno's answer to log figures over (blocks, contestants)."""
+    names = [str(number) for number in range(logs.shape[1])]
+    samples = {
+        name: {(block, ""): math.exp(log) for block, log in enumerate(logs[:, number])}
+        for number, name in enumerate(names)
+    }
+    family = axes.compare_contestants({METRIC: samples}, [names], level)[METRIC]
+    ranks, _ = axes.order(names, family, METRICS[METRIC].better)
+    standings = [Standing(rank, False, name, math.nan, None, None, 0) for name, rank in ranks.items()]
+    return answers.decide(answers.Basis(SCENARIO, standings, family, (), level)), family
+
+
+def errs(family: Sequence[Comparison], lead: float) -> tuple[bool, bool]:
+    """Return whether two equals are called different, and whether some interval does not hold the truth. The last
+    contestant leads."""
+    last = max(name for comparison in family for name in (comparison.a, comparison.b))
+    false = any(comparison.different and last not in (comparison.a, comparison.b) for comparison in family)
+    if lead == 0:
+        false = any(comparison.different for comparison in family)
+    missed = False
+    for comparison in family:
+        truth = lead * ((comparison.a == last) - (comparison.b == last))
+        ends = comparison.interval
+        missed |= ends is not None and not math.log(ends.low) <= truth <= math.log(ends.high)
+    return false, missed
+
+
+def look_again(kind: str, contestants: int, spread: float, lead: float, counts: tuple[int, int], runs: int) -> Floats:
+    """Return shares of runs: those with a further look, and those that it decides; false differences and missed
+    intervals at the budget's end, after a further look, and after one at the whole level."""
+    blocks, most_more = counts
+    logs = spread * of_one_axis(kind, contestants, blocks + most_more, runs, lead / spread)
+    totals = np.zeros(8)
+    for run in logs:
+        decision, family = decide(run[:blocks], LEVEL)
+        before, after, whole, decided = *[errs(family, lead)] * 3, False
+        more = decision.blocks_to_settle
+        if looked := more is not None and more <= most_more:
+            decision, family = decide(run[: blocks + more], answers.halve_for_looks(LEVEL))
+            after, decided = errs(family, lead), decision.blocks_to_settle is None
+            whole = errs(decide(run[: blocks + more], LEVEL)[1], lead)
+        totals += (looked, decided, *before, *after, *whole)
+    return np.asarray(totals / runs)
+
+
+def print_looks(runs: int) -> None:
+    headings = ("looked", "decided", "false", "missed", "after: false", "missed", "whole: false", "missed")
+    print(
+        f"{'noise':30}{'count':>6}{'spread':>8}{'lead':>6}{'blocks':>8}"
+        + "".join(f"{heading:>13}" for heading in headings)
+    )
+    kinds = ("normal", "t, 2 df", "log-normal", "bursts", "one scatters 4 times as far")
+    cases = itertools.product(kinds, (2, CONTESTANTS), (0.03, 0.06), (1.0, 1.05), LOOKED_BLOCKS)
+    for kind, contestants, spread, ratio, counts in cases:
+        shares = look_again(kind, contestants, spread, math.log(ratio), counts, runs)
+        row = "".join(f"{share:13.1%}" for share in shares)
+        print(f"{kind:30}{contestants:6}{spread:8.0%}{ratio:6}{counts[0]:5}+{counts[1]}{row}", flush=True)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--distil"]:
+    if sys.argv[1:2] == ["--look"]:
+        print_looks(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
+    elif sys.argv[1:2] == ["--distil"]:
         write(distil(map(Path, sys.argv[2:])))
     else:
         print_corrections(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

@@ -667,8 +667,14 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     assert "steal 16" in " ".join(by_cause.inner_text().split())
 
 
+def test_at_most_two_lines_come_before_the_answer(light: Watched) -> None:
+    sure = light.page.locator(".sure")
+    height = sure.evaluate("e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)")
+    assert round(height) <= 2, sure.inner_text()
+
+
 def test_the_page_promises_what_holds_and_nothing_of_methods_that_are_gone(light: Watched) -> None:
-    assert WHAT_HOLDS in re.sub(r"\s+", " ", light.page.locator(".sure").inner_text())
+    assert WHAT_HOLDS in re.sub(r"\s+", " ", light.page.locator("#reading").inner_text())
     text = light.page.locator("body").inner_text()
     for gone in ("Holm", "sign-flip", "at most 5%", "pairs"):
         assert gone not in text

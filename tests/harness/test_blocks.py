@@ -22,13 +22,13 @@ from netdyno.base.errors import UserError
 from netdyno.experiment import blocks, experiment, plan
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import Budget, Scenario
+from netdyno.model.experiment import Budget, Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.prose import stopping as stopping_words
 from netdyno.present.terminal.table import render
-from netdyno.run import resume, runner
+from netdyno.run import further_look, resume, runner
 from netdyno.run.progress import Progress
 from netdyno.run.schedule import Schedule
 from netdyno.statistics import block_counts
@@ -126,6 +126,87 @@ def test_what_was_spent_before_the_first_block_counts(
     monkeypatch.setattr(runner, "Schedule", lambda run, cells, progress, _: Schedule(run, cells, progress, 11.0))
     timed = msgspec.structs.replace(asked("echo"), time_budget_s=60.0)
     assert len(blocks_of(load(execute(timed, tmp_path, fake_build)), "echo")) == 9
+
+
+def timed(*names: str, budget_s: float) -> Experiment:
+    """An experiment whose blocks go on for this time, in scenarios of 5.2 s a block."""
+    open_ended = msgspec.structs.replace(asked(*names), time_budget_s=budget_s)
+    return open_ended.with_each(precision=None, most_blocks=200)
+
+
+def needed(run: Run, scenario: str) -> int | None:
+    result = next(result for result in analyse(run).scenarios if result.scenario.name == scenario)
+    return result.decision.blocks_to_settle
+
+
+def test_what_few_more_blocks_would_decide_is_decided_after_the_budget(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here 28 s are for a further look: five blocks of 5.2 s, and not six."""
+    monkeypatch.setattr(further_look, "SHARE_OF_BUDGET", 0.45)
+    for noise, more, last in ((0.05, None, 11), (0.076, 5, 16), (0.078, 6, 11)):
+        spread(echo=noise)
+        run = load(execute(timed("echo", budget_s=62.0), tmp_path / f"{noise}", fake_build))
+        in_budget = tuple(trial for trial in run.trials if trial.block <= 11)
+        first = msgspec.structs.replace(run.experiment, looked_again=())
+        assert needed(msgspec.structs.replace(run, experiment=first, trials=in_budget), "echo") == more
+        assert blocks_of(run, "echo") == list(range(1, last + 1))
+        assert run.experiment.looked_again == (("echo",) if last > 11 else ())
+        assert run.finished_at is not None
+
+
+def test_after_a_further_look_less_is_proven_of_the_same_figures(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    """The level is shared between both looks (docs/adr/statistics.md)."""
+    spread(echo=0.05)
+    run = load(execute(timed("echo", budget_s=62.0), tmp_path, fake_build))
+    again = msgspec.structs.replace(run, experiment=msgspec.structs.replace(run.experiment, looked_again=("echo",)))
+    once, twice = (analyse(judged).scenarios[0].comparisons[0].interval for judged in (run, again))
+    assert once is not None
+    assert twice is not None
+    assert twice.low < once.low < once.high < twice.high
+
+
+def test_a_further_look_is_the_last_though_one_more_block_would_decide(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(further_look, "_count_needed", lambda *_: {1})
+    spread(echo=0.076)
+    assert blocks_of(load(execute(timed("echo", budget_s=62.0), tmp_path, fake_build)), "echo")[-1] == 12
+
+
+def test_further_looks_share_a_tenth_of_the_budget(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 130 s, 13 s are two blocks: one needs one more, another two, and a third none."""
+    more: dict[str, set[int]] = {"one": {1, 30}, "two": {2}, "none": set()}
+    monkeypatch.setattr(further_look, "_count_needed", lambda _, scenario: more[scenario.name])
+    spread(one=0.05, two=0.05, none=0.05)
+    run = load(execute(timed(*more, budget_s=130.0), tmp_path, fake_build))
+    in_time = [trial for trial in run.trials if trial.block <= 6 + (130 - 3 * 6 * 5.2) // 5.2]
+    further = run.trials[len(in_time) :]
+    assert [trial.scenario for trial in further] == ["one", "one"]
+
+
+def test_an_interrupted_further_look_is_resumed_and_not_taken_twice(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = trials_with({"echo": 0.076})
+
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
+        if (cell.block, cell.position) == (12, 1):
+            signal.raise_signal(signal.SIGINT)
+        return measure(cell, scenario, contestant, context)
+
+    monkeypatch.setattr(further_look, "_count_needed", lambda *_: {1})
+    monkeypatch.setattr(runner, "run_trial", interrupted)
+    outcome = execute(timed("echo", budget_s=62.0), tmp_path, fake_build)
+    assert (outcome.interrupted, len(load(outcome).trials)) == (130, 23)
+    monkeypatch.setattr(runner, "run_trial", measure)
+    path = outcome.folder / schema.FILE_NAME
+    resume.resume(path, build=fake_build, display=Silent(), anyway=False, permit=permit)
+    assert blocks_of(load(outcome), "echo") == list(range(1, 13))
 
 
 def test_a_scenario_that_is_precise_is_left_out_of_later_blocks(

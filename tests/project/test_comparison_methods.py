@@ -56,6 +56,13 @@ def test_on_a_disturbed_machine_too(bench: ModuleType) -> None:
     assert max(bench.false_differences(draw(500, 6))["moderated"]) <= 0.05
 
 
+def test_a_further_look_of_half_the_level_calls_no_more_equals_different(bench: ModuleType) -> None:
+    looked, _, before, _, after, _, whole, _ = bench.look_again("normal", 2, 0.06, 0.0, (6, 4), 1000)
+    assert looked > 0.05
+    assert before <= after < whole
+    assert after <= 0.06
+
+
 def test_borrowed_spread_finds_what_student_alone_does_not(bench: ModuleType) -> None:
     shares = bench.power(bench.NOISE["normal"], 0.1, 5, 1.2, 200)
     assert shares["moderated"] > 1.5 * shares["t"] > 0.2

@@ -19,7 +19,7 @@ from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
 from netdyno.analysis.gate.judge_gate import judge as judge_gate
 from netdyno.analysis.notices import canary, retries
-from netdyno.analysis.ranking import stopping
+from netdyno.analysis.ranking import answers, stopping
 from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.trials import measured
 from netdyno.analysis.trials.split import split
@@ -43,7 +43,12 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     flips = tuple(follow_flip(flip, by_name[flip.scenario], level) for flip in experiment.flips)
     endings = [stopping.find_ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
     scenarios = tuple(
-        derive_findings(part, ending, level, tuple(flip for flip in flips if flip.question == part.scenario.name))
+        derive_findings(
+            part,
+            ending,
+            answers.halve_for_looks(level) if part.scenario.name in experiment.looked_again else level,
+            tuple(flip for flip in flips if flip.question == part.scenario.name),
+        )
         for part, ending in zip(parts, endings, strict=True)
     )
     families = {findings.scenario.name: findings.comparisons for findings in scenarios}

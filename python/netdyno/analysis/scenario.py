@@ -18,7 +18,7 @@ from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
 from netdyno.analysis.found.exclusions import Faulty
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Unranked, Unsteady
-from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, Pair, Standing
+from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, OverLoads, Pair, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices import (
     added,
@@ -48,6 +48,7 @@ from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
+from netdyno.statistics import stats
 from netdyno.statistics.stats import Comparison, Samples
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
@@ -247,9 +248,20 @@ def _rank_group(
                 against_leader=comparison,
                 missing=_count_missing(part, name),
                 bound=capacity.find_bound(part, name) or (scored[0].bound if scored else ""),
+                over_loads=_compute_over_loads(samples[name], samples[leader]) if leader is not None else None,
             )
         )
     return standings
+
+
+def _compute_over_loads(own: Samples, leader: Samples) -> OverLoads | None:
+    """Return the means over the cells that are compared; None where these are of one load."""
+    cells = stats.counted(own.keys() & leader.keys())
+    if len({level for samples in (own, leader) for _, level in samples}) < 2 or not cells:
+        return None
+    return OverLoads(
+        *(statistics.geometric_mean([samples[cell] for cell in cells]) for samples in (own, leader)),
+    )
 
 
 def compute_block_seconds(part: ScenarioTrials) -> float | None:

@@ -277,6 +277,8 @@ class Experiment(Frozen):
     """The flips of a run that searches for them: its levels follow from its results."""
     advise: Advise | None = None
     """The question of a run that goes on with the contestants that may still be chosen."""
+    looked_again: tuple[str, ...] = ()
+    """The scenarios of a run that got a further look after its budget of time (run/further_look.py)."""
 
     @property
     def blocks(self) -> int:

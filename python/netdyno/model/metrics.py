@@ -97,6 +97,9 @@ class Metric:
     memory of a server are the server's own."""
     is_upper_bound: bool = False
     """Whether it overestimates, so that it can show that something is small and never that it is large."""
+    least_ratio: float = 1.0
+    least_amount: float = 0.0
+    """The least change, as a ratio and in its unit, that matters to a choice; a scenario's margin may ask for more."""
 
     def of(self, trial: Trial, load: LoadResult) -> float | None:
         """Return the figure of one trial; None where it was not measured, or is of code."""
@@ -120,6 +123,11 @@ class Metric:
     def speak(self, value: float) -> str:
         """Format a value with its unit."""
         return self.unit.speak(value)
+
+    def describe_least_change(self, margin: float) -> str:
+        """Describe the least change that matters to a choice where a scenario's margin, a ratio, is this."""
+        ratio = quantities.share(max(margin, self.least_ratio) - 1)
+        return f"{ratio} and {self.speak(self.least_amount).replace('.00', '')}" if self.least_amount else ratio
 
     @property
     def heading(self) -> str:
@@ -543,6 +551,8 @@ METRICS: Mapping[str, Metric] = {
         of_cells=True,
         short="memory",
         at_limit="exact",
+        least_ratio=1.1,
+        least_amount=2**20,  # two programs of one model differ by less
     ),
     "connection-memory": Metric(
         "peak memory of the server per connection", SIZE, _read_connection_memory, of_cells=True

@@ -6,6 +6,7 @@ stored trials, in an order that depends on the seed."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -21,6 +22,7 @@ from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.run import further_look
 from netdyno.run.progress import Progress
 
 MOST_TRIES = 40
@@ -87,9 +89,9 @@ class Schedule:
 
     def groups(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[tuple[Cell, ...]]:
         """Yield every cell without a trial, then those to retry, grouped with the following cells that differ only in
-        their contestant. `keep` gets the cells of a further block before the first of them runs, so that they are
-        planned when they begin, and the experiment where they have a new level. A block's trials are judged (`revise`)
-        when its round is over, before the next is requested."""
+        their contestant. `keep` gets the cells of further blocks before the first of them runs, so that they are
+        planned when they begin, and the experiment where it changes: a new level, or the last blocks. A block's trials
+        are judged (`revise`) when its round is over, before the next is requested."""
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
@@ -98,7 +100,7 @@ class Schedule:
             further = self._plan_further()
             if further:
                 keep(further, None if self._run.experiment is before else self._run.experiment)
-            blocks = [further[0].block] if further else []
+            blocks = list(dict.fromkeys(cell.block for cell in further))
 
     def _group_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
         cells = self._cells[block]
@@ -181,7 +183,7 @@ class Schedule:
             self._left[cell.block] += 1
 
     def _plan_further(self) -> tuple[Cell, ...]:
-        """Return the next block; empty at the end of the run."""
+        """Return the next block, or the last ones; empty at the end of the run."""
         number = 1 + max(self._cells, default=0)
         if self._run.experiment.flips:
             return self._plan_flip_levels(number)
@@ -192,8 +194,30 @@ class Schedule:
                 self._plan(further)
                 self._expect(still_open)
                 return further
+        further = self._plan_further_look(number, twice)
         self._expect([])
-        return ()
+        return further
+
+    def _plan_further_look(self, number: int, twice: Sequence[CellKind]) -> tuple[Cell, ...]:
+        """Return the blocks beyond the budget of time that would decide what is open, all at once; none follow."""
+        experiment = self._run.experiment
+        scenarios = [scenario for scenario in self._select_below_budget() if scenario.precision is None]
+        if not scenarios or not further_look.may_have_one(experiment) or self._is_past_limit():
+            return ()
+        counts = {scenario.name: self._count_blocks(scenario) for scenario in scenarios}
+        block_s = {name: self._sum_seconds(name) / max(count, 1) for name, count in counts.items()}
+        more = further_look.choose_blocks(self._judge_run(), scenarios, block_s)
+        repeated = [scenario for scenario in scenarios for _ in range(more.get(scenario.name, 0))]
+        blocks = (plan_next_block(experiment, [scenario], number + i, twice) for i, scenario in enumerate(repeated))
+        cells = tuple(itertools.chain.from_iterable(blocks))
+        if cells:
+            looked_again = msgspec.structs.replace(experiment, looked_again=tuple(more))
+            self._run = msgspec.structs.replace(self._run, experiment=looked_again)
+            self._plan(cells)
+        return cells
+
+    def _sum_seconds(self, scenario: str) -> float:
+        return sum(plan.sum_trial_seconds(trial) for trial in self._last.values() if trial.scenario == scenario)
 
     def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
         """Return the cells of the levels that flips pursue, each with both sides."""
@@ -228,7 +252,7 @@ class Schedule:
         """Return candidates for the next block, the best first: all scenarios that need another for their precision;
         or, where the rest of the time is to be used, one of them, first the one with most to gain."""
         open_scenarios = self._select_below_budget()
-        if not open_scenarios or self._is_past_limit():
+        if not open_scenarios or self._is_past_limit() or self._run.experiment.looked_again:
             return []
         from netdyno.analysis.ranking import stopping
         from netdyno.analysis.trials.split import select_part

@@ -105,7 +105,7 @@ def test_a_levels_words_say_whose_an_option_is() -> None:
 def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
     echo = scenario(analysis, "echo")
     assert echo.verdict == "winner"
-    assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
+    assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput over 3 loads (closed loop), ")
     comparison = answers.find_comparison(EPOLL, CALLBACKS, echo.comparisons)
     assert comparison is not None
     assert comparison.interval is not None
@@ -118,7 +118,9 @@ def test_contestants_that_do_not_differ_share_a_rank(analysis: Analysis) -> None
     assert http.verdict == "equal"
     assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
     assert ranks(http)[COROUTINES] == 3
-    assert re.search(r"are equal within [1-4]\.\d% in throughput \(closed loop\)[;,]", answer(http).sentence)
+    assert re.search(
+        r"are equal within [1-4]\.\d% in throughput over 3 loads \(closed loop\)[;,]", answer(http).sentence
+    )
 
 
 def test_for_response_time_the_lowest_wins(analysis: Analysis) -> None:
@@ -126,7 +128,7 @@ def test_for_response_time_the_lowest_wins(analysis: Analysis) -> None:
     assert rpc.verdict == "winner"
     assert rpc.standings[0].contestant == EPOLL
     assert (
-        "lowest 99th-percentile response time (open loop at the offered rates, poisson arrivals)"
+        "lowest 99th-percentile response time over 3 loads (open loop at the offered rates, poisson arrivals)"
         in answer(rpc).sentence
     )
     assert "below asio-callbacks" in answer(rpc).sentence

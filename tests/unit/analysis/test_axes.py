@@ -12,14 +12,17 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
+from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.export import tables
 from netdyno.present.prose.verdict import answer
-from tests.support.builders.analysed import analysed
+from netdyno.present.report import views
+from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
 
@@ -126,6 +129,37 @@ def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(fill
         assert ranked <= compared or len(axis.scores) == 1
 
 
+def rows_of(result: ScenarioFindings) -> dict[str, views.Rank]:
+    scale = views._fit_scale(result.standings)
+    return {standing.contestant: views._make_rank(result, standing, scale) for standing in result.standings}
+
+
+def test_a_figure_beside_a_ratio_is_of_the_same_loads() -> None:
+    """26.5k/s at the heaviest load beside 30.5k/s read as -13%, and the ratio over both loads said -2%."""
+    rates = {(EPOLL, 10): 20_000.0, (EPOLL, 100): 30_500.0, (LOCK, 10): 22_000.0, (LOCK, 100): 26_500.0}
+    run = run_of({(name, block, load): rate for (name, load), rate in rates.items() for block in range(1, 7)})
+    result = findings(run)
+    rows = rows_of(result)
+    assert [row.value for row in (rows[EPOLL], rows[LOCK])] == ["24.7k/s", "24.1k/s"]
+    assert rows[LOCK].change == f"{quantities.MINUS}2.2%*"
+    assert (rows[EPOLL].leader, rows[LOCK].leader) == ("", "")
+    sentence = answer(result).sentence
+    assert "the highest throughput over 2 loads (closed loop)" in sentence
+    assert f"Figures at {result.heaviest.label}, ranks and ratios over 2 loads:" in tables.format_markdown(
+        exported(run)
+    )
+
+
+def test_a_load_that_one_of_two_lacks_is_in_neither_figure() -> None:
+    rates = {(EPOLL, 10): 20_000.0, (EPOLL, 100): 30_500.0, (LOCK, 10): 18_000.0}
+    result = findings(
+        run_of({(name, block, load): rate for (name, load), rate in rates.items() for block in range(1, 7)})
+    )
+    rows = rows_of(result)
+    assert (rows[LOCK].value, rows[LOCK].change) == ("18.0k/s", f"{quantities.MINUS}10%*")
+    assert rows[LOCK].leader == f"where both were measured, {EPOLL} has 20.0k/s"
+
+
 def test_an_answer_has_every_axis() -> None:
     findings_by_name = {result.scenario.name: result for result in analysed(made_run()).scenarios}
     assert [axis.metric for axis in findings_by_name["echo"].axes] == ["throughput", "p50", "p99", "cpu", "memory"]
@@ -136,7 +170,7 @@ def test_an_answer_has_every_axis() -> None:
 def test_what_the_others_cost_is_in_the_answer() -> None:
     http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
     assert http.verdict == "equal"
-    assert f" Worse than {http.standings[0].contestant}: " in answer(http).sentence
+    assert f" Worse than {http.standings[0].contestant} over 3 loads: " in answer(http).sentence
     assert f"{LOCK} in p99 (+" in answer(http).sentence
     assert "throughput (\N{MINUS SIGN}" in answer(http).sentence
 
@@ -144,7 +178,7 @@ def test_what_the_others_cost_is_in_the_answer() -> None:
 def test_what_the_others_cost_is_against_the_winner() -> None:
     echo = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "echo")
     assert echo.verdict == "winner"
-    assert f" Worse than {echo.decision.taken[0]}: " in answer(echo).sentence
+    assert f" Worse than {echo.decision.taken[0]} over 3 loads: " in answer(echo).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:

@@ -27,7 +27,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.findings_json import make_document
-from netdyno.present.prose import associations, verdict
+from netdyno.present.prose import associations, ranking, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.table import render
 from netdyno.statistics import stats
@@ -311,11 +311,21 @@ def test_a_small_bound_is_an_answer() -> None:
     findings = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
     assert findings.verdict == "equal"
     assert findings.decision.within is not None
-    assert re.fullmatch(r"Any within \d\.\d%", verdict.make_badge(findings))
+    assert verdict.make_badge(findings) in ("ant or bee", "bee or ant")
     assert verdict.answer(findings).headline == verdict.make_badge(findings)
     assert re.match(
         r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(findings).sentence
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "badge"), [(2, r"\w+ or \w+"), (3, r"\w+, \w+ or \w+"), (4, r"Any of 4 within \d\.\d+%")]
+)
+def test_a_badge_names_up_to_three_equals(count: int, badge: str) -> None:
+    findings = answered({name: {} for name in NAMES[:count]} | {"eel": {"throughput": 0.7}}, spread=0.001)
+    assert len(findings.decision.taken) == count
+    assert re.fullmatch(badge, verdict.make_badge(findings))
+    assert all(name in verdict.answer(findings).short for name in NAMES[:count])
 
 
 def test_an_undecided_lead_still_excludes_those_proven_worse() -> None:
@@ -334,13 +344,22 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
-        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide\.",
+        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide between "
+        r"(ant and bee|bee and ant)\.",
         verdict.answer(findings).sentence,
     )
     assert estimate is not None
     blocks, seconds = findings.decision.blocks_to_settle, findings.decision.seconds_to_settle
     assert blocks is not None
     assert seconds == pytest.approx(blocks * 2 * 2.6)
+
+
+def test_more_blocks_decide_between_those_that_are_open() -> None:
+    """The bee is as good as the ant; whether the cat is, is open, as it scatters."""
+    effects = {"ant": {"throughput": 1.01}, "bee": {}, "cat": {"spread": 0.12}}
+    findings = answered(effects, spread=0.001, margin=0.05)
+    assert findings.decision.open == ("ant", "cat")
+    assert " would decide between ant and cat." in verdict.answer(findings).sentence
 
 
 def test_so_many_more_blocks_do_tell() -> None:
@@ -384,9 +403,79 @@ def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
 
 
 def test_only_what_matters_counts() -> None:
-    effects = {"ant": {"memory": 0.93}, "bee": {}}
+    effects = {"ant": {"cpu": 0.93}, "bee": {}}
     assert answered(effects, spread=0.005).decision.taken == ("ant",)
     assert set(answered(effects, spread=0.005, margin=0.1).decision.taken) == {"ant", "bee"}
+
+
+@pytest.mark.parametrize(
+    ("ant", "bee", "matters"),
+    [(6.61, 7.21, False), (6.0, 6.9, False), (60.0, 64.0, False), (60.0, 68.0, True), (6.0, 7.2, True)],
+)
+def test_memory_decides_from_a_tenth_and_a_mebibyte_on(ant: float, bee: float, matters: bool) -> None:
+    """In MiB; smaller differences are those of two programs of one model."""
+    memory = {name: {"memory": size * 2**20 / BASE["memory"]} for name, size in (("ant", ant), ("bee", bee))}
+    equal = answered(memory, spread=0.001)
+    assert [comparison.different for comparison in axis_of(equal, "memory").comparisons] == [True]
+    assert equal.decision.taken == (("ant",) if matters else equal.decision.front)
+    slower = answered({"ant": memory["ant"] | {"throughput": 1.2}, "bee": memory["bee"]}, spread=0.001)
+    assert slower.verdict == "winner"
+    assert ("memory" in verdict.answer(slower).rest) is matters
+
+
+def test_memory_that_decides_nothing_is_named_with_its_own_least_change() -> None:
+    effects = {"ant": {"memory": 0.96, "cpu": 0.8}, "bee": {}}
+    sentence = verdict.answer(answered(effects, spread=0.001, then_by=("memory", "p50", "cpu"))).sentence
+    assert "and not proven to differ by 10% and 1 MiB in memory, or by 5% in p50." in sentence
+
+
+# --- ranks and figures -------------------------------------------------------------------------------------------
+
+
+def test_a_smaller_figure_with_a_worse_rank_is_explained_by_its_blocks() -> None:
+    """A message costs 1% more CPU in the bee than in the ant, in each block; but the bee lacks three slow blocks."""
+    scenario = replace(QUESTION, metric="cpu", contestants=("ant", "bee"), blocks=12)
+    costs = {
+        (name, block): cost * (2 if block <= 6 else 1) * (1 + 0.001 * (-1) ** block)
+        for name, cost in (("ant", 20_000.0), ("bee", 20_200.0 * 1.0005))
+        for block in range(1, 13)
+        if name == "ant" or block > 3
+    }
+    trials = tuple(
+        made_trial(scenario, block, name, {}, BASE | {"cpu": cost * (1.0004 if (name, block % 3) == ("bee", 0) else 1)})
+        for (name, block), cost in costs.items()
+    )
+    experiment = Experiment(name="paired", question="Which?", scenarios=(scenario,))
+    run = replace(drawn(0, 0.0, 0.1, 5, 0.0), experiment=experiment, trials=trials)
+    findings = analyse(run).scenarios[0]
+    sentences = ranking.explain_ranks(findings)
+    assert len(sentences) == 1
+    assert re.fullmatch(
+        r"In CPU, bee \(27\.\d us\) is ranked below ant \(30\.\d us\): ranks compare within blocks, where bee is at "
+        r"\+1\.1% against ant \(95% interval \+1\.0% to \+1\.1%\)\.",
+        sentences[0].replace("µ", "u"),
+    ), sentences
+    assert sentences[0] in verdict.list_caveats(findings)
+    console = Console(width=400, file=io.StringIO(), record=True)
+    console.print(render(analyse(run)))
+    assert sentences[0] in console.export_text()
+
+
+def test_a_worse_rank_by_way_of_a_third_names_it() -> None:
+    """The ant scatters so far that nothing is proven of it; the bee is proven worse than the cat."""
+    effects = {"ant": {"cpu": 1.05, "spread": 0.1}, "bee": {"cpu": 1.06}, "cat": {}, "dog": {"cpu": 1.001}}
+    findings = answered(effects, spread=0.002, metric="cpu")
+    assert [rank(findings.axes[0], name) for name in effects] == [1, 3, 1, 1]
+    assert re.fullmatch(
+        r"In CPU, bee \(21\.2 us\) is ranked below ant \(21\.3 us\): ranks compare within blocks, where bee is at "
+        r".0\.2% against ant \(95% interval .* to .*\); cat is proven better than bee\.",
+        ranking.explain_ranks(findings)[0].replace("µ", "u"),
+    )
+
+
+def test_ranks_that_agree_with_the_figures_need_no_word() -> None:
+    findings = answered({"ant": {}, "bee": {"throughput": 0.8, "p50": 1.3, "p99": 1.3, "cpu": 1.3}}, spread=0.001)
+    assert ranking.explain_ranks(findings) == ()
 
 
 def test_no_badge_says_tie() -> None:

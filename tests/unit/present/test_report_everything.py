@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
 
@@ -14,6 +15,7 @@ from netdyno.analysis.found.run import Analysis
 from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
 from netdyno.present import profile, report
+from netdyno.present.prose.verdict import WHAT_HOLDS
 from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
 from netdyno.store.profiles import StoredProfiles
@@ -87,6 +89,13 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
 
 def test_the_figures_of_many_blocks_stay_small(long: Analysis) -> None:
     assert len(report.render_html(long)) - len(page_without_panels(long)) < MOST_OF_PANELS
+
+
+def test_how_to_read_the_statistics_stands_once_after_all_answers() -> None:
+    page = html.unescape(page_without_panels(analysed(made_run())))
+    for text in (WHAT_HOLDS, "plus the number of contestants proven better", "hold together with 95%"):
+        assert page.count(text) == 1, text
+        assert page.index(text) > page.index('id="reading"'), text
 
 
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:

@@ -101,8 +101,9 @@ class Decision:
 
     For a front of several: those `near` are shown to be within the margin of the best. `within`: the factor by which
     none of those near, or where there is none, none of the front, is further behind the best. `by`: the axes that chose
-    among those near. `blocks_to_settle`: how many more blocks would settle what is open, if means and spreads stay as
-    they are, and `seconds_to_settle` how long these take; None where nothing is open, or it cannot be said."""
+    among those near. `blocks_to_settle`: how many more blocks would settle what is open between the leader and some
+    rivals (`open`, the leader first), if means and spreads stay as they are, and `seconds_to_settle` how long these
+    take; None where nothing is open, or it cannot be said."""
 
     verdict: Verdict
     among: tuple[Name, ...] = ()
@@ -113,6 +114,7 @@ class Decision:
     near: tuple[Name, ...] = ()
     within: float | None = None
     by: tuple[Name, ...] = ()
+    open: tuple[Name, ...] = ()
     blocks_to_settle: int | None = None
     seconds_to_settle: float | None = None
 
@@ -120,6 +122,15 @@ class Decision:
     def tied(self) -> tuple[Name, ...]:
         """The front without those that have too few blocks to be compared with its leader."""
         return tuple(name for name in self.front if name not in self.undecided)
+
+
+@dataclass(frozen=True)
+class OverLoads:
+    """The geometric means of a contestant's own metric and of the leader's over the loads and blocks that the two
+    share: their ratio is the one of the ranking."""
+
+    own: float
+    leader: float
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,8 @@ class Standing:
     bound: Bound = ""
     """The direction where the value is only a bound."""
     ground: int = 0
+    over_loads: OverLoads | None = None
+    """None where there is one load, or nothing shared."""
 
     @property
     def peers(self) -> tuple[int, int]:

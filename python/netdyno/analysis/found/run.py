@@ -127,7 +127,9 @@ class ScenarioFindings:
     @property
     def ranked_levels(self) -> int:
         """The number of levels that the metric is a mean over. A capacity is found along the levels of the rate."""
-        return len({curve.level for curve in self.capacity.curves}) if self.capacity else len(self.levels)
+        if self.capacity:
+            return len({curve.level for curve in self.capacity.curves})
+        return len({cell.level for cell in self.cells})
 
     @property
     def heaviest(self) -> LevelInfo:

@@ -32,6 +32,12 @@ def _turn(comparison: Comparison) -> Comparison:
     return replace(comparison, a=comparison.b, b=comparison.a, ratio=1 / comparison.ratio, interval=interval)
 
 
+def halve_for_looks(level: float) -> float:
+    """Return the level of a further look, which is taken because the first left something open: a whole one would call
+    equals different in more than 6% of runs (docs/adr/statistics.md)."""
+    return level / 2
+
+
 @dataclass(frozen=True)
 class Basis:
     """The data behind an answer. `family` are the comparisons of the scenario's own metric, made at the `level`;
@@ -107,9 +113,11 @@ def _judge_tie(basis: Basis, tie: Decision) -> Decision:
     }
     near = tuple(name for name, bound in bounds.items() if bound <= basis.margin)
     bounded = replace(tie, near=near, within=max(bounds[name] for name in near or tie.tied))
-    needed = None if near == tie.tied else _count_blocks_needed(basis, tie)
+    more = {} if near == tie.tied else _count_blocks_needed(basis, tie)
+    needed = max(more.values(), default=0) or None
     bounded = replace(
         bounded,
+        open=(tie.tied[0], *(name for name, count in more.items() if count)) if needed else (),
         blocks_to_settle=needed,
         seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
     )
@@ -147,19 +155,20 @@ def _compute_lead_bound(
     return math.inf if comparison is None else stats.most_above(comparison, level, rivals)
 
 
-def _count_blocks_needed(basis: Basis, decision: Decision) -> int | None:
-    """Return how many more blocks would prove or bound the difference of the front's first from each rival; None where
-    no number of blocks would, or the comparisons do not tell."""
+def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
+    """Return how many more blocks would prove or bound the difference of the front's first from each rival; empty where
+    no number of blocks would for some, or the comparisons do not tell."""
     first, *rivals = decision.tied
-    facing = [comparison for rival in rivals if (comparison := find_comparison(first, rival, basis.family)) is not None]
     margin, rival_count = math.log(basis.margin), len(decision.among) - 1
-    more = [
-        None if needed is None else max(0, needed - comparison.blocks)
-        for comparison in facing
-        for needed in [stats.blocks_to_settle(comparison, margin, basis.level, rival_count)]
-    ]
-    known = [count for count in more if count is not None]
-    return max(known) if known and len(known) == len(more) and max(known) > 0 else None
+    more: dict[str, int] = {}
+    for rival in rivals:
+        if (comparison := find_comparison(first, rival, basis.family)) is None:
+            continue
+        needed = stats.blocks_to_settle(comparison, margin, halve_for_looks(basis.level), rival_count)
+        if needed is None:
+            return {}
+        more[rival] = max(0, needed - comparison.blocks)
+    return more
 
 
 def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -174,11 +183,22 @@ def _prefer(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[t
 
 
 def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | None:
-    """Return whether the first is proven better than the second on an axis by the margin; None where neither is."""
+    """Return whether the first is proven better than the second on an axis by the margin, and by the least change of
+    the metric that matters; None where neither is."""
     comparison = find_comparison(first, second, axis.comparisons)
-    if comparison is None or not comparison.different or 1 / margin < comparison.ratio < margin:
+    least = max(margin, METRICS[axis.metric].least_ratio)
+    if comparison is None or not comparison.different or 1 / least < comparison.ratio < least:
+        return None
+    if not _is_large_enough(axis, first, second):
         return None
     return (comparison.ratio > 1) == (axis.better == "higher")
+
+
+def _is_large_enough(axis: Axis, first: str, second: str) -> bool:
+    """Return whether the figures of two differ by the least amount of the metric that matters."""
+    least = METRICS[axis.metric].least_amount
+    values = [score.value.value for name in (first, second) if (score := axis.score(name)) and score.value]
+    return least == 0 or (len(values) == 2 and abs(values[0] - values[1]) >= least)
 
 
 def find_trade_offs(

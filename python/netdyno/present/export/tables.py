@@ -206,7 +206,8 @@ def format_markdown(export: Export) -> str:
             f"## {harmless_markdown(question.name)}",
             f"**{harmless_markdown(question.headline)}.** {harmless_markdown(question.sentence)}",
         ]
-        parts += [_tabulate_ranking(question), *map(_tabulate_comparisons, question.axes)]
+        parts += [_describe_loads(question), _tabulate_ranking(question)]
+        parts += map(_tabulate_comparisons, question.axes)
         notes = [note.text for note in export.notes if note.question == question.name]
         parts.append("\n".join(f"* {harmless_markdown(note)}" for note in notes))
     if findings.claims:
@@ -215,6 +216,14 @@ def format_markdown(export: Export) -> str:
     general = [note.text for note in export.notes if note.question is None]
     parts += ["## About the run", "\n".join(f"* {harmless_markdown(note)}" for note in general)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _describe_loads(question: QuestionEntry) -> str:
+    """Say at which load the figures are; nothing where there is one."""
+    label = next((level.label for level in question.levels if level.key == question.figures_at), None)
+    if label is None or len(question.levels) < 2:
+        return ""
+    return f"Figures at {escape_markup(label)}, ranks and ratios over {len(question.levels)} loads:"
 
 
 def _tabulate_ranking(question: QuestionEntry) -> str:

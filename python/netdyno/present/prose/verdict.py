@@ -50,6 +50,8 @@ UNKNOWN = "an unknown factor"
 """The bound of a difference where the blocks leave none."""
 MOST_GAPS = 4
 """The most gaps in a ranking that are listed one by one."""
+MOST_IN_BADGE = 3
+"""The most names in a badge; the sentence has all."""
 MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
@@ -225,6 +227,8 @@ class Speech:
         self.at_least = "at least " if findings.censored else ""
         bound = findings.axes[0].bound if findings.axes else ""
         self.generator_in_it = ", generator included (true differences may be larger)" if bound else ""
+        loads = findings.ranked_levels
+        self.over_loads = f" over {loads} loads" if loads > 1 else ""
         self.axes = [axis.metric for axis in findings.axes]
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
@@ -238,7 +242,7 @@ class Speech:
     def name_subject(self) -> str:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
-        metric = f"{METRICS[self.scenario.metric].title}{under}"
+        metric = f"{METRICS[self.scenario.metric].title}{under}{self.over_loads}"
         return f"{metric}{self.qualified} ({describe_load(self.scenario)})"
 
     def name_best(self) -> str:
@@ -281,7 +285,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
 
 
 def make_badge(findings: ScenarioFindings) -> str:
-    """Return which to take, in a few words: a name, "Any within 4%", or that it is undecided."""
+    """Return which to take, in a few words: "a", "a or b", "Any of 5 within 4%", or that it is undecided."""
     decision = findings.decision
     if decision.verdict in ("winner", "equal"):
         return _name_recommended(decision, Speech(findings))
@@ -291,9 +295,9 @@ def make_badge(findings: ScenarioFindings) -> str:
 
 
 def _name_recommended(decision: Decision, speech: Speech) -> str:
-    if len(decision.taken) == len(decision.front) > 1:
-        return f"Any within {format_bound(decision.within)}"
-    return " or ".join(speech.says[name] for name in decision.taken)
+    if len(decision.taken) > MOST_IN_BADGE:
+        return f"Any of {len(decision.taken)} within {format_bound(decision.within)}"
+    return quantities.listed([speech.says[name] for name in decision.taken], "or")
 
 
 def format_bound(factor: float | None) -> str:
@@ -337,12 +341,12 @@ def _describe_equal(speech: Speech) -> str:
     far = [name for name in decision.tied if name not in decision.near]
     margin = quantities.share(speech.scenario.margin)
     rest = f" {speech.list_names(far)} may be more than {margin} worse." if far else ""
-    return f"{_describe_close(speech)}.{rest}{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
+    return f"{_describe_close(speech)}.{rest}{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
 def _describe_close(speech: Speech) -> str:
     decision = speech.decision
-    take = " or ".join(speech.says[name] for name in decision.taken)
+    take = quantities.listed([speech.says[name] for name in decision.taken], "or")
     metric = f"in {speech.name_subject()}{speech.generator_in_it}"
     within = format_bound(decision.within)
     if len(decision.near) == 1:
@@ -362,9 +366,11 @@ def _describe_close(speech: Speech) -> str:
 def _name_silent_axes(speech: Speech) -> str:
     """Name the axes that come before the last deciding one and separate none of those near."""
     earlier = speech.axes[1 : speech.axes.index(speech.decision.by[-1])]
-    silent = [METRICS[metric].short for metric in earlier if metric not in speech.decision.by]
-    margin = quantities.share(speech.scenario.margin)
-    return f" and not proven to differ by {margin} in {quantities.listed(silent)}" if silent else ""
+    by_least_change: dict[str, list[str]] = {}
+    for metric in (METRICS[name] for name in earlier if name not in speech.decision.by):
+        by_least_change.setdefault(metric.describe_least_change(1 + speech.scenario.margin), []).append(metric.short)
+    silent = [f"by {least} in {quantities.listed(names)}" for least, names in by_least_change.items()]
+    return f" and not proven to differ {', or '.join(silent)}" if silent else ""
 
 
 def _head_undecided(speech: Speech) -> str:
@@ -383,7 +389,7 @@ def _describe_undecided(speech: Speech) -> str:
         f"{speech.list_names(decision.tied)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
-    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(decision)}{_describe_few_blocks(speech)}"
+    return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
 def _describe_bound(decision: Decision) -> str:
@@ -391,18 +397,21 @@ def _describe_bound(decision: Decision) -> str:
     return "the size of the difference is unknown" if within == UNKNOWN else f"the difference is at most {within}"
 
 
-def _describe_more_time(decision: Decision) -> str:
-    """Say how much longer it would take to decide."""
+def _describe_more_time(speech: Speech) -> str:
+    """Say how much longer it would take to decide, and between which."""
+    decision = speech.decision
     if decision.blocks_to_settle is None:
         return ""
-    blocks = f"{decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
+    blocks = f"About {decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
+    leader, *rivals = (speech.says[name] for name in decision.open)
+    facing = quantities.listed(rivals) if len(rivals) < MOST_IN_BADGE else f"its {len(rivals)} nearest rivals"
     if decision.seconds_to_settle is None:
-        return f" About {blocks} would decide."
+        return f" {blocks} would decide between {leader} and {facing}."
     seconds = math.ceil(decision.seconds_to_settle)
     time = (
         quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
     )
-    return f" About {blocks} of this scenario ({time}) would decide."
+    return f" {blocks} of this scenario ({time}) would decide between {leader} and {facing}."
 
 
 def _describe_few_blocks(speech: Speech) -> str:
@@ -420,8 +429,8 @@ def _compare_axes(speech: Speech) -> str:
     gains = [
         f"{speech.says[rival.contestant]} in {_list_changes(rival.better)}" for rival in decision.beside if rival.better
     ]
-    text = f" Worse than {first}: {'; '.join(costs)}." if costs else ""
-    return f"{text} Better than {first}: {'; '.join(gains)}." if gains else text
+    text = f" Worse than {first}{speech.over_loads}: {'; '.join(costs)}." if costs else ""
+    return f"{text} Better than {first}{speech.over_loads}: {'; '.join(gains)}." if gains else text
 
 
 def _list_changes(ratios: Sequence[AxisRatio]) -> str:
@@ -496,6 +505,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
     """All that a reader must know before quoting the answer."""
     return (
         *company.list_caveats(findings.company),
+        *ranking.explain_ranks(findings),
         *unranked.explain_unsafe(findings.unsafe),
         *unranked.explain_unranked(findings.unranked),
         *ground.list_caveats(findings.ground),

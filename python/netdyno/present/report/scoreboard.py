@@ -102,18 +102,10 @@ def _list_columns(findings: ScenarioFindings) -> Iterator[ScoreColumn]:
 
 
 def _describe_figures(findings: ScenarioFindings) -> str:
-    """Describe the figures, and the loads that the ranks are over."""
-    company_sentences = company.list_caveats(findings.company)
-    if not findings.axes or not findings.cells:
-        return " ".join(company_sentences)
-    several = len(findings.levels) > 1
-    sentences = [f"Figures at {findings.heaviest.label}."] if several else []
-    if any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons):
-        over = f" over all {len(findings.levels)} loads" if several else ""
-        sentences.append(
-            f"Small digit: the rank on that axis{over}, 1 plus the number proven better; = marks a shared rank."
-        )
-    return " ".join([*sentences, *company_sentences])
+    """Describe the figures, and the loads that the ranks are over; how to read a rank stands once on the page."""
+    several = len(findings.levels) > 1 and findings.axes and findings.cells
+    loads = [f"Figures at {findings.heaviest.label}, ranks over {findings.ranked_levels} loads."] if several else []
+    return " ".join([*loads, *company.list_caveats(findings.company)])
 
 
 # --- rows --------------------------------------------------------------------------------------------------------

@@ -53,6 +53,8 @@ class Rank:
     missing: int
     loss: str
     lossy: bool
+    leader: str
+    """The leader's figure over the same loads and blocks, where it is not the one in the leader's own row."""
 
 
 @dataclass(frozen=True)
@@ -273,14 +275,15 @@ def _place_mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
 
 def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
     relative, comparison = standing.relative, standing.against_leader
-    bound = verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ""
-    value = f"{bound}{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
+    figure = standing.over_loads.own if standing.over_loads else standing.value
+    value = _format_bounded(findings, standing, figure)
     interval = relative.interval if relative else None
-    leads = standing.contestant == next(peer for peer in findings.standings if peer.peers == standing.peers).contestant
+    leader = next(peer for peer in findings.standings if peer.peers == standing.peers)
+    leads = standing is leader
     return Rank(
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
-        value=make_sortable(value, standing.value),
+        value=make_sortable(value, figure),
         change=make_sortable(ranking.compare_with_first(standing), comparison.ratio if comparison else None),
         interval=sort_by_low(ranking.format_change_interval(interval), interval) if interval else "",
         blocks=comparison.blocks if comparison else None,
@@ -288,7 +291,23 @@ def _make_rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale
         missing=standing.missing,
         loss=make_cell(standing.loss or 0.0, quantities.share) if findings.may_lose else "",
         lossy=standing.lossy,
+        leader=_describe_other_cells(findings, standing, leader),
     )
+
+
+def _format_bounded(findings: ScenarioFindings, standing: Standing, figure: float) -> str:
+    bound = verdict.BOUND_SIGNS[standing.bound] if math.isfinite(figure) else ""
+    return f"{bound}{verdict.format_value(findings.scenario, figure)}{company.mark(findings.company)}"
+
+
+def _describe_other_cells(findings: ScenarioFindings, standing: Standing, leader: Standing) -> str:
+    """Return the leader's figure where a contestant shares only some of its loads and blocks; else nothing."""
+    if standing.over_loads is None or leader.over_loads is None:
+        return ""
+    figure, row = (
+        verdict.format_value(findings.scenario, value) for value in (standing.over_loads.leader, leader.over_loads.own)
+    )
+    return "" if figure == row else f"where both were measured, {leader.contestant} has {figure}"
 
 
 # --- tables ------------------------------------------------------------------------------------------------------

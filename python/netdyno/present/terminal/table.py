@@ -131,8 +131,8 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(text, style="yellow") for text in company.list_caveats(findings.company)]
     if findings.axes and findings.standings:
         parts.append(_Scores(findings))
-        if notes := _explain_scores(findings):
-            parts.append(Text(notes, style="dim"))
+        notes = filter(None, (_explain_scores(findings), *ranking.explain_ranks(findings)))
+        parts += [Text(text, style="dim") for text in notes]
     elif findings.standings:
         parts += [_draw_ranking(findings), Text(_explain_columns(findings), style="dim")]
     parts += [Text(text, style="dim") for text in ground.describe_load_shares(findings.ground, findings.cells)]
