@@ -447,6 +447,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   now_ = clock_.now();
   time_what_came(number, arrived);
   recorder_.figures.bytes.received += bytes.size();
+  if (number == 0) FirstExchange::note(recorder_.figures.first_exchange.received, bytes);
   const bool good = streams_.receive(clients_[number].decoder, bytes, matching_);
   late_reads_.note(!clients_[number].decoder);
   peer_->received(number, good, now_);

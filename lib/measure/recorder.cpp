@@ -134,6 +134,7 @@ void Figures::add_life(const Figures& other) {
   for (const auto& [status, count] : other.statuses) statuses[status] += count;
   faults.add(other.faults);
   handshakes.add(other.handshakes);
+  if (first_exchange.sent.empty()) first_exchange = other.first_exchange;
 }
 
 void Recorder::set_window(const Window& window) {

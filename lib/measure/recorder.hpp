@@ -103,6 +103,17 @@ struct Handshakes {
   void add(const Handshakes& other);
 };
 
+/// The first bytes that the first connection of a load sent and received. Kept short, as a server may have sent them.
+struct FirstExchange {
+  static constexpr std::size_t longest = 400;
+  std::string sent;
+  std::string received;
+
+  static void note(std::string& kept, std::string_view bytes) {
+    if (kept.size() < longest) kept.append(bytes.substr(0, longest - kept.size()));
+  }
+};
+
 /// Figures of one part of the window, where its parts are recorded separately.
 struct StepFigures {
   Histogram response;           // of the messages that were meant for it
@@ -147,6 +158,7 @@ struct Figures {
   std::map<int, std::uint64_t> statuses;  // of http replies, over the whole life; only of foreign servers
   Faults faults;                          // only of foreign servers, and of what lies between (Transport::why)
   Handshakes handshakes;
+  FirstExchange first_exchange;
   std::vector<StepFigures> steps;  // empty where the window is one
 
   /// Whether every response time ends with the kernel's arrival of the answer, and so no receive lag is in any.

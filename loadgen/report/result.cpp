@@ -21,6 +21,9 @@ Histogram send_lag(const Figures& figures) {
   return both;
 }
 
+/// The user's own requests have whatever size they have.
+bool has_size(const LoadPlan& plan) { return !plan.is_foreign() || (plan.http && plan.http->check == Check::echo); }
+
 Json plan_json(const LoadPlan& plan) {
   return {{"url", address_of(plan)},
           {"workload", netdyno::to_string(plan.workload)},
@@ -28,7 +31,7 @@ Json plan_json(const LoadPlan& plan) {
           {"depth", plan.depth},
           {"rate_hz", plan.rate_hz ? Json(*plan.rate_hz) : Json(nullptr)},
           {"connections", plan.connections},
-          {"size", plan.size},
+          {"size", has_size(plan) ? plan.size : 0},
           {"threads", plan.threads},
           {"audience", plan.audience == Audience::all ? "all" : "others"},
           {"seed", plan.seed},
@@ -210,6 +213,9 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
         {"protocol", figures.errors.protocol}}},
       {"timeseries", timeline_json(plan, measurement.interval, measurement.timeline)},
       {"audits", audits_json(audits)}};
+  if (figures.messages.received == 0)
+    json["first_exchange"] = {{"sent", escape(figures.first_exchange.sent)},
+                              {"received", escape(figures.first_exchange.received)}};
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
   if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);

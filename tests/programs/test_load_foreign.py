@@ -772,7 +772,7 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     with http(serve) as url:
-        result = result_of(f"{url}x/", "--verify", "stamp", *MANY, ends={3})
+        result = result_of(f"{url}x/", "--verify", "echo", *MANY, ends={3})
     assert [kind.what for kind in replies_of(result).faults] == ["the body is not the request's target"]
     assert result.messages.received == replies_of(result).unexpected == 20
 
@@ -923,7 +923,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 @pytest.mark.parametrize(
     ("target", "options"),
     [
-        ("echo/", ("--verify", "stamp")),
+        ("echo/", ("--verify", "echo")),
         ("page.txt", ("--verify", "hash")),
         ("page.txt", ("--verify", "hash", "-H", "Accept-Encoding: gzip")),  # comes in chunks
         ("page.txt", ("--verify", "length", "-X", "HEAD")),

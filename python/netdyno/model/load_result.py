@@ -99,6 +99,13 @@ class Replies(Frozen):
     other_faults: int
 
 
+class FirstExchange(Frozen):
+    r"""What the first connection sent first, and what came back, as \r\n and \xHH write it."""
+
+    sent: str
+    received: str
+
+
 class Tls(Frozen):
     """The encryption of connections: whether certificates were verified, and the handshakes over the whole life."""
 
@@ -238,10 +245,11 @@ class LoadResult(Frozen, kw_only=True):
     `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
     arrival times, or where these end the times (`latency.clock`).
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
-    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS. `steps`: only
-    where the rate changed. `parts`: only where several hosts made the load. `instrument`: the foreign load program that
-    measured these figures (docs/adr/instruments.md); unset where netdyno's own did. `began_ns`: the
-    beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none."""
+    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS.
+    `first_exchange`: only where no reply was right. `steps`: only where the rate changed. `parts`: only where several
+    hosts made the load. `instrument`: the foreign load program that measured these figures (docs/adr/instruments.md);
+    unset where netdyno's own did. `began_ns`: the beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it
+    has none."""
 
     version: Whole
     plan: Plan
@@ -260,6 +268,7 @@ class LoadResult(Frozen, kw_only=True):
     audits: tuple[Audit, ...]
     replies: Replies | msgspec.UnsetType = msgspec.UNSET
     tls: Tls | msgspec.UnsetType = msgspec.UNSET
+    first_exchange: FirstExchange | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
