@@ -15,6 +15,7 @@ from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.contestants import stand_in
 from netdyno.model.contestant import About, Contestant, Manifest, Own
+from netdyno.model.own_requests import BYTES
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 PORT = "{port}"
@@ -74,7 +75,7 @@ def make_contestant(name: str, own: Own) -> Contestant:
         kind="command",
         model="your own",
         summary=own.command or own.address,
-        workloads=(own.workload,),
+        workloads=(own.workload, BYTES),
         threads="any",
         caveats=_list_caveats(own.address) if own.address else (GIVEN_A_PORT,),
     )

@@ -22,20 +22,20 @@ from netdyno.model.base import MOST
 class ValueKind:
     """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
     values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
-    and calls it `metavar`."""
+    and calls it `metavar`; of a list, an option that may be repeated."""
 
     read: Callable[[object], Any]
     text: Callable[[Any], str] = str
-    typed: type[int | float | str] = str
+    typed: type[int | float | str | list[str]] = str
     least: float | None = None
     most: float | None = None
     metavar: str | None = None
 
 
-Place = Literal["own", "load", "link", "cores", "shared", "server", "experiment", "search"]
-"""The place of an option in a file: in a scenario as its own, the load's, the link's or the cores', in a scenario or
-once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only the command
-line of a search has it."""
+Place = Literal["own", "requests", "load", "link", "cores", "shared", "server", "experiment", "search"]
+"""The place of an option in a file: in a scenario as its own, its requests', the load's, the link's or the cores', in a
+scenario or once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only
+the command line of a search has it."""
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,7 @@ def take_leave(
     command = check_command(context.generator, ready.endpoint, cell_settings, reconnects=reconnects)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-    line, shutdown = ("", "") if ended else _shut_down(server, lines, context)
+    line, shutdown = ("", "") if ended else shut_down(server, lines, context)
     return Farewell(check, check_error, ended, line, shutdown)
 
 
@@ -472,7 +472,7 @@ def wait_ready(
     return msgspec.structs.replace(ready, endpoint=endpoint)
 
 
-def _shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
+def shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
     """Send SIGTERM; return the server's line of totals, and how it ended where that was not exit code 0."""
     deadline = time.monotonic() + context.shutdown_timeout_s
     server.terminate()

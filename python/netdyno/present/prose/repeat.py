@@ -15,6 +15,9 @@ from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import build_repeat_command
 from netdyno.trial.command import build_user_commands
 
+_SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
+"""Of a load's URL: the endpoint of its server."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -53,7 +56,8 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:
     """Return the endpoint of a server started by hand, and how it differs from the trial's: a link that was made for it
     ends with its trial."""
-    scheme, _, place = url.replace("tls://", "tcp://", 1).partition("://")
+    place = url.partition("://")[2].partition("/")[0]
+    scheme = _SCHEMES.get(url.partition("://")[0], url.partition("://")[0])
     if not cell_settings.is_apart or place.rpartition(":")[0] != SERVER_ADDRESS:
         return f"{scheme}://{place}", ""
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"
