@@ -54,6 +54,11 @@ FirstBodies::Body FirstBodies::first(const std::string& target, const Body& body
   return bodies_.try_emplace(target, body).first->second;
 }
 
+FirstBodies::Bodies FirstBodies::all() const {
+  const std::scoped_lock lock{mutex_};
+  return bodies_;
+}
+
 std::optional<WeightedPath> parse_path(std::string_view text) {
   WeightedPath weighted;
   const auto equals = text.rfind('=');

@@ -27,10 +27,13 @@ class FirstBodies {
   };
   /// The first one of a target: `body` itself where none came before. Any thread.
   Body first(const std::string& target, const Body& body);
+  /// All of them. Any thread.
+  using Bodies = std::map<std::string, Body>;
+  Bodies all() const;
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, Body> bodies_;
+  mutable std::mutex mutex_;
+  Bodies bodies_;
 };
 
 /// A request of HTTP/1.1 (RFC 9112), and which replies to it are right.

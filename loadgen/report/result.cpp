@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t most_bodies = 100;
+
 Histogram send_lag(const Figures& figures) {
   Histogram both = figures.own_lag;
   both.add(figures.blocked_lag);
@@ -100,14 +102,21 @@ const char* name_of(Population population) {
 }
 
 /// Only of foreign servers, and over TLS or WebSocket.
-Json replies_json(const Figures& figures) {
+Json replies_json(const LoadPlan& plan, const Figures& figures) {
   Json statuses = Json::object(), faults = Json::array();
   for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
   for (const auto& kind : figures.faults.kinds)
     faults.push_back({{"what", kind.what}, {"count", kind.count}, {"of", name_of(kind.population)}});
+  Json bodies = Json::object();
+  for (const auto& [target, body] : plan.http ? plan.http->first_bodies->all() : FirstBodies::Bodies{}) {
+    if (bodies.size() == most_bodies) break;
+    bodies[target] = plan.http->check == Check::hash ? fmt::format("{} {:016x}", body.length, body.digest)
+                                                     : fmt::format("{}", body.length);
+  }
   return {{"unexpected", figures.messages.unexpected},
           {"resent", figures.messages.resent},
           {"statuses", statuses},
+          {"bodies", bodies},
           {"faults", faults},
           {"other_faults", figures.faults.count_of_others()}};
 }
@@ -217,7 +226,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
     json["first_exchange"] = {{"sent", escape(figures.first_exchange.sent)},
                               {"received", escape(figures.first_exchange.received)}};
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
-  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(figures);
+  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);
   return json;
 }

@@ -23,7 +23,7 @@ import msgspec
 import pytest
 
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.model.load_result import LoadResult
+from netdyno.model.load_result import FirstExchange, LoadResult
 from tests.support.foreign import (
     LAST,
     MANY,
@@ -404,6 +404,41 @@ def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, l
     with http(serve) as url:
         expect_all_right(result_of(url, "-X", method, "-H", "Host: x", *QUICK))
     assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + length_line + b"\r\n"}
+
+
+def test_paths_are_requested_by_their_weights(tmp_path: Path) -> None:
+    seen: Counter[bytes] = Counter()
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen[request.split()[1]] += 1
+            connection.sendall(OK)
+
+    (tmp_path / "paths").write_text("# two\n/b?c=1 =2\n/d?e=5\n")
+    with http(serve) as url:
+        result = result_of(url, "--path", "/a=3", "--path", f"@{tmp_path}/paths", "-c", "1", "-n", "60")
+        several = load(f"{url}x", "--path", "/a")
+        unlike = load(url, "--path", "a")
+    expect_all_right(result)
+    assert seen == {b"/a": 30, b"/b?c=1": 20, b"/d?e=5": 10}
+    assert (several.returncode, unlike.returncode) == (2, 2)
+    assert "--path: the URL names a path, too; leave one of them out" in several.stderr
+    assert "'a' is no path" in unlike.stderr
+
+
+def test_where_no_reply_is_right_the_first_exchange_is_shown() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(b"HTTP/1.1 404 \x1b[2J\r\nContent-Length: 0\r\n\r\n")
+
+    with http(serve) as url:
+        result = result_of(url, "-n", "4", ends={1, 3})
+        done = load(url, "-n", "4")
+    assert isinstance(result.first_exchange, FirstExchange)
+    assert result.first_exchange.sent.startswith(r"GET / HTTP/1.1\r\nHost: ")
+    assert result.first_exchange.received.startswith(r"HTTP/1.1 404 \x1b[2J\r\n")
+    assert re.search(r"^first sent +GET / HTTP/1.1\\r\\n", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^first came +HTTP/1.1 404 \\x1b\[2J", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:

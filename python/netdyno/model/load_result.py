@@ -90,13 +90,14 @@ class ForeignFault(Frozen):
 
 class Replies(Frozen):
     """The replies of a foreign server (protocol/load-result.md), over the whole life; statuses of http by their
-    number."""
+    number. `bodies`: length, and hash where it was verified, of the first body of each path (at most 100)."""
 
     unexpected: int
     resent: int
     statuses: dict[str, int]
     faults: tuple[ForeignFault, ...]
     other_faults: int
+    bodies: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class FirstExchange(Frozen):
