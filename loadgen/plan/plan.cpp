@@ -350,10 +350,9 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
       .type_name("STATUS|Nxx");
   const std::map<std::string, Check> checks{
       {"status", Check::status}, {"length", Check::length}, {"hash", Check::hash}, {"echo", Check::echo}};
-  add_choice(
-      line, "--verify", http.check, checks,
-      "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
-      "first one of the same URL; or that it echoes the target, which then ends with a stamp (default status)");
+  add_choice(line, "--verify", http.check, checks,
+             "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
+             "first one of the same URL; or that it echoes the target, which then ends with a stamp (default status)");
   const auto add_bytes_or_file = [&line](const std::string& name, std::string& bytes, const std::string& help) {
     return line.add_read(
         name, [&bytes, name](const std::string& text) { bytes = bytes_or_file(name, text); }, help);

@@ -3,6 +3,7 @@ the start, a sentence within seconds."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -96,6 +97,17 @@ def test_what_is_wrong_from_the_start_ends_there(
     assert sentence in printed
     assert printed.count("\n") == 1
     assert not list(tmp_path.glob(f"*/{schema.FILE_NAME}"))
+
+
+def test_a_gate_of_servers_with_different_replies_ends_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = ("--before", API, "--after", f"{API} fewer")
+    code = main(["gate", "web", *servers, "--path", "/api/items", "--duration", "100ms", "--results", str(tmp_path)])
+    printed = capsys.readouterr().err
+    assert code == 2
+    assert re.search(r"before and after answer /api/items differently: \d+ bytes and \d+ bytes", printed)
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ CONNECTIONS = 4
 def run(results: Path, *how: str) -> Run:
     """Run one trial of each, named for how it behaves."""
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}}"
-    servers = own.make_contestants([Own(command=f"{line} {word}", workload="http") for word in how], how, [])
+    described = [Own(command=f"{line} {word}", workload="http", ready_timeout_s=3.0) for word in how]
+    servers = own.make_contestants(described, how, [])
     return run_of(servers, results)
 
 
@@ -173,7 +174,7 @@ def test_all_of_several_processes_are_traced(tmp_path: Path, monkeypatch: pytest
         ("ends", "the server ended with exit code 3 at its first requests"),
         (
             "sleeps",
-            r"the server did not accept connections within 10 s: .* at tcp://127\.0\.0\.1:(\d+) or tcp://\[::1\]:\1",
+            r"the server was not ready within 3 s: .* at tcp://127\.0\.0\.1:(\d+) or tcp://\[::1\]:\1",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT
 from netdyno.commands import run as run_command
 from netdyno.commands.flags import Asked
-from netdyno.commands.own_servers import NO_SERVERS, OwnServers, select_requests
+from netdyno.commands.own_servers import NO_SERVERS, OwnServers, select_requests, select_settings
 from netdyno.commands.run import RunRequest
 from netdyno.contestants import trees
 from netdyno.model.contestant import Contestant
@@ -113,7 +113,9 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
-            no_servers = NO_SERVERS._replace(requests=select_requests(request.asked))
+            no_servers = NO_SERVERS._replace(
+                requests=select_requests(request.asked), settings=select_settings(request.asked)
+            )
             return decide(_build_run_request(request, no_servers, renamed), request, argv)
         for folder in folders if request.build else ():
             trees.build(folder, request.build or "")
@@ -127,6 +129,7 @@ def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServ
         names=(BEFORE, AFTER),
         workload=request.workload,
         requests=select_requests(request.asked),
+        settings=select_settings(request.asked),
     )
 
 

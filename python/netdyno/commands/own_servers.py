@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,19 +15,22 @@ from netdyno.commands.flags import Asked
 from netdyno.contestants import own
 from netdyno.experiment.request_files import insert_files
 from netdyno.model import own_requests
-from netdyno.model.contestant import Contestant, Own
+from netdyno.model.contestant import OWN_SETTINGS, Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import REQUESTS
 from netdyno.model.own_requests import BYTES
 
 SPEAKS_HTTP = own.DEFAULT_WORKLOAD
+OF_RUNNING = ("tls", "unix-socket")
+"""The settings that a server at an address can have."""
 REPLACED_BY_BYTES = (SPEAKS_HTTP, "echo")
 """The workloads whose place the user's own bytes take: the other ones have a protocol of netdyno's own."""
 
 
 class OwnServers(NamedTuple):
     """The user's own servers: command lines, addresses, names for the first of them in that order, the workload of all
-    (None: not given), whether those beyond the loopback may be loaded, and what they are sent (options by name)."""
+    (None: not given), whether those beyond the loopback may be loaded, and by option what they are sent and how they
+    are started."""
 
     commands: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -34,6 +38,7 @@ class OwnServers(NamedTuple):
     workload: str | None = None
     may_be_loaded: bool = False
     requests: Mapping[str, Any] = MappingProxyType({})
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 NO_SERVERS = OwnServers()
@@ -45,22 +50,43 @@ def select_requests(asked: Asked) -> Asked:
     return insert_files(given, "--")
 
 
+def select_settings(asked: Asked) -> Asked:
+    """Return the options of `asked` that say how one's own servers are started and reached."""
+    given = {name: value for name, value in asked.items() if name in OWN_SETTINGS}
+    return given | ({"directory": str(Path(given["directory"]).resolve())} if "directory" in given else {})
+
+
 def resolve(description: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
     """Return the user's own servers; `taken` are the names of others. Raises UserError where one cannot be started or
     reached, or where options describe servers that are not given."""
     workload = _choose_workload(description)
-    own_servers = [Own(command=line, workload=workload) for line in description.commands]
-    own_servers += [
-        own.resolve_server(address, workload, may_be_loaded=description.may_be_loaded)
-        for address in description.addresses
-    ]
+    fields = {OWN_SETTINGS[name].field: value for name, value in description.settings.items()}
+    own_servers = [Own(command=line, workload=workload, **fields) for line in description.commands]
+    own_servers += _resolve_running(description, workload)
     if not own_servers and (given := _list_given(description)):
         raise UserError(f"--{given[0]} is for your own servers; add --server or --address")
     return own.make_contestants(own_servers, description.names, taken)
 
 
+def _resolve_running(description: OwnServers, workload: str) -> list[Own]:
+    started_with = [name for name in description.settings if name not in OF_RUNNING]
+    if started_with and description.addresses and not description.commands:
+        raise UserError(f"--{started_with[0]} is for a server that netdyno starts (--server)")
+    return [
+        own.resolve_server(
+            address,
+            workload,
+            may_be_loaded=description.may_be_loaded,
+            tls=description.settings.get("tls", False),
+            unix_socket=description.settings.get("unix-socket", ""),
+        )
+        for address in description.addresses
+    ]
+
+
 def _list_given(description: OwnServers) -> list[str]:
-    return [*(["workload"] if description.workload is not None else []), *description.requests]
+    workload = ["workload"] if description.workload is not None else []
+    return [*workload, *description.requests, *description.settings]
 
 
 def _choose_workload(description: OwnServers) -> str:

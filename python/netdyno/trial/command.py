@@ -18,6 +18,8 @@ from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
 
 PORTS_OF_AN_ADDRESS = 25_000
+AT_FILE = " by "
+"""What stands between an endpoint and the file that is connected to instead (loadgen/plan/plan.cpp, address_of)."""
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
 FIRST_CONNECTIONS = 4
@@ -155,19 +157,42 @@ def _format_server(
 def _format_common_options(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     encrypted = ("--insecure",) if settings.is_encrypted or is_encrypted(endpoint) else ()
     return [
-        *(*program, _format_target(endpoint, settings), *encrypted),
+        *(*program, *_format_target(endpoint, settings), *encrypted),
         *_format_messages(settings),
         *("--timeout", format_duration(settings.timeout_s)),
     ]
 
 
-def _format_target(endpoint: str, settings: Settings) -> str:
-    """Return the URL that the load goes to."""
+def find_target(contestant: Contestant, endpoint: str) -> str:
+    """Return the endpoint that the load connects to: of a server of the user's own, with TLS and a file's name where it
+    has them."""
+    own = contestant.own
+    if own is None:
+        return endpoint
+    port = endpoint.rpartition(":")[2]
+    scheme = "tls" if own.tls else "tcp"
+    target = f"{scheme}://{endpoint.partition('://')[2]}"
+    return f"{target}{AT_FILE}{own.unix_socket.replace('{port}', port)}" if own.unix_socket else target
+
+
+def add_host(settings: Settings, contestant: Contestant) -> Settings:
+    """Return the settings with the name in the address of a server of the user's own, which it may serve others by."""
+    name = contestant.own.host if contestant.own is not None else ""
+    if not name or not settings.path or any(header.lower().startswith("host:") for header in settings.header):
+        return settings
+    return structs.replace(settings, header=(*settings.header, f"Host: {name}"))
+
+
+def _format_target(endpoint: str, settings: Settings) -> tuple[str, ...]:
+    """Return the URL that the load goes to, and the file where that is not its port."""
     encrypted = settings.is_encrypted or is_encrypted(endpoint)
     scheme, _, place = endpoint.partition("://")
+    place, _, file = place.partition(AT_FILE)
     if settings.path:
-        return f"{'https' if encrypted else 'http'}://{place}"
-    return f"{'tls' if encrypted and scheme == 'tcp' else scheme}://{place}"
+        scheme = "https" if encrypted else "http"
+    elif encrypted and scheme == "tcp":
+        scheme = "tls"
+    return (f"{scheme}://{place}", *(("--unix-socket", file) if file else ()))
 
 
 def _format_messages(settings: Settings) -> tuple[str, ...]:

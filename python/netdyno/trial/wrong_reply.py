@@ -57,7 +57,7 @@ def _describe_end(settings: Settings) -> str:
 
 def _advise(settings: Settings, load: LoadResult, received: str) -> str:
     if not received:
-        return "No option accepts that"
+        return "No option accepts that, unless the server speaks TLS (--tls, or --address https://HOST:PORT)"
     if received.startswith(TLS_ALERT):
         return "The server speaks TLS: write --address https://HOST:PORT, or --tls beside --server"
     if settings.send is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+import msgspec
+
 from netdyno.experiment.capacity import list_search_options
 from netdyno.model import own_requests
-from netdyno.model.contestant import About, Own
+from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.experiment import Experiment
 
 
@@ -27,10 +29,12 @@ def build_repeat_command(experiment: Experiment, about: Sequence[About] = ()) ->
 
 
 def _list_request_flags(experiment: Experiment, about: Sequence[About]) -> tuple[str, ...]:
-    """Return the options that say what the user's own servers were sent."""
+    """Return the options that say what the user's own servers were sent, and how they were started."""
     if not any(contestant.own is not None for contestant in about):
         return ()
     words = [word for scenario in experiment.scenarios for word in own_requests.list_options(scenario)]
+    for contestant in about:
+        words += list_settings(msgspec.structs.asdict(contestant.own)) if contestant.own is not None else ()
     return tuple(dict.fromkeys(words))
 
 
