@@ -446,7 +446,8 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   if (reader_) return on_messages(number, {&bytes, 1}, {&arrived, 1});
   now_ = clock_.now();
   time_what_came(number, arrived);
-  recorder_.received(bytes);
+  recorder_.figures.bytes.received += bytes.size();
+  if (number == 0) FirstExchange::note(recorder_.figures.first_exchange.received, bytes);
   const bool good = streams_.receive(clients_[number].decoder, bytes, matching_);
   late_reads_.note(!clients_[number].decoder);
   peer_->received(number, good, now_);
@@ -460,7 +461,8 @@ void Worker::on_messages(std::uint32_t number, std::span<const std::string_view>
   now_ = clock_.now();
   for (std::size_t i = 0; i < messages.size(); ++i) {
     time_what_came(number, arrived.empty() ? KernelStamp{} : arrived[i]);
-    recorder_.received(messages[i]);
+    recorder_.figures.bytes.received += messages[i].size();
+    if (number == 0) FirstExchange::note(recorder_.figures.first_exchange.received, messages[i]);
     reader_->receive(messages[i], matching_);
   }
   send_between_events();

@@ -131,10 +131,10 @@ void Figures::add_life(const Figures& other) {
   add_counts(errors, other.errors);
   if (other_connect_error == 0) other_connect_error = other.other_connect_error;
   socket_drops += other.socket_drops;
-  if (first_bytes.empty()) first_bytes = other.first_bytes;
   for (const auto& [status, count] : other.statuses) statuses[status] += count;
   faults.add(other.faults);
   handshakes.add(other.handshakes);
+  if (first_exchange.sent.empty()) first_exchange = other.first_exchange;
 }
 
 void Recorder::set_window(const Window& window) {

@@ -103,6 +103,17 @@ struct Handshakes {
   void add(const Handshakes& other);
 };
 
+/// The first bytes that the first connection of a load sent and received. Kept short, as a server may have sent them.
+struct FirstExchange {
+  static constexpr std::size_t longest = 400;
+  std::string sent;
+  std::string received;
+
+  static void note(std::string& kept, std::string_view bytes) {
+    if (kept.size() < longest) kept.append(bytes.substr(0, longest - kept.size()));
+  }
+};
+
 /// Figures of one part of the window, where its parts are recorded separately.
 struct StepFigures {
   Histogram response;           // of the messages that were meant for it
@@ -113,9 +124,6 @@ struct StepFigures {
 
 /// In place of an errno: a connect did not begin, for the name had no address, or not in time.
 inline constexpr int unresolved_name = -1;
-
-/// Of a reply, for people: enough to see what it is.
-inline constexpr std::size_t most_first_bytes = 80;
 
 /// Everything that a thread counts and times; several are merged into one. Owning thread only.
 struct Figures {
@@ -148,9 +156,9 @@ struct Figures {
   std::uint64_t late_response_ns = 0;
   std::uint64_t socket_drops = 0;         // over the whole life: lost by this program's own sockets
   std::map<int, std::uint64_t> statuses;  // of http replies, over the whole life; only of foreign servers
-  std::string first_bytes;                // that came, up to most_first_bytes
   Faults faults;                          // only of foreign servers, and of what lies between (Transport::why)
   Handshakes handshakes;
+  FirstExchange first_exchange;
   std::vector<StepFigures> steps;  // empty where the window is one
 
   /// Whether every response time ends with the kernel's arrival of the answer, and so no receive lag is in any.
@@ -188,12 +196,6 @@ class Recorder {
   void scheduled(Nanos intended) {
     ++figures.messages.due;
     figures.scheduled_in_window += window_.holds(intended);
-  }
-
-  /// These bytes came, in one read or one message.
-  void received(std::string_view bytes) {
-    figures.bytes.received += bytes.size();
-    if (figures.first_bytes.empty()) figures.first_bytes = bytes.substr(0, most_first_bytes);
   }
 
   /// A connection stands that was begun then.

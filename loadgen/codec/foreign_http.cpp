@@ -192,7 +192,7 @@ class ForeignHttpCodec final : public Codec {
   std::size_t encode(const Stamp& stamp, std::string& out) override {
     out.append(request_.method).push_back(' ');
     out.append(target(stamp));
-    if (request_.check == Check::stamp) append_stamp(stamp, size_, out);
+    if (request_.check == Check::echo) append_stamp(stamp, size_, out);
     out.append(after_target_);
     return 0;
   }
@@ -202,7 +202,7 @@ class ForeignHttpCodec final : public Codec {
   std::string fault_of(const PlainReply& reply, const Stamp& stamp) override {
     if (reply.status < request_.lowest_status || reply.status > request_.highest_status) return status_text(reply);
     if (request_.check == Check::status) return {};
-    if (request_.check == Check::stamp) {
+    if (request_.check == Check::echo) {
       std::string sent = target(stamp);
       append_stamp(stamp, size_, sent);
       return reply.body == sent && reply.length == sent.size() ? "" : "the body is not the request's target";
@@ -215,13 +215,17 @@ class ForeignHttpCodec final : public Codec {
   }
 
   std::unique_ptr<Decoder> make_decoder() const override {
-    const bool stamped = request_.check == Check::stamp;
+    const bool stamped = request_.check == Check::echo;
     const std::size_t longest = stamped ? request_.targets.front().size() + size_ : 0;
     return std::make_unique<ForeignHttpDecoder>(request_.method == "HEAD", request_.check, longest);
   }
 
  private:
-  std::size_t index_of(const Stamp& stamp) const { return (stamp.client + stamp.sequence) % request_.targets.size(); }
+  std::size_t index_of(const Stamp& stamp) const {
+    const std::uint64_t number = std::uint64_t{stamp.client} + stamp.sequence;
+    const auto& turns = request_.turns;
+    return turns.empty() ? number % request_.targets.size() : turns[number % turns.size()];
+  }
   const std::string& target(const Stamp& stamp) const { return request_.targets[index_of(stamp)]; }
 
   static std::string status_text(const PlainReply& reply) {

@@ -14,6 +14,8 @@ void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked
     const Nanos sent_at = clock_.now();
     const std::size_t taken = write(number);
     recorder_.figures.bytes.sent += taken;
+    if (auto& first = recorder_.figures.first_exchange.sent; number == 0 && first.empty())
+      FirstExchange::note(first, std::string_view{buffer_}.substr(0, ends_.front()));
     const std::size_t begun = note_begun(number, connection, taken, sent_at, was_blocked);
     if (taken == buffer_.size()) continue;
     connection.rest.assign(buffer_, taken, begun - taken);

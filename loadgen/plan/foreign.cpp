@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <iterator>
+#include <numeric>
 
 #include "lib/cli/option_values.hpp"
 #include "lib/cli/whole_file.hpp"
@@ -20,10 +22,20 @@ struct Scheme {
 };
 constexpr Scheme schemes[] = {{"http", ":80"}, {"https", ":443"}, {"ws", ":80"}, {"wss", ":443"}};
 constexpr std::size_t longest_excerpt = 60;
+constexpr std::string_view escape_letters = "rnt0\\";
+constexpr std::string_view escaped_bytes{"\r\n\t\0\\", 5};
+constexpr std::uint32_t most_weight = 1000;
+constexpr std::uint64_t longest_order = 10'000;
 
 bool has_port(std::string_view authority) {
   const auto colon = authority.rfind(':');
   return colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+}
+
+/// A target holds no blanks nor control characters (RFC 9112, 3.2), or it would be more than one line or word.
+bool is_target(std::string_view text) {
+  return text.starts_with('/') &&
+         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
 
 std::string read_file(const std::string& option, const std::string& name) {
@@ -40,6 +52,45 @@ std::string read_file(const std::string& option, const std::string& name) {
 FirstBodies::Body FirstBodies::first(const std::string& target, const Body& body) {
   const std::scoped_lock lock{mutex_};
   return bodies_.try_emplace(target, body).first->second;
+}
+
+FirstBodies::Bodies FirstBodies::all() const {
+  const std::scoped_lock lock{mutex_};
+  return bodies_;
+}
+
+std::optional<WeightedPath> parse_path(std::string_view text) {
+  WeightedPath weighted;
+  const auto equals = text.rfind('=');
+  const bool is_apart = equals != std::string_view::npos && equals > 0 && text[equals - 1] == ' ';
+  const bool is_weight = is_apart || (equals != std::string_view::npos && text.find('?') == std::string_view::npos);
+  if (is_weight) {
+    const char* const end = text.data() + text.size();
+    const auto [read_to, error] = std::from_chars(text.data() + equals + 1, end, weighted.weight);
+    if (error != std::errc{} || read_to != end || weighted.weight == 0 || weighted.weight > most_weight)
+      return std::nullopt;
+    text = text.substr(0, equals);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+  }
+  weighted.path = text;
+  return is_target(text) && text.find('#') == std::string_view::npos ? std::optional{weighted} : std::nullopt;
+}
+
+std::optional<std::vector<std::uint32_t>> order_by_weight(const std::vector<std::uint32_t>& weights) {
+  std::vector<std::uint32_t> order;
+  if (std::ranges::adjacent_find(weights, std::not_equal_to{}) == weights.end()) return order;
+  const auto divisor = std::reduce(weights.begin(), weights.end(), 0U, [](auto a, auto b) { return std::gcd(a, b); });
+  const auto total = std::reduce(weights.begin(), weights.end(), std::uint64_t{0}) / divisor;
+  if (total > longest_order) return std::nullopt;
+  // Each gains its weight at every turn, and the one that has most gives the total away.
+  std::vector<std::int64_t> credits(weights.size());
+  while (order.size() < total) {
+    for (std::size_t i = 0; i < credits.size(); ++i) credits[i] += weights[i] / divisor;
+    const auto most = std::ranges::max_element(credits);
+    *most -= static_cast<std::int64_t>(total);
+    order.push_back(static_cast<std::uint32_t>(most - credits.begin()));
+  }
+  return order;
 }
 
 bool is_idempotent(std::string_view method) {
@@ -62,9 +113,7 @@ std::optional<HttpUrl> parse_http_url(std::string_view text) {
   const std::string_view authority = text.substr(0, slash);
   std::string target{slash == std::string_view::npos ? "" : text.substr(slash)};
   if (!target.starts_with('/')) target.insert(0, "/");
-  // A target holds no blanks nor control characters (RFC 9112, 3.2), or it would be more than one line or word.
-  if (std::ranges::any_of(target, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }))
-    return std::nullopt;
+  if (!is_target(target)) return std::nullopt;
   const auto server =
       parse_url("tcp://" + std::string{authority} + (has_port(authority) ? "" : std::string{scheme->port}));
   if (!server) return std::nullopt;
@@ -133,10 +182,8 @@ std::optional<std::string> unescape(std::string_view text) {
       continue;
     }
     if (++i == text.size()) return std::nullopt;
-    constexpr std::string_view letters = "rnt0\\";
-    constexpr std::string_view meant{"\r\n\t\0\\", 5};
-    if (const auto which = letters.find(text[i]); which != std::string_view::npos) {
-      bytes.push_back(meant[which]);
+    if (const auto which = escape_letters.find(text[i]); which != std::string_view::npos) {
+      bytes.push_back(escaped_bytes[which]);
     } else if (text[i] == 'x' && i + 2 < text.size()) {
       unsigned value = 0;
       const char* const digits = text.data() + i + 1;
@@ -183,6 +230,19 @@ std::optional<LengthField> parse_length_field(std::string_view text) {
     if (fewer) field.more = -field.more;
   }
   return text.empty() ? std::optional{field} : std::nullopt;
+}
+
+std::string escape(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    if (const auto which = escaped_bytes.find(c); which != std::string_view::npos)
+      text.append({'\\', escape_letters[which]});
+    else if (c < ' ' || c == 0x7f)
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      text.push_back(c);
+  }
+  return text;
 }
 
 std::string excerpt(std::string_view bytes) {

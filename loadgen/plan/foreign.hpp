@@ -16,7 +16,7 @@
 namespace netdyno::load {
 
 /// The check of a reply, beside its status.
-enum class Check { status, length, hash, stamp };
+enum class Check { status, length, hash, echo };
 
 /// The bodies of the first replies, which the others are held against: one for each target, whichever thread sees it.
 class FirstBodies {
@@ -27,16 +27,20 @@ class FirstBodies {
   };
   /// The first one of a target: `body` itself where none came before. Any thread.
   Body first(const std::string& target, const Body& body);
+  /// All of them. Any thread.
+  using Bodies = std::map<std::string, Body>;
+  Bodies all() const;
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, Body> bodies_;
+  mutable std::mutex mutex_;
+  Bodies bodies_;
 };
 
 /// A request of HTTP/1.1 (RFC 9112), and which replies to it are right.
 struct HttpRequest {
   std::string method;                // empty: GET, or POST where there is a body
-  std::vector<std::string> targets;  // paths, taken in turn
+  std::vector<std::string> targets;  // paths
+  std::vector<std::uint32_t> turns;  // the order in which they are taken, by number; empty: each in turn
   std::vector<std::string> headers;  // "name: value"
   std::optional<std::string> body;
   int lowest_status = 200;
@@ -44,6 +48,17 @@ struct HttpRequest {
   Check check = Check::status;
   std::shared_ptr<FirstBodies> first_bodies = std::make_shared<FirstBodies>();  // of all threads of the run
 };
+
+/// A path, and how often it is taken while one of weight 1 is taken once.
+struct WeightedPath {
+  std::string path;
+  std::uint32_t weight = 1;
+};
+/// `/items`, `/items=3`; behind a query, whose own `=` it is not, ` =3`. Nothing where the text is no path.
+std::optional<WeightedPath> parse_path(std::string_view text);
+/// An order in which each comes as often as its weight says, spread evenly. Empty where all weights are equal; nothing
+/// where the order would be too long.
+std::optional<std::vector<std::uint32_t>> order_by_weight(const std::vector<std::uint32_t>& weights);
 
 /// Whether several requests have the effect of one (RFC 9110, 9.2.2).
 bool is_idempotent(std::string_view method);
@@ -104,6 +119,9 @@ std::vector<std::string> lines_of_file(const std::string& option, const std::str
 
 /// Puts bytes for \r, \n, \t, \0, \\ and \xHH. Nothing where another letter follows a backslash.
 std::optional<std::string> unescape(std::string_view text);
+
+/// The inverse of unescape: any bytes on one line, harmless to a terminal.
+std::string escape(std::string_view bytes);
 
 /// A server's bytes, on one line of at most 60 characters, and harmless to a terminal.
 std::string excerpt(std::string_view bytes);

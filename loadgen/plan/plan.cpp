@@ -81,6 +81,7 @@ struct RawPlan {
   std::chrono::nanoseconds service_time{0};
   std::chrono::nanoseconds slow_request_time{0};
   HttpRequest http;
+  std::vector<WeightedPath> paths;
   std::string exchange_send, exchange_expect, exchange_until;
   std::size_t exchange_size = 0;
   std::optional<LengthField> exchange_length;
@@ -299,6 +300,22 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
 
 void add_foreign_options(CommandLine& line, RawPlan& raw) {
   HttpRequest& http = raw.http;
+  const auto take_path = [&raw](const std::string& text) {
+    const auto weighted = parse_path(text);
+    if (!weighted)
+      refuse_value("--path", "'" + text +
+                                 "' is no path; want e.g. /items, /items=3 (three times as often), or behind "
+                                 "a query '/items?id=7 =3'");
+    raw.paths.push_back(*weighted);
+  };
+  const auto read_path = [take_path](const std::string& text) {
+    if (!text.starts_with('@')) return take_path(text);
+    for (const std::string& path : lines_of_file("--path", text.substr(1))) take_path(path);
+  };
+  line.add_read_each("--path", read_path,
+                     "http://: what is requested, in place of the URL's path; several are taken in turn, /a=3 three "
+                     "times as often as /b; or @FILE with one on each line")
+      .type_name("PATH[=WEIGHT]|@FILE");
   const auto read_method = [&http](const std::string& text) {
     if (text.empty() || !std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; }))
       refuse_value("--method", "'" + text + "' is no method; want e.g. GET or POST");
@@ -332,11 +349,10 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
   line.add_read("--expect-status", read_status, "http://: the status of a right reply (default 2xx)")
       .type_name("STATUS|Nxx");
   const std::map<std::string, Check> checks{
-      {"status", Check::status}, {"length", Check::length}, {"hash", Check::hash}, {"stamp", Check::stamp}};
-  add_choice(
-      line, "--verify", http.check, checks,
-      "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
-      "first one of the same URL; or that the body is the target, which then ends with a stamp (default status)");
+      {"status", Check::status}, {"length", Check::length}, {"hash", Check::hash}, {"echo", Check::echo}};
+  add_choice(line, "--verify", http.check, checks,
+             "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
+             "first one of the same URL; or that it echoes the target, which then ends with a stamp (default status)");
   const auto add_bytes_or_file = [&line](const std::string& name, std::string& bytes, const std::string& help) {
     return line.add_read(
         name, [&bytes, name](const std::string& text) { bytes = bytes_or_file(name, text); }, help);
@@ -378,6 +394,22 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
       .type_name("'p99<5ms'");
 }
 
+/// Puts the paths of --path in the place of the URL's; returns a contradiction between them, or empty.
+std::string settle_paths(HttpRequest& http, const std::vector<WeightedPath>& paths) {
+  if (paths.empty()) return {};
+  if (http.targets != std::vector<std::string>{"/"}) return "--path: the URL names a path, too; leave one of them out";
+  std::vector<std::uint32_t> weights;
+  http.targets.clear();
+  for (const WeightedPath& weighted : paths) {
+    http.targets.push_back(weighted.path);
+    weights.push_back(weighted.weight);
+  }
+  const auto order = order_by_weight(weights);
+  if (!order) return "--path: the weights add up to more than 10000; want smaller ones";
+  http.turns = *order;
+  return {};
+}
+
 /// Puts the messages to a foreign server into the plan; returns a contradiction among them, or empty.
 std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
   LoadPlan& plan = raw.plan;
@@ -393,10 +425,11 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
     auto targets = std::move(plan.http->targets);
     plan.http = raw.http;
     plan.http->targets = std::move(targets);
+    if (auto why = settle_paths(*plan.http, raw.paths); !why.empty()) return why;
     if (plan.http->method.empty()) plan.http->method = plan.http->body ? "POST" : "GET";
     if (line.given("--workload")) return "--workload: http://... says it already; leave it out";
-    if (line.given("--size") && plan.http->check != Check::stamp) return "--size is for --verify stamp";
-    if (plan.http->check == Check::stamp && plan.http->targets.size() > 1) return "--verify stamp: want one URL only";
+    if (line.given("--size") && plan.http->check != Check::echo) return "--size is for --verify echo";
+    if (plan.http->check == Check::echo && plan.http->targets.size() > 1) return "--verify echo: want one path only";
     plan.workload = Workload::http;
     if (asks_to_close(plan.http->headers)) {
       if (line.given("--requests-per-connection") && plan.requests_per_connection != 1)
@@ -407,12 +440,13 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
     return {};
   }
   if (plan.websocket) {
-    if (const auto name = given({"--send", "--method", "--data", "--repeatable"}); !name.empty())
+    if (const auto name = given({"--send", "--path", "--method", "--data", "--repeatable"}); !name.empty())
       return name + " is not for ws://...; it carries --workload echo and chat";
     plan.websocket->headers = std::exchange(raw.http.headers, {});
     return {};
   }
-  if (const auto name = given({"--method", "--header", "--data", "--expect-status", "--verify"}); !name.empty())
+  if (const auto name = given({"--path", "--method", "--header", "--data", "--expect-status", "--verify"});
+      !name.empty())
     return name + " is for http://...";
   if (!line.given("--send")) {
     if (const auto name = given({"--expect", "--reply-until", "--reply-size", "--reply-length"}); !name.empty())

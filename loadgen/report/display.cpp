@@ -116,6 +116,14 @@ std::string handshakes_text(const Handshakes& handshakes) {
                      handshakes.protocol, handshakes.cipher, handshakes.resumed);
 }
 
+/// Where no reply was right: what was sent first, and what came back.
+std::string first_exchange_text(const Figures& figures) {
+  const auto& [sent, received] = figures.first_exchange;
+  if (figures.messages.received > 0 || sent.empty()) return {};
+  return fmt::format("first sent    {}\nfirst came    {}\n", escape(std::string_view{sent}.substr(0, 80)),
+                     received.empty() ? "nothing" : escape(std::string_view{received}.substr(0, 80)));
+}
+
 /// The outcome of the messages whose times stand above, which mislead without it.
 std::string messages_text(const LoadPlan& plan, const Figures& figures) {
   const MessageCounts& m = figures.messages;
@@ -198,6 +206,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   if (!plan.rate_hz) text += "* closed loop: a stalled server gets fewer requests, so stalls hardly show here\n";
   text += steps_text(plan, f);
   text += messages_text(plan, f);
+  text += first_exchange_text(f);
 
   const bool remakes_connections =
       plan.requests_per_connection > 0 || (plan.remakes_connections() && f.connections.attempted() > plan.connections);

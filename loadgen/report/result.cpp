@@ -16,11 +16,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t most_bodies = 100;
+
 Histogram send_lag(const Figures& figures) {
   Histogram both = figures.own_lag;
   both.add(figures.blocked_lag);
   return both;
 }
+
+/// The user's own requests have whatever size they have.
+bool has_size(const LoadPlan& plan) { return !plan.is_foreign() || (plan.http && plan.http->check == Check::echo); }
 
 Json plan_json(const LoadPlan& plan) {
   return {{"url", address_of(plan)},
@@ -29,7 +34,7 @@ Json plan_json(const LoadPlan& plan) {
           {"depth", plan.depth},
           {"rate_hz", plan.rate_hz ? Json(*plan.rate_hz) : Json(nullptr)},
           {"connections", plan.connections},
-          {"size", plan.size},
+          {"size", has_size(plan) ? plan.size : 0},
           {"threads", plan.threads},
           {"audience", plan.audience == Audience::all ? "all" : "others"},
           {"seed", plan.seed},
@@ -76,13 +81,6 @@ Json messages_json(const MessageCounts& m) {
           {"unsent", m.unsent()}};
 }
 
-/// Only where no reply was right: what a request is, and what came first.
-Json exchange_json(const LoadPlan& plan, const Figures& figures) {
-  std::string request;
-  make_codec(plan)->encode(Stamp{}, request);
-  return {{"sent", request.substr(0, most_first_bytes)}, {"came", figures.first_bytes}};
-}
-
 /// Only where connections are encrypted.
 Json tls_json(const LoadPlan& plan, const Handshakes& handshakes) {
   return {{"verified", !plan.tls.insecure},  {"reuse", plan.tls.reuse},
@@ -105,14 +103,21 @@ const char* name_of(Population population) {
 }
 
 /// Only of foreign servers, and over TLS or WebSocket.
-Json replies_json(const Figures& figures) {
+Json replies_json(const LoadPlan& plan, const Figures& figures) {
   Json statuses = Json::object(), faults = Json::array();
   for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
   for (const auto& kind : figures.faults.kinds)
     faults.push_back({{"what", kind.what}, {"count", kind.count}, {"of", name_of(kind.population)}});
+  Json bodies = Json::object();
+  for (const auto& [target, body] : plan.http ? plan.http->first_bodies->all() : FirstBodies::Bodies{}) {
+    if (bodies.size() == most_bodies) break;
+    bodies[target] = plan.http->check == Check::hash ? fmt::format("{} {:016x}", body.length, body.digest)
+                                                     : fmt::format("{}", body.length);
+  }
   return {{"unexpected", figures.messages.unexpected},
           {"resent", figures.messages.resent},
           {"statuses", statuses},
+          {"bodies", bodies},
           {"faults", faults},
           {"other_faults", figures.faults.count_of_others()}};
 }
@@ -218,10 +223,11 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
         {"protocol", figures.errors.protocol}}},
       {"timeseries", timeline_json(plan, measurement.interval, measurement.timeline)},
       {"audits", audits_json(audits)}};
+  if (figures.messages.received == 0)
+    json["first_exchange"] = {{"sent", escape(figures.first_exchange.sent)},
+                              {"received", escape(figures.first_exchange.received)}};
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
-  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(figures);
-  if (!plan.is_foreign() && figures.messages.sent > 0 && figures.messages.received == 0)
-    json["exchange"] = exchange_json(plan, figures);
+  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);
   return json;
 }

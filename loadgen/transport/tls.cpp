@@ -34,6 +34,16 @@ bool is_address(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &unused) == 1 || inet_pton(AF_INET6, host.c_str(), &unused) == 1;
 }
 
+/// The name by which requests to a numeric address ask for a server; empty where they have none.
+std::string name_in_host_header(const LoadPlan& plan) {
+  for (const std::string& header : plan.http ? plan.http->headers : std::vector<std::string>{}) {
+    if (!names_header(header, "host")) continue;
+    const auto name = parse_http_url("https://" + header.substr(header.find_first_not_of(' ', header.find(':') + 1)));
+    return name && !is_address(name->server.host) ? name->server.host : "";
+  }
+  return {};
+}
+
 std::string certificate_words(long result, const std::string& host) {
   constexpr const char* ways = "(--cacert FILE names its authority, --insecure takes any)";
   switch (result) {
@@ -131,6 +141,7 @@ class TlsTransport final : public Layer {
       : Layer(std::move(below)),
         host_(host_without_zone(plan.url.host)),
         has_name_(!is_address(host_)),
+        server_name_(has_name_ ? host_ : name_in_host_header(plan)),
         method_(tls::make_method()),
         bio_(BIO_new(method_.get())),
         context_(make_context(plan)),
@@ -229,8 +240,8 @@ class TlsTransport final : public Layer {
     if (!ssl) die("OpenSSL: " + tls::format_reason(ERR_peek_error()));
     BIO_up_ref(bio_.get());
     SSL_set_bio(ssl.get(), bio_.get(), bio_.get());
+    if (!server_name_.empty()) SSL_set_tlsext_host_name(ssl.get(), server_name_.c_str());
     if (has_name_) {
-      SSL_set_tlsext_host_name(ssl.get(), host_.c_str());
       SSL_set1_host(ssl.get(), host_.c_str());
     } else {
       X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), host_.c_str());
@@ -382,6 +393,7 @@ class TlsTransport final : public Layer {
 
   const std::string host_;
   const bool has_name_;
+  const std::string server_name_;  // SNI (RFC 6066, 3)
   Pipe pipe_;
   Method method_;
   Bio bio_;  // one for all connections

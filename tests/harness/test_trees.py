@@ -13,7 +13,8 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands.cli import main
-from netdyno.commands.run import OwnServers, RunRequest
+from netdyno.commands.own_servers import OwnServers
+from netdyno.commands.run import RunRequest
 from netdyno.contestants import trees
 from netdyno.contestants.contestants import discover, find_by_name
 from netdyno.machine import environment

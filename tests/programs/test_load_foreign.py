@@ -23,7 +23,7 @@ import msgspec
 import pytest
 
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.model.load_result import LoadResult
+from netdyno.model.load_result import FirstExchange, LoadResult
 from tests.support.foreign import (
     LAST,
     MANY,
@@ -406,6 +406,41 @@ def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, l
     assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + length_line + b"\r\n"}
 
 
+def test_paths_are_requested_by_their_weights(tmp_path: Path) -> None:
+    seen: Counter[bytes] = Counter()
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen[request.split()[1]] += 1
+            connection.sendall(OK)
+
+    (tmp_path / "paths").write_text("# two\n/b?c=1 =2\n/d?e=5\n")
+    with http(serve) as url:
+        result = result_of(url, "--path", "/a=3", "--path", f"@{tmp_path}/paths", "-c", "1", "-n", "60")
+        several = load(f"{url}x", "--path", "/a")
+        unlike = load(url, "--path", "a")
+    expect_all_right(result)
+    assert seen == {b"/a": 30, b"/b?c=1": 20, b"/d?e=5": 10}
+    assert (several.returncode, unlike.returncode) == (2, 2)
+    assert "--path: the URL names a path, too; leave one of them out" in several.stderr
+    assert "'a' is no path" in unlike.stderr
+
+
+def test_where_no_reply_is_right_the_first_exchange_is_shown() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(b"HTTP/1.1 404 \x1b[2J\r\nContent-Length: 0\r\n\r\n")
+
+    with http(serve) as url:
+        result = result_of(url, "-n", "4", ends={1, 3})
+        done = load(url, "-n", "4")
+    assert isinstance(result.first_exchange, FirstExchange)
+    assert result.first_exchange.sent.startswith(r"GET / HTTP/1.1\r\nHost: ")
+    assert result.first_exchange.received.startswith(r"HTTP/1.1 404 \x1b[2J\r\n")
+    assert re.search(r"^first sent +GET / HTTP/1.1\\r\\n", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^first came +HTTP/1.1 404 \\x1b\[2J", done.stdout, re.MULTILINE), done.stdout
+
+
 def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
@@ -772,7 +807,7 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     with http(serve) as url:
-        result = result_of(f"{url}x/", "--verify", "stamp", *MANY, ends={3})
+        result = result_of(f"{url}x/", "--verify", "echo", *MANY, ends={3})
     assert [kind.what for kind in replies_of(result).faults] == ["the body is not the request's target"]
     assert result.messages.received == replies_of(result).unexpected == 20
 
@@ -923,7 +958,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 @pytest.mark.parametrize(
     ("target", "options"),
     [
-        ("echo/", ("--verify", "stamp")),
+        ("echo/", ("--verify", "echo")),
         ("page.txt", ("--verify", "hash")),
         ("page.txt", ("--verify", "hash", "-H", "Accept-Encoding: gzip")),  # comes in chunks
         ("page.txt", ("--verify", "length", "-X", "HEAD")),

@@ -27,9 +27,11 @@ from netdyno.contestants.contestants import Kind
 from netdyno.experiment.capacity import SEARCH
 from netdyno.experiment.profile import LOAD as PROFILE_LOAD
 from netdyno.experiment.workload import OPTIONS as WORKLOAD
+from netdyno.model.contestant import OWN_SETTINGS
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
+from netdyno.model.options import REQUESTS as OWN_REQUESTS
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
 from netdyno.statistics.histogram import HistogramError
@@ -68,6 +70,9 @@ MayLoad = Annotated[
     bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
 ]
 Export = Literal["json", "csv", "md", "schema"]
+OF_OWN_SERVERS = tuple(replace(option, default=None) for option in (*OWN_REQUESTS.values(), *OWN_SETTINGS.values()))
+"""What one's own servers are sent, under the names of `load`, and how they are started: the options of every verb that
+loads them."""
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
@@ -79,7 +84,10 @@ def _select_options(*names: str) -> tuple[Option, ...]:
 
 
 @app.command()
-@takes(*_select_options("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"))
+@takes(
+    *_select_options("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"),
+    *OF_OWN_SERVERS,
+)
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
     budget: Annotated[
@@ -101,7 +109,7 @@ def run(
         typer.Option(
             metavar="URL",
             help="Your own server that is already running, and is neither started nor stopped: "
-            "tcp://127.0.0.1:9000; may be repeated.",
+            "http://127.0.0.1:8080, https://... or tcp://...; may be repeated.",
         ),
     ] = None,
     name: Annotated[
@@ -130,13 +138,16 @@ def run(
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno.commands import run as run_command
+    from netdyno.commands.own_servers import OwnServers, select_requests, select_settings
 
-    own_servers = run_command.OwnServers(
+    own_servers = OwnServers(
         commands=tuple(server or ()),
         addresses=tuple(address or ()),
         names=tuple(name or ()),
         workload=workload,
         may_be_loaded=may_load,
+        requests=select_requests(asked),
+        settings=select_settings(asked),
     )
     request = run_command.RunRequest(
         experiment=experiment,
@@ -157,6 +168,7 @@ def run(
 @app.command()
 @takes(
     *_select_options("duration", "seed"),
+    *OF_OWN_SERVERS,
     replace(INSTEAD["time-budget"], default=600.0, help="Begin no block that would end later than this, such as 20m."),
 )
 def gate(
@@ -319,6 +331,7 @@ def profile(
 
 
 @app.command()
+@takes(*OF_OWN_SERVERS)
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
@@ -329,6 +342,8 @@ def resume(
         typer.Option(metavar="COMMAND", help="Each --server command of the run, word for word."),
     ] = None,
     address: Annotated[list[str] | None, typer.Option(metavar="URL", help="Each --address of the run.")] = None,
+    *,
+    asked: Asked,
     may_load: MayLoad = False,
     cluster: RunCluster = None,
     results: Results = RESULTS,
@@ -336,9 +351,15 @@ def resume(
 ) -> int:
     """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
     from netdyno.commands import run as run_command
+    from netdyno.commands.own_servers import select_requests, select_settings
     from netdyno.commands.permission import Given
+    from netdyno.model import own_requests
+    from netdyno.model.contestant import list_settings
 
-    given = Given(tuple(server or ()), tuple(address or ()), may_load)
+    fields = {OWN_REQUESTS[name].field: value for name, value in select_requests(asked).items()}
+    words = own_requests.list_options(own_requests.OwnRequests(**fields))
+    words += list_settings({OWN_SETTINGS[name].field: value for name, value in select_settings(asked).items()})
+    given = Given(tuple(server or ()), tuple(address or ()), may_load, tuple(words))
     return run_command.continue_run(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=given)
 
 

@@ -26,7 +26,7 @@ def takes(*options: Option) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def run(**words: Any) -> int:
             given = {option: words.pop(_parameter_name(option)) for option in options}
-            values = {option.name: _read(option, value) for option, value in given.items() if value is not None}
+            values = {option.name: _read(option, value) for option, value in given.items() if value not in (None, [])}
             return command(**words, asked=values)
 
         parameters: list[inspect.Parameter] = []
@@ -48,11 +48,12 @@ def _build_flag(option: Option) -> inspect.Parameter:
     names = [f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
     default = kind.text(option.default) if kind.typed is str and option.default is not None else option.default
     declared = typer.Option(default, *names, help=option.help, metavar=kind.metavar, min=kind.least, max=kind.most)
+    typed = list[str] if kind.typed is list else kind.typed
     return inspect.Parameter(
         _parameter_name(option),
         inspect.Parameter.KEYWORD_ONLY,
         default=declared,
-        annotation=kind.typed | None if default is None else kind.typed,
+        annotation=typed | None if default is None else typed,
     )
 
 

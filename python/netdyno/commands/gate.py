@@ -20,7 +20,8 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT
 from netdyno.commands import run as run_command
 from netdyno.commands.flags import Asked
-from netdyno.commands.run import NO_SERVERS, OwnServers, RunRequest
+from netdyno.commands.own_servers import NO_SERVERS, OwnServers, select_requests, select_settings
+from netdyno.commands.run import RunRequest
 from netdyno.contestants import trees
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
@@ -93,7 +94,7 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
         if request.before is None or request.after is None or any(base_options):
             raise UserError(f"a gate has two servers: {WAYS}")
         return decide(
-            _build_run_request(request, own=_build_own_servers(request, request.before, request.after)), request, argv
+            _build_run_request(request, _build_own_servers(request, request.before, request.after)), request, argv
         )
     if request.before or request.after or bool(request.server) == bool(request.contestant):
         raise UserError(f"--base: {WAYS}")
@@ -112,20 +113,27 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
-            return decide(_build_run_request(request, others=renamed), request, argv)
+            no_servers = NO_SERVERS._replace(
+                requests=select_requests(request.asked), settings=select_settings(request.asked)
+            )
+            return decide(_build_run_request(request, no_servers, renamed), request, argv)
         for folder in folders if request.build else ():
             trees.build(folder, request.build or "")
         lines = [(request.server or "").replace(trees.TREE, str(folder)) for folder in folders]
-        return decide(_build_run_request(request, own=_build_own_servers(request, *lines)), request, argv)
+        return decide(_build_run_request(request, _build_own_servers(request, *lines)), request, argv)
 
 
 def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServers:
-    return OwnServers(commands=(before, after), names=(BEFORE, AFTER), workload=request.workload)
+    return OwnServers(
+        commands=(before, after),
+        names=(BEFORE, AFTER),
+        workload=request.workload,
+        requests=select_requests(request.asked),
+        settings=select_settings(request.asked),
+    )
 
 
-def _build_run_request(
-    request: GateRequest, own: OwnServers = NO_SERVERS, others: tuple[Contestant, ...] = ()
-) -> RunRequest:
+def _build_run_request(request: GateRequest, own: OwnServers, others: tuple[Contestant, ...] = ()) -> RunRequest:
     return RunRequest(
         experiment=request.experiment,
         asked={name: value for name, value in request.asked.items() if name != "time-budget"},

@@ -7,20 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.contestants import own
-from netdyno.model.contestant import About, Own
+from netdyno.model import own_requests
+from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.run import OF_CLUSTER, Run
+
+HARMLESS = ("--verify=", "--tls", "--ready-path=", "--ready-timeout=")
+"""The beginnings of options that start nothing and change nothing in a server."""
 
 
 class Given(NamedTuple):
     """The servers that the user names again, as for `run`: command lines, addresses, and whether those beyond the
-    loopback may be loaded."""
+    loopback may be loaded; and what these servers are sent and how they are started, as words of options."""
 
     commands: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     may_be_loaded: bool = False
+    further: tuple[str, ...] = ()
 
 
 def ask(run: Run, given: Given, again: Sequence[str]) -> None:
@@ -30,17 +37,20 @@ def ask(run: Run, given: Given, again: Sequence[str]) -> None:
     stored = select_own_servers(run)
     if given.commands or given.addresses:
         _check_given(stored, given)
+        _check_further_options(run, given)
         return
     if not stored:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
             f"the run {run.run_id} would start or load what its file says, and there is no terminal to ask you. "
-            f"To allow that, run: {shlex.join([*again, *format_options(stored)])}"
+            f"To allow that, run: {shlex.join([*again, *format_options(stored), *list_further_options(run)])}"
         )
     print(f"Resuming {harmless(run.run_id)} would start or load what its file says:", file=sys.stderr)
     for server in stored:
         print(f"  {harmless(f'{server.name}: {shlex.join(format_options([server]))}')}", file=sys.stderr)
+    if words := list_further_options(run):
+        print(f"  {harmless(shlex.join(words))}", file=sys.stderr)
     print("Do you want that? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was started")
@@ -55,7 +65,16 @@ def select_own_servers(run: Run) -> tuple[About, ...]:
 def resume_line(run: Run) -> str:
     """Return the command line that resumes a run from any folder."""
     where = ("--cluster", "DIR") if OF_CLUSTER in run.environment else ()
-    return shlex.join(["./netdyno", "resume", run.run_id, *where, *format_options(select_own_servers(run))])
+    return shlex.join(
+        [
+            "./netdyno",
+            "resume",
+            run.run_id,
+            *where,
+            *format_options(select_own_servers(run)),
+            *list_further_options(run),
+        ]
+    )
 
 
 def format_options(servers: Sequence[About]) -> list[str]:
@@ -66,6 +85,25 @@ def format_options(servers: Sequence[About]) -> list[str]:
 
 def _format_option(server: Own) -> tuple[str, str]:
     return ("--address", server.address) if server.address else ("--server", server.command)
+
+
+def list_further_options(run: Run) -> list[str]:
+    """Return the options that say again what the user's own servers are sent, and how they are started; none for `GET
+    /` and the defaults."""
+    servers = select_own_servers(run)
+    own_names = {server.name for server in servers}
+    scenarios = [scenario for scenario in run.experiment.scenarios if own_names.intersection(scenario.contestants)]
+    words = [word for scenario in scenarios for word in own_requests.list_options(scenario) if word != "--path=/"]
+    for server in servers:
+        words += list_settings(msgspec.structs.asdict(server.own)) if server.own is not None else ()
+    return [word for word in dict.fromkeys(words) if not word.startswith(HARMLESS)]
+
+
+def _check_further_options(run: Run, given: Given) -> None:
+    """Raise UserError where the run would send or set what is not named."""
+    for word in list_further_options(run):
+        if word not in given.further:
+            raise UserError(f"the run also has this option, which is not named: {shlex.join([word])}")
 
 
 def _check_given(stored: Sequence[About], given: Given) -> None:

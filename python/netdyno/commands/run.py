@@ -19,14 +19,15 @@ from netdyno.base.escape import harmless
 from netdyno.base.files import kind_of
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.cluster import engine
-from netdyno.commands import permission, profile
+from netdyno.commands import own_servers, permission, profile
 from netdyno.commands.flags import Asked
+from netdyno.commands.own_servers import NO_SERVERS, OwnServers
 from netdyno.commands.permission import Given
-from netdyno.contestants import contestants, own
+from netdyno.contestants import contestants
 from netdyno.experiment import blocks, experiment
 from netdyno.machine import pinning
 from netdyno.model import outcomes
-from netdyno.model.contestant import Contestant, Own
+from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
@@ -45,20 +46,6 @@ if TYPE_CHECKING:  # its statistics are heavy
 REPORT_NAME = "report.html"
 FINDINGS_NAME = "findings.json"
 """The report's content for programs, in the same folder (protocol/findings.md)."""
-
-
-class OwnServers(NamedTuple):
-    """The user's own servers: command lines, addresses, names for the first of them in that order, the workload of all
-    (None: not given), and whether those beyond the loopback may be loaded."""
-
-    commands: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    workload: str | None = None
-    may_be_loaded: bool = False
-
-
-NO_SERVERS = OwnServers()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +93,7 @@ def carry_out(
     build = build_dir()
     all_clients = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    servers = (*servers, *_find_own_servers(request.own, [server.name for server in servers]), *request.others)
+    servers = (*servers, *own_servers.resolve(request.own, [server.name for server in servers]), *request.others)
     adapted = adapt(_load_experiment(request, all_clients, servers), servers, all_clients)
     clients = [contestants.find_by_name(all_clients, name, "client") for name in experiment.list_clients(adapted)]
     chosen = [
@@ -159,19 +146,6 @@ def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
 
     with Controller(cluster) as control:
         yield Stage(control)
-
-
-def _find_own_servers(description: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
-    """Return the user's own servers. Raises UserError where options describe servers that are not given."""
-    workload = description.workload or own.DEFAULT_WORKLOAD
-    own_servers = [Own(command=line, workload=workload) for line in description.commands]
-    own_servers += [
-        own.resolve_server(address, workload, may_be_loaded=description.may_be_loaded)
-        for address in description.addresses
-    ]
-    if description.workload is not None and not own_servers:
-        raise UserError("--workload is for your own servers; add --server or --address")
-    return own.make_contestants(own_servers, description.names, taken)
 
 
 def continue_run(
@@ -254,6 +228,7 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
+    requested = own_servers.set_requests(requested, request.own.requests, servers)
     if request.cluster is None:
         requested = preparation.leave_out_repeats(requested, pinning.choose())
     given = request.asked

@@ -4,6 +4,7 @@ speak."""
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import shlex
 import shutil
@@ -14,11 +15,16 @@ from pathlib import Path
 from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.contestants import stand_in
-from netdyno.model.contestant import About, Contestant, Manifest, Own
+from netdyno.model.contestant import OWN_SETTINGS, About, Contestant, Manifest, Own
+from netdyno.model.own_requests import BYTES
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 PORT = "{port}"
 DEFAULT_WORKLOAD = "http"
+SCHEMES = {"tcp": 0, "tls": 0, "http": 80, "https": 443}
+"""Of addresses, with their usual ports."""
+USUAL_PORTS = ("http", "https")
+ENCRYPTED = ("tls", "https")
 GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own counters are not read."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -40,13 +46,13 @@ def make_contestants(servers: Sequence[Own], names: Sequence[str], taken: Collec
     return tuple(contestants)
 
 
-def resolve_server(address: str, workload: str, *, may_be_loaded: bool) -> Own:
-    """The server at tcp://HOST:PORT, by the numeric address that its host has now: of several, the first that accepts
-    connections. Raises UserError where that is no such address, or is not on this machine's loopback and
+def resolve_server(
+    address: str, workload: str, *, may_be_loaded: bool, tls: bool = False, unix_socket: str = ""
+) -> Own:
+    """The server at tcp://HOST:PORT or http://HOST, by the numeric address that its host has now: of several, the first
+    that accepts connections. Raises UserError where that is no such address, or is not on this machine's loopback and
     `may_be_loaded` is false."""
-    host, port = stand_in.place(address)
-    if not address.lower().startswith("tcp://") or not host or not 0 < port < 2**16:
-        raise UserError(f"--address {address!r}: write tcp://HOST:PORT, such as tcp://127.0.0.1:9000")
+    scheme, host, port = _parse_address(address)
     try:
         hosts = [ipaddress.ip_address(resolved.host) for resolved in addresses.resolve(host, port)]
     except UnicodeError as error:  # no name that DNS could hold, such as a..b
@@ -63,34 +69,69 @@ def resolve_server(address: str, workload: str, *, may_be_loaded: bool) -> Own:
         command="",
         workload=workload,
         address=f"tcp://[{numeric}]:{port}" if numeric.version == 6 else f"tcp://{numeric}:{port}",
+        host="" if host == str(numeric) else host if port == SCHEMES[scheme] else f"{host}:{port}",
+        tls=tls or scheme in ENCRYPTED,
+        unix_socket=unix_socket,
     )
+
+
+def _parse_address(address: str) -> tuple[str, str, int]:
+    """Return scheme, host and port. Raises UserError where the text is no such address."""
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
+    place, slash, path = rest.partition("/")
+    if scheme in SCHEMES and path:
+        raise UserError(f"--address {address!r} is the server's; write --path /{path} beside it")
+    with_port = place if re.search(r":\d+\Z", place) or scheme not in USUAL_PORTS else f"{place}:{SCHEMES[scheme]}"
+    host, port = stand_in.place(f"{scheme}://{with_port}")
+    if scheme not in SCHEMES or (slash and scheme not in USUAL_PORTS) or not host or not 0 < port < 2**16:
+        raise UserError(f"--address {address!r}: write http://HOST[:PORT], https://HOST[:PORT] or tcp://HOST:PORT")
+    return scheme, host, port
 
 
 def make_contestant(name: str, own: Own) -> Contestant:
     """The server as any other contestant; the program that the harness starts for it stands in for what it lacks of the
     contract."""
     words = (stand_in.AT, own.address) if own.address else tuple(_split_words(own.command))
+    started_with = _list_start_settings(own)
+    if own.unix_socket and not own.address and PORT not in own.unix_socket:
+        raise UserError(f"--unix-socket {own.unix_socket!r}: write {PORT} in its name, for each trial starts a server")
     manifest = Manifest(
         kind="command",
         model="your own",
         summary=own.command or own.address,
-        workloads=(own.workload,),
+        workloads=(own.workload, BYTES),
         threads="any",
         caveats=_list_caveats(own.address) if own.address else (GIVEN_A_PORT,),
     )
-    command = (sys.executable, "-I", "-S", str(STAND_IN), *words)
+    command = (sys.executable, "-I", "-S", str(STAND_IN), *started_with, *words)
     why_not = _explain_why_not(own, words[0])
     return Contestant(name=name, manifest=manifest, command=command, available=not why_not, why_not=why_not, own=own)
 
 
+def _list_start_settings(own: Own) -> tuple[str, ...]:
+    """Return the words that tell the stand-in how the server is started and when it is ready; none for the defaults."""
+    described = stand_in.ServerSettings(
+        env=dict(variable.split("=", 1) for variable in own.env),
+        directory=own.directory,
+        unix_socket=own.unix_socket,
+        tls=own.tls,
+        ready_path=own.ready_path,
+        ready_timeout_s=own.ready_timeout_s,
+    )._asdict()
+    given = {name: value for name, value in described.items() if value != stand_in.DEFAULTS[name]}
+    return (stand_in.SETTINGS, json.dumps(given)) if given else ()
+
+
 def _explain_why_not(own: Own, program: str) -> str:
     if own.address:
-        return (
-            ""
-            if stand_in.try_connect(*stand_in.place(own.address))
-            else f"no server accepts connections at {own.address}"
-        )
-    return "" if shutil.which(program) else f"{program} is no program that can be started"
+        where = own.unix_socket or own.address
+        reached = stand_in.try_connect(*stand_in.place(own.address), own.unix_socket)
+        return "" if reached else f"no server accepts connections at {where}"
+    if own.directory and not Path(own.directory).is_dir():
+        return f"{own.directory} is no folder"
+    path = str(Path(own.directory) / program) if own.directory and "/" in program else program
+    return "" if shutil.which(path) else f"{program} is no program that can be started"
 
 
 def _list_caveats(address: str) -> tuple[str, ...]:
@@ -118,6 +159,10 @@ def restore_servers(about: Iterable[About]) -> tuple[Contestant, ...]:
 def check_stored(server: Own) -> None:
     """Raise ValueError for a server that no user can have given: its command line is no words, or its address is none.
     Pure."""
+    for option in OWN_SETTINGS.values():
+        value = getattr(server, option.field)
+        if value != type(value)() and not isinstance(value, int | float):
+            option.takes.read(list(value) if isinstance(value, tuple) else value)
     if not server.address:
         shlex.split(server.command)
         return

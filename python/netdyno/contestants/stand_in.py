@@ -2,11 +2,12 @@
 (protocol/WIRE.md): it finds a port, reports when the server accepts, and ends it on SIGTERM. A program of its own,
 which imports the standard library only.
 
-    stand_in.py COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
-    stand_in.py --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
+    stand_in.py [--settings JSON] COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
+    stand_in.py [--settings JSON] --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
 
 `{port}` and `{address}` in a word of the command stand for the place where it is to listen. The options are not passed
-on. With `--at` the server runs already: it is looked for, and neither started nor ended."""
+on. With `--at` the server runs already: it is looked for, and neither started nor ended. The settings are those of
+ServerSettings."""
 
 from __future__ import annotations
 
@@ -23,13 +24,17 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import NamedTuple
 
 LOOK_EVERY_S = 0.01
 """Nothing notifies a process that another's socket has begun to listen, so it is polled this often."""
-NOT_READY_S = 9.0
-"""The time after which it prints where it looked for the server: a second before the harness gives it up."""
+NOT_READY_SHARE = 0.9
+"""The share of the time that the server has after which it prints where it looked for it: before the harness gives it
+up."""
+ANSWER_S = 5.0
+"""The time that an answer of the path by which it is ready may take."""
+SETTINGS = "--settings"
 PATIENCE_S = 4.0
 """The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
@@ -37,9 +42,25 @@ PASSES_ON = frozenset({"docker-proxy", "rootlesskit", "rootlessport", "slirp4net
 """Programs that listen for a container and pass on what arrives: the server is in a network of its own."""
 _LISTENS = "0A"
 """A state of /proc/net/tcp (proc_pid_net(5)): TCP_LISTEN of the kernel's tcp_states.h."""
+_ACCEPTS = 0x10000
+"""A flag of /proc/net/unix: __SO_ACCEPTCON of the kernel's net.h."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class ServerSettings(NamedTuple):
+    """How the server is started, where it listens, and when it is ready (Own in model/contestant.py)."""
+
+    env: Mapping[str, str] = MappingProxyType({})
+    directory: str = ""
+    unix_socket: str = ""
+    tls: bool = False
+    ready_path: str = ""
+    ready_timeout_s: float = 60.0
+
+
+DEFAULTS = ServerSettings._field_defaults
 
 
 class StandInRequest(NamedTuple):
@@ -47,12 +68,15 @@ class StandInRequest(NamedTuple):
 
     command: tuple[str, ...]
     address: str
+    settings: ServerSettings = ServerSettings()
 
 
 def parse(words: Sequence[str]) -> StandInRequest:
     """Parse the command line: the harness's options begin with the last --listen."""
+    settings = ServerSettings(**json.loads(words[1])) if words[0] == SETTINGS else ServerSettings()
+    words = words[2:] if words[0] == SETTINGS else words
     listen_index = len(words) - 1 - list(reversed(words)).index("--listen")
-    return StandInRequest(tuple(words[:listen_index]), place(words[listen_index + 1])[0])
+    return StandInRequest(tuple(words[:listen_index]), place(words[listen_index + 1])[0], settings)
 
 
 def place(url: str) -> tuple[str, int]:
@@ -98,15 +122,56 @@ def fill_in(command: Sequence[str], address: str, port: int) -> list[str]:
     return [word.replace("{port}", str(port)).replace("{address}", address) for word in command]
 
 
-def try_connect(address: str, port: int) -> bool:
+def try_connect(address: str, port: int, unix_socket: str = "") -> bool:
     try:
-        socket.create_connection((address, port), timeout=1.0).close()
+        _connect(address, port, unix_socket).close()
     except OSError:
         return False
     return True
 
 
-def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _connect(address: str, port: int, unix_socket: str) -> socket.socket:
+    if not unix_socket:
+        return socket.create_connection((address, port), timeout=1.0)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(1.0)
+    try:
+        connection.connect(unix_socket.replace("{port}", str(port)))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def is_ready(address: str, port: int, settings: ServerSettings) -> bool:
+    """Whether the server accepts connections, and answers 2xx where it has a path for that."""
+    if not settings.ready_path:
+        return try_connect(address, port, settings.unix_socket)
+    with suppress(OSError), _connect(address, port, settings.unix_socket) as connection:
+        connection.settimeout(ANSWER_S)
+        return _requests_path(_encrypt(connection) if settings.tls else connection, settings.ready_path)
+    return False
+
+
+def _encrypt(connection: socket.socket) -> socket.socket:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(connection)
+
+
+def _requests_path(connection: socket.socket, path: str) -> bool:
+    """Request a path; return whether it answers 2xx."""
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    reply = b""
+    while b"\n" not in reply and (piece := connection.recv(4096)):
+        reply += piece
+    return reply.startswith(b"HTTP/1.") and reply[8:10] == b" 2"
+
+
+def start(command: Sequence[str], settings: ServerSettings) -> subprocess.Popen[bytes]:
     """Start the server, which dies with this process; its output goes to our stderr. Raises OSError."""
     parent = os.getpid()
 
@@ -115,7 +180,14 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         if os.getppid() != parent:
             os._exit(1)
 
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=die_with_parent)
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        preexec_fn=die_with_parent,
+        cwd=settings.directory or None,
+        env={**os.environ, **settings.env},
+    )
 
 
 def end_all() -> int:
@@ -192,12 +264,21 @@ def find_ancestors(pid: int) -> Iterator[int]:
         yield pid
 
 
-def find_process(address: str, port: int) -> int | None:
+def find_unix_sockets(table: str, path: str) -> Iterator[str]:
+    """Yield the inodes of the sockets that listen at a file, by the text of /proc/net/unix. Pure."""
+    for line in table.splitlines()[1:]:
+        fields = line.split(maxsplit=7)
+        if len(fields) == 8 and fields[7] == path and int(fields[3], 16) & _ACCEPTS:
+            yield fields[6]
+
+
+def find_process(address: str, port: int, unix_socket: str = "") -> int | None:
     """Find the process that listens there, the first of a family that shares the socket. None where there is none that
     may be read, as on another machine, or several that are not of one family. Our own ancestors are not taken for it,
     for the load is of that family too: an init that listens for its services, or a server that starts its own load
     test."""
-    parents = find_holders(find_listeners(address, port))
+    inodes = set(find_unix_sockets(Path("/proc/net/unix").read_text(), unix_socket)) if unix_socket else None
+    parents = find_holders(find_listeners(address, port) if inodes is None else inodes)
     for pid in find_ancestors(os.getpid()):
         parents.pop(pid, None)
     return choose_first(parents)
@@ -249,14 +330,14 @@ def _read_name(pid: int) -> str:
     return ""
 
 
-def report_running(url: str) -> int:
+def report_running(url: str, settings: ServerSettings) -> int:
     """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
     line has this process in its place and says so."""
     end_signals = list_ending_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
-    if not try_connect(*place(url)):
-        sys.exit(f"no server accepts connections at {url}")
-    pid = find_process(*place(url))
+    if not try_connect(*place(url), settings.unix_socket):
+        sys.exit(f"no server accepts connections at {settings.unix_socket or url}")
+    pid = find_process(*place(url), settings.unix_socket)
     server_fields = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
     print(json.dumps({"ready": True, "endpoint": url, **server_fields}), flush=True)
     signal.sigwait(end_signals)
@@ -264,10 +345,21 @@ def report_running(url: str) -> int:
     return 0
 
 
+def describe_failure(may_listen: Sequence[str], port: int, settings: ServerSettings) -> str:
+    """Say where the server was looked for. Pure."""
+    urls = " or ".join(format_url(place, port) for place in may_listen)
+    where = settings.unix_socket.replace("{port}", str(port)) or urls
+    return (
+        f"{settings.ready_path} does not answer 2xx at {where}"
+        if settings.ready_path
+        else f"it accepts no connection at {where}"
+    )
+
+
 def main() -> int:
     request = parse(sys.argv[1:])
     if request.command[0] == AT:
-        return report_running(request.command[1])
+        return report_running(request.command[1], request.settings)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
         return serve(request)
@@ -289,20 +381,19 @@ def serve(request: StandInRequest) -> int:
     for number in list_ending_signals():
         signal.signal(number, end)
     try:
-        server = start(fill_in(request.command, request.address, port))
+        server = start(fill_in(request.command, request.address, port), request.settings)
     except OSError as error:
         sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
     may_listen = list_addresses(request.address)
-    complain_at = time.monotonic() + NOT_READY_S
-    while not (listening_at := next((place for place in may_listen if try_connect(place, port)), None)):
+    complain_at = time.monotonic() + NOT_READY_SHARE * request.settings.ready_timeout_s
+    while not (listening_at := next((place for place in may_listen if is_ready(place, port, request.settings)), None)):
         if server.poll() is not None:
             return end_of(server) or 1
         if signals:
             return 1
         if time.monotonic() > complain_at:
             complain_at = float("inf")
-            urls = " or ".join(format_url(place, port) for place in may_listen)
-            print(f"it accepts no connection at {urls}", file=sys.stderr)
+            print(describe_failure(may_listen, port, request.settings), file=sys.stderr)
         wait(server.pid, wakeup_fd, LOOK_EVERY_S)
     serving = choose_serving(server.pid, listening_at, port)
     print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), **serving}), flush=True)

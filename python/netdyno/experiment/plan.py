@@ -147,6 +147,7 @@ def explain_skip(
     reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
     reason = (
         reason
+        or _explain_requests(contestant, cell_settings)
         or _explain_plain_text(contestant, cell_settings)
         or _explain_own_server(contestant, cell_settings, levels)
         or _explain_missing_option(contestant, cell_settings)
@@ -190,6 +191,13 @@ def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
     return ""
 
 
+def _explain_requests(contestant: Contestant, settings: Settings) -> str:
+    """Say why a contestant has no right reply to the requests of a cell; empty when it has."""
+    if contestant.own is not None or not settings.are_own:
+        return ""
+    return f"{contestant.name} can only repeat the URL of a request; 'path' and 'send' are for your own servers"
+
+
 def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
     """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
     same cell several times, and requested work would not be done, nor encrypted. One that runs already cannot be put
@@ -199,6 +207,7 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
     ignored = {option for factor in levels if (option := whose(factor)[1])}
     ignored |= {"service-time"} & settings.server.keys()
     ignored |= {"tls"} if settings.is_encrypted else set()
+    ignored |= {"size"} & set(levels) if settings.are_own else set()
     if ignored:
         return (
             f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(ignored))}"

@@ -12,6 +12,8 @@ import msgspec
 from netdyno.base.errors import UserError, check_keys, table_in
 from netdyno.base.units import duration_words
 from netdyno.experiment.capacity import check_capacity
+from netdyno.experiment.request_files import insert_files
+from netdyno.model import own_requests
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
@@ -21,6 +23,7 @@ from netdyno.model.options import (
     LOAD,
     MACHINE,
     OWN,
+    REQUESTS,
     SERVER,
     SHARED,
     SIDES,
@@ -70,6 +73,8 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     for key, value in table.items():
         if key in OWN:
             values[OWN[key].field] = read_key(where, OWN[key], value)
+    given = {name: values[option.field] for name, option in REQUESTS.items() if option.field in values}
+    values |= {REQUESTS[name].field: value for name, value in insert_files(given, f"{where}: key ").items()}
     values["server"] = _read_options(where, table, "server", SERVER)
     values["where_possible"] = _read_options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _read_factors(f"{where}: factors", table_in(where, table, "factors"))
@@ -85,6 +90,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
         _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)
         _check_hosts(where, cell_settings)
         _check_load(where, cell_settings)
+        _check_requests(where, cell_settings)
         _check_client(where, cell_settings)
         _check_processes(f"{where}: key 'client-processes': {cell_settings.client_processes}", cell_settings)
         _check_link(where, cell_settings, scenario)
@@ -153,6 +159,15 @@ def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
 
 
+def _check_requests(where: str, settings: Settings) -> None:
+    if fault := own_requests.check(settings, ""):
+        raise UserError(f"{where}: {fault}")
+    if settings.path and settings.workload != "http":
+        raise UserError(f"{where}: key 'path': is for the workload http, and not {settings.workload!r}")
+    if (settings.send is not None) != (settings.workload == own_requests.BYTES):
+        raise UserError(f"{where}: key 'send': goes with workload = {own_requests.BYTES!r}")
+
+
 def _describe_loop(key: str, *, is_open: bool) -> str:
     if is_open:
         return "an open loop"
@@ -176,6 +191,8 @@ def _check_client(where: str, settings: Settings) -> None:
         "busy-connections": (settings.busy_connections, None),
         "slow-readers": (settings.slow_readers, 0),
         "slow-requests": (settings.slow_requests, 0),
+        "path": (settings.path, ()),
+        "send": (settings.send, None),
         "start": (settings.start, "together"),
     }
     if is_open:

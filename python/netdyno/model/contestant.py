@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, get_args
 
-from netdyno.model.base import Frozen
+from netdyno.model.base import Frozen, Number
+from netdyno.model.own_requests import SWITCH
+from netdyno.model.values import ENVIRONMENT, NAME, PATH, TIME, Option, declared
 
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
@@ -77,11 +79,44 @@ class Manifest(Frozen):
 
 class Own(Frozen):
     """A server of the user's own, which knows nothing of protocol/WIRE.md: the workload that it speaks, and either the
-    command line that starts it or the URL at which it already runs."""
+    command line that starts it or the URL at which it already runs.
+
+    `host`: the name in its address, which its requests have in their header Host; empty for a number."""
 
     command: str
     workload: str
     address: str = ""
+    host: str = ""
+    env: Annotated[
+        tuple[str, ...], Option(ENVIRONMENT, "A variable of its environment; may be repeated.", "own server")
+    ] = ()
+    directory: Annotated[str, Option(NAME, "The folder in which it is started (default: here).", "own server")] = ""
+    unix_socket: Annotated[
+        str, Option(NAME, "The file at which it listens instead of a port: '/tmp/mine-{port}'.", "own server")
+    ] = ""
+    tls: Annotated[bool, Option(SWITCH, "It speaks TLS; its certificate is not verified.", "own server")] = False
+    ready_path: Annotated[
+        str, Option(PATH, "It is ready when this path answers 2xx (default: when it accepts).", "own server")
+    ] = ""
+    ready_timeout_s: Annotated[Number, Option(TIME, "How long it may take to be ready (default 1m).", "own server")] = (
+        60.0
+    )
+
+
+OWN_SETTINGS = declared(Own)
+"""The options of one's own servers, by name."""
+
+
+def list_settings(fields: Mapping[str, Any]) -> list[str]:
+    """Return the options of a command line for settings of one's own servers, by field. Pure."""
+    words = []
+    for option in OWN_SETTINGS.values():
+        value = fields.get(option.field, option.default)
+        if value == option.default:
+            continue
+        texts = value if isinstance(value, tuple) else (option.takes.text(value),)
+        words += [f"--{option.name}"] if value is True else [f"--{option.name}={text}" for text in texts]
+    return words
 
 
 class Contestant(Frozen):

@@ -12,6 +12,7 @@ from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
 from netdyno.model.links import LINKS, Link
 from netdyno.model.load_result import Start, WriteDue
+from netdyno.model.own_requests import OwnRequests
 from netdyno.model.values import (
     BIT_RATE,
     CONNECT_RATE,
@@ -104,9 +105,9 @@ class Advise(Frozen):
     slo: str = ""
 
 
-class Conditions(Frozen, kw_only=True):
-    """The conditions of a trial: the link, the load, the server's own options (`server`), and those that only some
-    servers can have (`where_possible`). A scenario has them for all of its cells, `Settings` for one.
+class Conditions(OwnRequests, kw_only=True):
+    """The conditions of a trial: the link, the load and its requests, the server's own options (`server`), and those
+    that only some servers can have (`where_possible`). A scenario has them for all of its cells, `Settings` for one.
     docs/experiments.md explains every key."""
 
     workload: Annotated[str, Option(TEXT, "The workload (default: the server's first).", "own")]

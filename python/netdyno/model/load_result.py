@@ -90,13 +90,21 @@ class ForeignFault(Frozen):
 
 class Replies(Frozen):
     """The replies of a foreign server (protocol/load-result.md), over the whole life; statuses of http by their
-    number."""
+    number. `bodies`: length, and hash where it was verified, of the first body of each path (at most 100)."""
 
     unexpected: int
     resent: int
     statuses: dict[str, int]
     faults: tuple[ForeignFault, ...]
     other_faults: int
+    bodies: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class FirstExchange(Frozen):
+    r"""What the first connection sent first, and what came back, as \r\n and \xHH write it."""
+
+    sent: str
+    received: str
 
 
 class Tls(Frozen):
@@ -216,13 +224,6 @@ class Step(Frozen):
     response_ns: Distribution
 
 
-class WrongExchange(Frozen):
-    """A request and what was read first, where no reply was right: of each the first 80 bytes. Foreign text."""
-
-    sent: str
-    came: str
-
-
 class ClientReport(Frozen):
     """The report of a client contestant beside the figures of a load (protocol/client.md): its failures by stage, over
     the whole life; `recovered` counts connections that were established again after one. `tick_lag_ns` is the lateness
@@ -245,11 +246,11 @@ class LoadResult(Frozen, kw_only=True):
     `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
     arrival times, or where these end the times (`latency.clock`).
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
-    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS. `steps`: only
-    where the rate changed. `parts`: only where several hosts made the load. `instrument`: the foreign load program that
-    measured these figures (docs/adr/instruments.md); unset where netdyno's own did. `began_ns`: the
-    beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none. `exchange`: only where the generator
-    got no right reply of a contestant."""
+    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS.
+    `first_exchange`: only where no reply was right. `steps`: only where the rate changed. `parts`: only where several
+    hosts made the load. `instrument`: the foreign load program that measured these figures (docs/adr/instruments.md);
+    unset where netdyno's own did. `began_ns`: the beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it
+    has none."""
 
     version: Whole
     plan: Plan
@@ -268,9 +269,9 @@ class LoadResult(Frozen, kw_only=True):
     audits: tuple[Audit, ...]
     replies: Replies | msgspec.UnsetType = msgspec.UNSET
     tls: Tls | msgspec.UnsetType = msgspec.UNSET
+    first_exchange: FirstExchange | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET
     began_ns: Whole = 0
-    exchange: WrongExchange | msgspec.UnsetType = msgspec.UNSET

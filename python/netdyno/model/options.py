@@ -15,6 +15,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import duration_words
+from netdyno.model import own_requests
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
 from netdyno.model.values import DURATION, THREADS, Option, ValueKind, declared, read_duration, whole, word
@@ -62,9 +63,11 @@ def _select(*places: str) -> Mapping[str, Option]:
     return {name: option for name, option in SCENARIO.items() if option.place in places}
 
 
-LOAD, LINK, OWN, SHARED = _select("load"), _select("link"), _select("own", "load"), _select("shared", "link", "cores")
-"""The options of the load, as netdyno-load understands them, and `client`, the program that makes it; those of the link
-between load and server; those that only a scenario can have; and those that a file may set once for all scenarios."""
+REQUESTS, LOAD, LINK = _select("requests"), _select("load"), _select("link")
+OWN, SHARED = _select("own", "requests", "load"), _select("shared", "link", "cores")
+"""The options of requests and of the load, as netdyno-load understands them, and `client`, the program that makes the
+load; those of the link between load and server; those that only a scenario can have; and those that a file may set once
+for all scenarios."""
 
 MACHINE = _select("link", "cores")
 """The options of the machine on which both programs run; neither program gets them."""
@@ -125,6 +128,8 @@ def check_stored(where: str, scenario: Scenario) -> None:
         if name not in SERVER:
             raise UserError(f"{where}: a server has no option {name!r}{did_you_mean(name, SERVER)}")
         read_key(where, SERVER[name], value)
+    if fault := own_requests.check_stored(scenario):
+        raise UserError(f"{where}: it has {fault}")
     if scenario.link_rate is not None:
         read_key(where, LINK["link-rate"], scenario.link_rate)
     for factor, levels in scenario.factors.items():

@@ -22,20 +22,20 @@ from netdyno.model.base import MOST
 class ValueKind:
     """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
     values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
-    and calls it `metavar`."""
+    and calls it `metavar`; of a list, an option that may be repeated."""
 
     read: Callable[[object], Any]
     text: Callable[[Any], str] = str
-    typed: type[int | float | str] = str
+    typed: type[int | float | str | list[str]] = str
     least: float | None = None
     most: float | None = None
     metavar: str | None = None
 
 
-Place = Literal["own", "load", "link", "cores", "shared", "server", "experiment", "search"]
-"""The place of an option in a file: in a scenario as its own, the load's, the link's or the cores', in a scenario or
-once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only the command
-line of a search has it."""
+Place = Literal["own", "requests", "load", "link", "cores", "shared", "server", "own server", "experiment", "search"]
+"""The place of an option in a file: in a scenario as its own, its requests', the load's, the link's or the cores', in a
+scenario or once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only
+the command line of one's own servers, or of a search, has it."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +257,26 @@ def _read_text(value: object) -> str:
 
 
 TEXT = ValueKind(_read_text)
+
+
+def _read_path(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"/[!-~]*", value):
+        raise ValueError(f"{value!r} is not a path, such as /health")
+    return value
+
+
+PATH = ValueKind(_read_path)
+
+
+def _read_environment(value: object) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else [value]
+    for text in listed:
+        if not isinstance(text, str) or not re.match(r"[A-Za-z_]\w*=", text, re.ASCII) or "\0" in text:
+            raise ValueError(f"{text!r} is no variable: write NAME=VALUE")
+    return tuple(listed)
+
+
+ENVIRONMENT = ValueKind(_read_environment, typed=list, metavar="NAME=VALUE")
 
 
 def _read_names(value: object) -> tuple[str, ...]:

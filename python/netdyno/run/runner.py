@@ -37,7 +37,7 @@ from netdyno.run.neighbour_watch import NeighbourWatch
 from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
 from netdyno.store import write
-from netdyno.trial import traced, warm_up
+from netdyno.trial import first_requests, traced, warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.context import Key, TrialContext, key
 from netdyno.trial.trial import record_skip, run_trial
@@ -103,6 +103,7 @@ def execute(
             foreign_load=foreign_load,
             stage=stage,
         )
+        experiment = first_requests.check(experiment, servers_by_name, context)
     except UserError:
         with suppress(OSError):  # something was written, which may say why
             (folder / "logs").rmdir()

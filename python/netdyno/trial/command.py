@@ -9,7 +9,7 @@ from msgspec import structs
 
 from netdyno.base.paths import build_dir, certificate_path
 from netdyno.base.units import format_duration
-from netdyno.model import transports
+from netdyno.model import own_requests, transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.options import Settings, count_check_connections, most_generator_threads
@@ -18,8 +18,13 @@ from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
 
 PORTS_OF_AN_ADDRESS = 25_000
+AT_FILE = " by "
+"""What stands between an endpoint and the file that is connected to instead (loadgen/plan/plan.cpp, address_of)."""
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
+FIRST_CONNECTIONS = 4
+FIRST_DURATION_S = 0.3
+"""The load of the first requests to a server of the user's own: enough to see whether replies have one length."""
 CHECK_DURATION_S = 0.02
 """The window of the closing check: it only shows whether a fresh connection still gets true answers."""
 
@@ -44,7 +49,7 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
 def may_reconnect(contestant: Contestant, settings: Settings) -> bool:
     """Whether the server may close a connection after a reply, as HTTP allows: one of the user's own. Contestants keep
     their connections (protocol/WIRE.md)."""
-    return contestant.own is not None and settings.workload == "http"
+    return contestant.own is not None and settings.workload == "http" and not settings.are_own
 
 
 def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
@@ -123,6 +128,21 @@ def check_command(
     ]
 
 
+def build_first_command(
+    generator: Sequence[str], endpoint: str, settings: Settings, patience_s: float, *, reconnects: bool
+) -> list[str]:
+    """Return the first requests to a server of the user's own, over a few connections."""
+    patient = structs.replace(settings, timeout_s=min(settings.timeout_s, patience_s))
+    connections = max(count_check_connections(settings.workload), min(settings.connections, FIRST_CONNECTIONS))
+    return [
+        *_format_common_options(generator, endpoint, patient),
+        *_format_audience(settings),
+        *("-c", str(connections), "--arrivals", "closed", "--connect-timeout", format_duration(patience_s)),
+        *(("--reconnect",) if reconnects else ()),
+        *("--warmup", "0ms", "--duration", format_duration(FIRST_DURATION_S)),
+    ]
+
+
 def _format_server(
     program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level], build: Path
 ) -> list[str]:
@@ -135,12 +155,56 @@ def _format_server(
 
 
 def _format_common_options(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+    encrypted = ("--insecure",) if settings.is_encrypted or is_encrypted(endpoint) else ()
     return [
-        *program,
-        *((endpoint.replace("tcp://", "tls://", 1), "--insecure") if settings.is_encrypted else (endpoint,)),
-        *("--workload", settings.workload, "--size", str(settings.size)),
+        *(*program, *_format_target(endpoint, settings), *encrypted),
+        *_format_messages(settings),
         *("--timeout", format_duration(settings.timeout_s)),
     ]
+
+
+def find_target(contestant: Contestant, endpoint: str) -> str:
+    """Return the endpoint that the load connects to: of a server of the user's own, with TLS and a file's name where it
+    has them."""
+    own = contestant.own
+    if own is None:
+        return endpoint
+    port = endpoint.rpartition(":")[2]
+    scheme = "tls" if own.tls else "tcp"
+    target = f"{scheme}://{endpoint.partition('://')[2]}"
+    return f"{target}{AT_FILE}{own.unix_socket.replace('{port}', port)}" if own.unix_socket else target
+
+
+def add_host(settings: Settings, contestant: Contestant) -> Settings:
+    """Return the settings with the name in the address of a server of the user's own, which it may serve others by."""
+    name = contestant.own.host if contestant.own is not None else ""
+    if not name or not settings.path or any(header.lower().startswith("host:") for header in settings.header):
+        return settings
+    return structs.replace(settings, header=(*settings.header, f"Host: {name}"))
+
+
+def _format_target(endpoint: str, settings: Settings) -> tuple[str, ...]:
+    """Return the URL that the load goes to, and the file where that is not its port."""
+    encrypted = settings.is_encrypted or is_encrypted(endpoint)
+    scheme, _, place = endpoint.partition("://")
+    place, _, file = place.partition(AT_FILE)
+    if settings.path:
+        scheme = "https" if encrypted else "http"
+    elif encrypted and scheme == "tcp":
+        scheme = "tls"
+    return (f"{scheme}://{place}", *(("--unix-socket", file) if file else ()))
+
+
+def _format_messages(settings: Settings) -> tuple[str, ...]:
+    """Return the options that say what is sent."""
+    if settings.are_own:
+        return tuple(own_requests.list_options(settings))
+    return ("--workload", settings.workload, "--size", str(settings.size))
+
+
+def is_encrypted(endpoint: str) -> bool:
+    """Whether a server of the user's own speaks TLS."""
+    return endpoint.startswith("tls://")
 
 
 def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:

@@ -222,5 +222,7 @@ def read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadRe
     except UNREADABLE as error:
         raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error
     if load.connections.established == 0 and load.connections.other > 0:
+        if load.replies and load.replies.faults:
+            raise TrialError(f"no connection could be made: {load.replies.faults[0].what}")
         generator.expect_success()
     return load

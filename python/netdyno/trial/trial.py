@@ -44,11 +44,13 @@ from netdyno.model.trial import Trial
 from netdyno.trial import client_processes
 from netdyno.trial import load as generate
 from netdyno.trial.command import (
+    add_host,
     build_client_command,
     build_listen_url,
     build_load_command,
     build_server_command,
     check_command,
+    find_target,
     may_reconnect,
 )
 from netdyno.trial.context import TrialContext, key
@@ -124,7 +126,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         return base
     path = log_path(cell)
     warmup = context.warmups.get(key(cell))
-    cell_settings = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
+    cell_settings = add_host(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0), contestant)
     available = count_server_cores(apply_placement(context.pinning, cell_settings.placement))
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
         return record_skip(
@@ -319,7 +321,7 @@ def take_leave(
     command = check_command(context.generator, ready.endpoint, cell_settings, reconnects=reconnects)
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-    line, shutdown = ("", "") if ended else _shut_down(server, lines, context)
+    line, shutdown = ("", "") if ended else shut_down(server, lines, context)
     return Farewell(check, check_error, ended, line, shutdown, connected)
 
 
@@ -480,13 +482,14 @@ def wait_ready(
 ) -> ReadyLine:
     """Read the server's ready line. Its endpoint must be the requested one, for the load must not reach anything else;
     its process must be one of the server's own, unless the server was running already."""
-    line = lines.wait_line(time.monotonic() + context.ready_timeout_s)
+    timeout_s = contestant.own.ready_timeout_s if contestant.own is not None else context.ready_timeout_s
+    line = lines.wait_line(time.monotonic() + timeout_s)
     if line is None:
-        if lines.at_end and server.wait(time.monotonic() + context.ready_timeout_s):
+        if lines.at_end and server.wait(time.monotonic() + timeout_s):
             how = describe_exit(server.exit_code())
             raise ServerError(f"the server ended with {how} before it was ready{server.read_last_line()}")
-        missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
-        raise LateServerError(f"{missing} within {context.ready_timeout_s:g} s{server.read_last_line()}")
+        missing = "the server was not ready" if contestant.own else "no ready line from the server"
+        raise LateServerError(f"{missing} within {timeout_s:g} s{server.read_last_line()}")
     try:
         ready = msgspec.json.decode(line, type=ReadyLine)
     except UNREADABLE as error:
@@ -501,10 +504,10 @@ def wait_ready(
         )
     if contestant.own is None and ready.pid not in server_proc.find_family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
-    return msgspec.structs.replace(ready, endpoint=endpoint)
+    return msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
 
 
-def _shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
+def shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
     """Send SIGTERM; return the server's line of totals, and how it ended where that was not exit code 0."""
     deadline = time.monotonic() + context.shutdown_timeout_s
     server.terminate()

@@ -60,6 +60,21 @@ TEST(LoadPlan, AnOpenLoopThatLeavesTimeEndsItsTimesWithTheKernelsStamps) {
   EXPECT_FALSE(ends({"--rate", "100", "--look-every", "1ms"}));
 }
 
+TEST(LoadPlan, PathsAreTakenInTurnByTheirWeights) {
+  const auto http = [](std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "http://127.0.0.1:8080");
+    return *parse_all(std::move(arguments)).http;
+  };
+  EXPECT_EQ(http({}).targets, std::vector<std::string>{"/"});
+  const HttpRequest equal = http({"--path", "/a=2", "--path", "/b?c=3", "--path", "/d=e=2"});
+  EXPECT_EQ(equal.targets, (std::vector<std::string>{"/a", "/b?c=3", "/d=e"}));
+  EXPECT_EQ(equal.turns, (std::vector<std::uint32_t>{0, 2, 1, 0, 2}));
+  const HttpRequest weighted = http({"--path", "/a=30", "--path", "/b?c=3 =10"});
+  EXPECT_EQ(weighted.targets, (std::vector<std::string>{"/a", "/b?c=3"}));
+  EXPECT_EQ(weighted.turns, (std::vector<std::uint32_t>{0, 0, 1, 0}));
+  EXPECT_TRUE(http({"--path", "/a=7", "--path", "/b=7"}).turns.empty()) << "each in turn";
+}
+
 TEST(LoadPlan, ACountNeedsNoTime) {
   EXPECT_EQ(parse({"-n", "500"}).count, 500U);
   EXPECT_EQ(parse({"-n", "500"}).warmup, 0);
@@ -208,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--rate", "1k/1440m,2k/1s"}, "steps take at most 1440m"},
         Mistake{{"--rate", "1..11/conn/1s", "-c", "1000000"}, "1.1e.07 messages a second in all"},
         Mistake{{"-n", "5", "--workload", "chat", "-c", "2"}, "--count is for messages that are answered"},
-        Mistake{{"-n", "0"}, "'0' is no whole number from 1 to"},
+        Mistake{{"-n", "0"}, "'0' is no whole number from 1 to"}, Mistake{{"--path", "/"}, "--path is for http://..."},
         Mistake{{"--repeatable"}, "--repeatable is for http://... and --send"}, Mistake{{"-n", "some"}, "whole number"},
         Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
         Mistake{{"--connect-rate", "0.1", "-c", "361"}, "361 connections at 0.1 a second take 60m; at most 60m"},

@@ -105,7 +105,7 @@ def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: s
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9000", "tcp://127.0.0.1", "tcp://:9000", "tcp://127.0.0.1:99999", ""])
 def test_what_is_no_address_is_one_clear_line(address: str) -> None:
-    with pytest.raises(UserError, match=r"^--address .* write tcp://HOST:PORT[^\n]*$"):
+    with pytest.raises(UserError, match=r"^--address .* write http://HOST\[:PORT\][^\n]*$"):
         own.resolve_server(address, "http", may_be_loaded=True)
 
 

@@ -13,7 +13,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings, NoFigures, Unmeasured
 from netdyno.model.experiment import Gate
-from netdyno.model.load_result import WrongExchange
+from netdyno.model.load_result import FirstExchange
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.statistics.stats import Interval
@@ -97,7 +97,7 @@ def test_more_time_is_advised_only_where_it_helps() -> None:
 NOTHING = GatedMetric("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
 DIED = NoFigures((Fault("died", 8, 8, "exit code 1: \x1b[31mgone"),), "")
 SILENT = Unmeasured(
-    "most", "http", DIED, NoFigures((), "the load did not end"), WrongExchange(sent="GET /a", came="HTTP/1.1 \x07")
+    "most", "http", DIED, NoFigures((), "the load did not end"), FirstExchange(sent="GET /a", received=r"HTTP/1.1 \x07")
 )
 
 

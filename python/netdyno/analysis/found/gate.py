@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Gate
-from netdyno.model.load_result import WrongExchange
+from netdyno.model.load_result import FirstExchange
 from netdyno.statistics.stats import Interval
 
 Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
@@ -62,14 +62,14 @@ class NoFigures:
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """A scenario of which no block has figures of both servers. A server that has figures is None. `exchange`: a
-    request and what came, of a trial without a right reply."""
+    """A scenario of which no block has figures of both servers. A server that has figures is None. `workload`: empty
+    where the experiment says what is sent. `exchange`: a request and what came, of a trial without a right reply."""
 
     scenario: Name
     workload: Name
     before: NoFigures | None
     after: NoFigures | None
-    exchange: WrongExchange | None
+    exchange: FirstExchange | None
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,10 @@ def _is_unmeasured(gate: Gate, part: ScenarioTrials, lines: Sequence[GatedMetric
 
 
 def _explain_missing(gate: Gate, part: ScenarioTrials) -> Unmeasured:
-    exchanges = [trial.load.exchange for trial in part.trials if trial.load and trial.load.exchange]
+    exchanges = [trial.load.first_exchange for trial in part.trials if trial.load and trial.load.first_exchange]
     before, after = (_explain_no_figures(part, name) for name in (gate.before, gate.after))
-    return Unmeasured(part.scenario.name, part.scenario.workload, before, after, exchanges[0] if exchanges else None)
+    workload = "" if part.scenario.path or part.scenario.send else part.scenario.workload
+    return Unmeasured(part.scenario.name, workload, before, after, exchanges[0] if exchanges else None)
 
 
 def _explain_no_figures(part: ScenarioTrials, name: str) -> NoFigures | None:

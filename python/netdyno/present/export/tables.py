@@ -223,7 +223,7 @@ def _describe_loads(question: QuestionEntry) -> str:
     label = next((level.label for level in question.levels if level.key == question.figures_at), None)
     if label is None or len(question.levels) < 2:
         return ""
-    return f"Figures at {escape_markup(label)}, ranks and ratios over {len(question.levels)} loads:"
+    return f"Figures at {harmless_markdown(label)}, ranks and ratios over {len(question.levels)} loads:"
 
 
 def _tabulate_ranking(question: QuestionEntry) -> str:

@@ -32,6 +32,8 @@ EXPECTED = {
     "lines": "the same line",
 }
 """The right reply by workload; protocol/WIRE.md has the others."""
+MOST_SHOWN = 80
+"""The most characters of a message that are shown."""
 
 
 def name_line(line: GatedMetric) -> str:
@@ -102,9 +104,11 @@ def _describe_no_figures(side: NoFigures) -> str:
 def _describe_exchange(missing: Unmeasured) -> str:
     if missing.exchange is None:
         return ""
-    came = f"came {missing.exchange.came!r}" if missing.exchange.came else "nothing came"
-    expected = EXPECTED.get(missing.workload, f"a reply of {missing.workload!r} (protocol/WIRE.md)")
-    return f" Sent {missing.exchange.sent!r}; expected {expected}; {came}."
+    texts = (missing.exchange.sent, missing.exchange.received)
+    sent, received = (quantities.shortened(text, MOST_SHOWN) for text in texts)
+    came = f"came '{received}'" if received else "nothing came"
+    expected = EXPECTED.get(missing.workload, "a reply as requested (protocol/WIRE.md, docs/your-server.md)")
+    return f" Sent '{sent}'; expected {expected}; {came}."
 
 
 def describe_decision(result: GateFindings) -> str:

@@ -13,7 +13,10 @@ from netdyno.model.run import OF_CLUSTER
 from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import build_repeat_command
-from netdyno.trial.command import build_user_commands
+from netdyno.trial.command import AT_FILE, build_user_commands
+
+_SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
+"""Of a load's URL: the endpoint of its server."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,20 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
         if contestant.name == trial.contestant and contestant.own is not None:
             if contestant.own.address:
                 return (loading,)
-            server = stand_in.fill_in(shlex.split(contestant.own.command), *stand_in.place(endpoint))
+            server = stand_in.fill_in(
+                shlex.split(contestant.own.command), *stand_in.place(endpoint.partition(AT_FILE)[0])
+            )
     return Command(f"One trial by hand{difference}: the server", shlex.join(server)), loading
 
 
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:
     """Return the endpoint of a server started by hand, and how it differs from the trial's: a link that was made for it
     ends with its trial."""
-    scheme, _, place = url.replace("tls://", "tcp://", 1).partition("://")
+    address, _, file = url.partition(AT_FILE)
+    if file:
+        return f"{_find_endpoint(address, cell_settings)[0]}{AT_FILE}{file}", ""
+    scheme, _, place = address.partition("://")
+    scheme, place = _SCHEMES.get(scheme, scheme), place.partition("/")[0]
     if not cell_settings.is_apart or place.rpartition(":")[0] != SERVER_ADDRESS:
         return f"{scheme}://{place}", ""
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

@@ -17,7 +17,7 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, Judged
 from netdyno.present.prose import claims as claim_words
-from netdyno.present.prose import company, ground, languages, ranking, stopping, unranked, verdict, verdicts
+from netdyno.present.prose import company, ground, languages, ranking, replies, stopping, unranked, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.report import associations, panels, scaling, scoreboard
@@ -68,6 +68,7 @@ class ScenarioView:
     verdict: str
     metric: str
     load: str
+    requests: str
     certainty: str
     scores: scoreboard.Scoreboard | None
     ranks: tuple[Rank, ...]
@@ -112,10 +113,12 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
             *filter(None, [languages.describe_choices(findings.within, findings.ground)]),
             *ground.list_caveats(findings.ground),
             *ground.describe_load_shares(findings.ground, findings.cells),
+            *filter(None, [replies.describe_verification(findings.scenario)]),
         ),
         verdict=_describe_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
         load=verdict.describe_load(findings.scenario),
+        requests=replies.describe_requests(findings.scenario),
         certainty=_describe_certainty(findings),
         scores=scoreboard.make_view(findings),
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),

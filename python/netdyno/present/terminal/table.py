@@ -32,6 +32,7 @@ from netdyno.present.prose import (
     noted,
     ranking,
     reconnects,
+    replies,
     retries,
     scaling,
     stopping,
@@ -136,6 +137,8 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     elif findings.standings:
         parts += [_draw_ranking(findings), Text(_explain_columns(findings), style="dim")]
     parts += [Text(text, style="dim") for text in ground.describe_load_shares(findings.ground, findings.cells)]
+    if verified := replies.describe_verification(findings.scenario):
+        parts.append(Text(f"{replies.describe_requests(findings.scenario)}. {verified}", style="dim"))
     if findings.ending:
         parts.append(Text(stopping.explain_end(findings.ending), style="dim"))
     parts += [

@@ -1,0 +1,136 @@
+"""Requests and replies of servers that nobody wrote for netdyno: measured as they are, and where they are wrong from
+the start, a sentence within seconds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netdyno.commands.cli import main
+from netdyno.model.run import Run
+from netdyno.store import read, schema
+from tests.support.fixtures import FAKES
+
+pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary")]
+
+API = f"{shlex.join([sys.executable, '-I', '-S', str(FAKES / 'json_api.py')])} {{port}}"
+QUICK = ("--duration", "100ms", "--blocks", "1", "--foreign-load", "count", "--trace", "never")
+
+
+def run(results: Path, *options: str) -> Run:
+    assert main(["run", "web", *options, *QUICK, "--results", str(results)]) == 0
+    (folder,) = results.iterdir()
+    return read.load(folder / schema.FILE_NAME)
+
+
+def run_api(results: Path, how: str, *options: str) -> Run:
+    return run(results, "--server", f"{API} {how}", "--as", "api", *options)
+
+
+def expect_right(whole: Run, verify: str | None) -> None:
+    assert {scenario.verify for scenario in whole.experiment.scenarios} == {verify}
+    for trial in whole.trials:
+        assert trial.load is not None, trial.reason
+        assert trial.load.messages.received > 10
+        assert trial.load.messages.received == trial.load.messages.due
+        assert {audit.name: audit.passed for audit in trial.audits}["verification"]
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "verify"),
+    [
+        ("", ("--path", "/api/items"), "length"),
+        ("chunked", ("--path", "/api/items=3", "--path", "/api/health"), "length"),
+        ("varies", ("--path", "/api/items"), "status"),
+        ("", ("--path", "/api/items", "--verify", "hash"), "hash"),
+        ("", ("--expect-status", "404"), "length"),
+        ("", ("-d", '{"name": "new"}', "-H", "Authorization: Bearer secret", "--expect-status", "201"), "length"),
+        ("line", ("--send", r"PING {sequence}\n", "--expect", "+OK"), None),
+    ],
+)
+def test_an_ordinary_server_is_measured_as_it_is(
+    tmp_path: Path, how: str, options: Sequence[str], verify: str | None
+) -> None:
+    expect_right(run_api(tmp_path, how, *options), verify)
+
+
+def test_a_folder_of_files_is_measured_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "page.html").write_text("hello " * 500)
+    line = f"{sys.executable} -m http.server {{port}} --bind 127.0.0.1 --directory {tmp_path / 'files'}"
+    whole = run(tmp_path / "results", "--server", line, "--path", "/page.html", "--path", "/")
+    expect_right(whole, "length")
+    assert whole.trials[0].load is not None
+    assert whole.trials[0].load.bytes.received > 3000 * whole.trials[0].load.messages.received / 2
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "sentence"),
+    [
+        ("", (), "Sent: GET / HTTP/1.1"),
+        ("", (), "Expected: a whole reply of HTTP/1.1 with status 2xx. Came: HTTP/1.1 404 Not Found"),
+        ("", ("--path", "/api/items", "--path", "/none"), "Sent: GET /none HTTP/1.1"),
+        ("", ("--path", "/api/items", "-X", "DELETE"), "--method requests it in another way; --expect-status 501"),
+        ("moved", (), "--path /api/items requests what it redirects to; --expect-status 301 accepts it"),
+        ("mute", ("--path", "/api/items"), "Came: nothing (no answer in time). No option accepts that"),
+        ("line", (), r"Came: +OK\n"),
+        ("line", (), "--send, and --expect, are for another protocol than http"),
+        ("line", ("--send", r"PING\n", "--expect", "+PONG"), r"--expect '+OK\n"),
+        ("line", ("--send", r"PING\n", "--reply-until", "."), "says where such a reply ends"),
+        ("", ("--verify", "echo"), "Expected: status 200, and a body that repeats the URL"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "gate"])
+def test_what_is_wrong_from_the_start_ends_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, how: str, options: Sequence[str], sentence: str
+) -> None:
+    line = f"{API} {how}"
+    servers = ("--server", line) if verb == "run" else ("--before", line, "--after", line)
+    code = main([verb, "web", *servers, *options, "--duration", "100ms", "--results", str(tmp_path)])
+    printed = capsys.readouterr().err
+    assert code == 2
+    assert sentence in printed
+    assert printed.count("\n") == 1
+    assert not list(tmp_path.glob(f"*/{schema.FILE_NAME}"))
+
+
+def test_a_gate_of_servers_with_different_replies_ends_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = ("--before", API, "--after", f"{API} fewer")
+    code = main(["gate", "web", *servers, "--path", "/api/items", "--duration", "100ms", "--results", str(tmp_path)])
+    printed = capsys.readouterr().err
+    assert code == 2
+    assert re.search(r"before and after answer /api/items differently: \d+ bytes and \d+ bytes", printed)
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--path", "/x"), "--path is for your own servers; add --server or --address"),
+        (("--server", API, "--path", "x"), "'x' is not a path"),
+        (("--server", API, "--path", "/x", "--send", "a"), "--path is for http, and --send is not"),
+        (("--server", API, "--expect", "a"), "--expect goes with --send"),
+        (("--server", API, "--path", "/x", "--verify", "echo"), "--verify echo: each request has a URL of its own"),
+        (
+            ("--server", API, "--path", "/x", "--contestant", "epoll-reactor"),
+            "--path: epoll-reactor can only repeat the URL of a request",
+        ),
+        (("--server", API, "-d", "@/nowhere"), "--data: /nowhere cannot be read"),
+        (("--server", API, "-H", "Content-Length: 3"), "the length of the body follows from the data"),
+        (("--server", API, "--send", "a", "--workload", "echo"), "--send says what is sent; leave --workload out"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], sentence: str
+) -> None:
+    assert main(["run", "web", *options, "--results", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
