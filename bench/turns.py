@@ -1,16 +1,14 @@
 """Compares measurements in turns (docs/adr/turns.md) with those of contestants that run alone.
 
-    python bench/turns.py [--curve] [--same] [--order] [--aa] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
+    python bench/turns.py [--same] [--order] [--aa] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
 
---curve: throughput and median response time in each 5 ms of a slice, relative to its second half; three contestants of
-`quick` take slices in turns. This shows the part of a slice's beginning that must not be measured.
 --same: every contestant of `quick` in turns against alone, both in every block of one run. The ratio with its 90%
 interval lies within the margin where two one-sided tests at 5% reject every larger difference.
 --order: whether a place in a turn or the contestant before matters: the largest effects on the messages of a slice
 (closed loops) and on the CPU of a message, both over whole slices, of the runs of --same and --aa and of --runs.
 --aa: `quick` with every contestant twice: how many comparisons of a contestant with itself come out different.
 
-Without any of them, all four. They share --minutes; each ends when another batch would not fit, after one batch at the
+Without any of them, all three. They share --minutes; each ends when another batch would not fit, after one batch at the
 least. --results keeps the runs; $NETDYNO_BUILD names the build.
 """
 
@@ -19,33 +17,26 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
-import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving
-
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.ranking import samples
 from netdyno.analysis.trials.split import split
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.side_by_side import SKIPPED_S
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment
@@ -58,7 +49,6 @@ from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Cell
 from netdyno.store import read, schema
-from netdyno.trial.load import NOT_BELIEVED
 
 MARGINS = {"throughput": 0.03, "p50": 0.03, "p99": 0.1, "cpu": 0.03}
 """The largest relative difference of each metric between turns and alone."""
@@ -67,23 +57,6 @@ LARGEST_EFFECT = 0.01
 ALONE = "-alone"
 """Added to the name of a scenario whose contestants take no turns."""
 BLOCKS_OF_A_BATCH = 2
-CURVE_CONTESTANTS = ("threads-global-lock", "epoll-coroutines", "asio-callbacks")
-CURVE_LOADS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "compute": (
-        ["--workload", "rpc", "--service-kind", "cpu", "--service-time", "20us"],
-        ["--workload", "rpc", "--connections", "10", "--size", "64"],
-    ),
-    "wait": (
-        ["--workload", "rpc", "--service-kind", "wait", "--service-time", "500us"],
-        ["--workload", "rpc", "--connections", "50", "--rate", "10000", "--arrivals", "poisson", "--size", "64"],
-    ),
-    "echo": (["--workload", "echo"], ["--workload", "echo", "--connections", "1"]),
-}
-"""Options of the server and of the load, as in experiments/quick.toml."""
-SLICE_S, INTERVAL_S = 0.1, 0.005
-INTERVALS = round(SLICE_S / INTERVAL_S)
-SLICES_OF_A_BATCH = 20
-AHEAD_NS = 3_000_000
 
 
 class Ratio(NamedTuple):
@@ -160,124 +133,6 @@ def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
     if missing := [server.name for server in servers if not server.available]:
         raise SystemExit(f"not built: {', '.join(missing)}")
     return quick, servers
-
-
-# --- the curve of a slice -----------------------------------------------------------------------------------------
-
-
-class SlicedLoad:
-    """A running netdyno-load that makes a slice on each request."""
-
-    def __init__(self, served: Served, options: Sequence[str], result: Path) -> None:
-        command = [*on_core(LOAD_CORE), str(generator_path(build_dir())), served.url, *options]
-        command += ["--turns", "--warmup", "0ms", "--duration", f"{SLICE_S * 1000:g}ms", "--timeout", "5s"]
-        self._result = result
-        self.process = subprocess.Popen(
-            [*command, "--json", str(result), "--events-fd", "1"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._expect_event("connected")
-
-    def make_slice(self) -> None:
-        self._tell(f"go {time.monotonic_ns() + AHEAD_NS}")
-        self._expect_event("slice", "missed")
-
-    def finish(self) -> list[Interval]:
-        """End the load and return the intervals of all of its slices."""
-        self._tell("end")
-        if (code := self.process.wait(30)) not in (0, NOT_BELIEVED):
-            raise SystemExit(f"netdyno-load ended with {code}")
-        series = json.loads(self._result.read_text(encoding="utf-8"))["timeseries"]
-        assert series["interval_ns"] == round(INTERVAL_S * 1e9), series["interval_ns"]
-        pairs = zip(series["completed"], series["p50_ns"], strict=True)
-        return [Interval(completed, p50_ns) for completed, p50_ns in pairs]
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def _tell(self, line: str) -> None:
-        stdin: IO[str] | None = self.process.stdin
-        assert stdin is not None
-        stdin.write(line + "\n")
-        stdin.flush()
-
-    def _expect_event(self, *events: str) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if json.loads(line)["event"] in events:
-                return
-        raise SystemExit("netdyno-load ended before its last slice")
-
-
-class Interval(NamedTuple):
-    """An interval of the time series of a slice; `p50_ns` is None where nothing completed."""
-
-    completed: int
-    p50_ns: float | None
-
-
-def relate_to_second_half(intervals: Sequence[Interval]) -> list[tuple[float, float]]:
-    """Return throughput and median response time of each interval of a slice, relative to those of the slice's second
-    half over all slices. NaN where no interval of that place completed anything. Pure."""
-    slices = [intervals[start : start + INTERVALS] for start in range(0, len(intervals), INTERVALS)]
-    by_place = list(zip(*slices, strict=True))
-    completed = [statistics.fmean(interval.completed for interval in place) for place in by_place]
-    p50_ns = [_mean([interval.p50_ns for interval in place if interval.p50_ns is not None]) for place in by_place]
-    second_half = slice(INTERVALS // 2, None)
-    rate, usual_ns = (
-        _mean(completed[second_half]),
-        _mean([value for value in p50_ns[second_half] if not math.isnan(value)]),
-    )
-    return [
-        (count / rate if rate else math.nan, value / usual_ns) for count, value in zip(completed, p50_ns, strict=True)
-    ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else math.nan
-
-
-def take_curves(names: Sequence[str], load: str) -> dict[str, list[tuple[float, float]]]:
-    """Start servers side by side, let them take slices in turns, and return the curve of each."""
-    server_options, load_options = CURVE_LOADS[load]
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
-        loads: dict[str, SlicedLoad] = {}
-        for name in names:
-            program = build_dir() / "servers" / name
-            command = [*on_core(SERVER_CORE), str(program), "--listen", "tcp://127.0.0.1:0", *server_options]
-            served = stack.enter_context(serving(command))
-            loads[name] = SlicedLoad(served, load_options, Path(folder) / f"{name}.json")
-            stack.callback(loads[name].close)
-        for turn in range(SLICES_OF_A_BATCH):
-            for name in names if turn % 2 == 0 else reversed(names):
-                loads[name].make_slice()
-        return {name: relate_to_second_half(sliced_load.finish()) for name, sliced_load in loads.items()}
-
-
-def print_curve(limit_s: float) -> None:
-    """Print the first intervals of a slice relative to its second half."""
-    curves_of: dict[tuple[str, str], list[list[tuple[float, float]]]] = defaultdict(list)
-    for _ in Batches(limit_s):
-        for load in CURVE_LOADS:
-            for name, curve in take_curves(CURVE_CONTESTANTS, load).items():
-                curves_of[load, name].append(curve)
-    starts = len(next(iter(curves_of.values())))
-    print(
-        f"\nCurve: {INTERVAL_S * 1000:g} ms intervals of slices of {SLICE_S * 1000:g} ms against their second half, "
-        f"{starts} x {SLICES_OF_A_BATCH} slices, median of the starts; a trial skips {SKIPPED_S * 1000:g} ms"
-    )
-    places = (*range(6), INTERVALS // 2 - 1)
-    head = "".join(f"{f'{place * INTERVAL_S * 1000:g} ms':>8}" for place in places)
-    print(f"{'load':9}{'contestant':21}{'metric':12}{head}")
-    for (load, name), curves in curves_of.items():
-        for number, metric in enumerate(("throughput", "p50")):
-            if load == "wait" and metric == "throughput":
-                continue  # the throughput of the schedule, not of the server
-            middles = (statistics.median(curve[place][number] for curve in curves) for place in places)
-            print(f"{load:9}{name:21}{metric:12}" + "".join(f"{middle - 1:+8.1%}" for middle in middles))
 
 
 # --- in turns and alone -------------------------------------------------------------------------------------------
@@ -470,15 +325,15 @@ def run_batches(
 def main() -> None:
     """Parse the options and run the parts that they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("curve", "same", "order", "aa"):
+    for name in ("same", "order", "aa"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path)
     parser.add_argument("--runs", type=Path, nargs="+", default=[])
     options = parser.parse_args()
-    kinds = [name for name in ("curve", "same", "order", "aa") if getattr(options, name)]
-    kinds = kinds or ["curve", "same", "order", "aa"]
+    kinds = [name for name in ("same", "order", "aa") if getattr(options, name)]
+    kinds = kinds or ["same", "order", "aa"]
     if kinds == ["order"] and not options.runs:
         parser.error("--order alone needs --runs: it looks at slices that are stored")
     measured = [kind for kind in kinds if kind != "order"]
@@ -487,8 +342,6 @@ def main() -> None:
     runs = [read.load(folder / schema.FILE_NAME) for folder in options.runs]
     with tempfile.TemporaryDirectory() as temporary:
         results = options.results or Path(temporary)
-        if "curve" in kinds:
-            print_curve(min(limit_s, 120.0))
         if "same" in kinds:
             quick, servers = load_quick()
             same_experiment = with_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)

@@ -16,9 +16,10 @@ from netdyno.analysis.notices import retries
 from netdyno.audits import turns as turn_audits
 from netdyno.experiment import side_by_side
 from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share, server_proc
+from netdyno.machine import cpu_share, server_proc, server_processes
 from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.machine.pinning import may_run_realtime
+from netdyno.machine.server_processes import Cpu
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -32,16 +33,22 @@ from netdyno.store import read, schema
 from netdyno.trial import load as generate
 from netdyno.trial.context import TrialContext
 from netdyno.trial.trial import record_skip
-from netdyno.trial.turns import PAUSE, Stand, add_observations, judge_together, run_in_turns
+from netdyno.trial.turns import PAUSE, Edges, Stand, add_observations, compute_measured_s, judge_together, run_in_turns
 from tests.support.builders.made_blocks import Silent
 from tests.support.fixtures import FAKES, PYTHON
 from tests.support.patience import PATIENCE_S
 
 SCENARIO = Scenario(name="echo", workload="echo", connections=2, warmup_s=0.06, duration_s=0.4, timeout_s=1.0)
 WANTED = 9
-"""The turns of this window."""
+"""The turns of this window in the shortest slices."""
 NAMES = ("a", "b", "c")
 NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.0, steal_cores=0.0, most_cores=1.0, programs=())
+
+
+@pytest.fixture(autouse=True)
+def _shortest_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many turns in a short window."""
+    monkeypatch.setattr(side_by_side, "LONGEST_S", side_by_side.SHORTEST_S)
 
 
 def with_mode(contestant: Contestant, name: str, mode: str = "good") -> Contestant:
@@ -158,7 +165,8 @@ def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
     monkeypatch.setattr(cpu_share, "compute_steal_s", lambda *_: 0.0)
 
 
-LIMIT_S = turn_audits.FOREIGN_SHARE * side_by_side.divide(SCENARIO.duration_s).length_s * len(os.sched_getaffinity(0))
+SLICE_S = side_by_side.SKIPPED_S + side_by_side.SHORTEST_S
+LIMIT_S = turn_audits.FOREIGN_SHARE * SLICE_S * len(os.sched_getaffinity(0))
 
 
 def test_a_slice_that_a_program_of_others_disturbed_is_retried_at_once(
@@ -369,7 +377,7 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed within the slice of another, which used no less CPU for that."""
-    make_slice, slices_of_b = Stand._make_slice, [0]
+    make_slice, slices_of_b = Stand._wait_slice_end, [0]
     stands: dict[str, Stand] = {}
 
     def kill_and_make(stand: Stand) -> generate.LoadEvent:
@@ -382,7 +390,7 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
             server.exit_code()  # reaped, so that its clock is gone
         return make_slice(stand)
 
-    monkeypatch.setattr(Stand, "_make_slice", kill_and_make)
+    monkeypatch.setattr(Stand, "_wait_slice_end", kill_and_make)
     failed, *survivors = run(contestant, context, "good", "good", "good")
     assert statuses(survivors) == [("valid", "")] * 2
     assert failed.status == "failed"
@@ -563,7 +571,7 @@ def test_who_is_busy_beside_others_is_alone_from_then_on(
 def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
     contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_slice = Stand._make_slice
+    make_slice = Stand._wait_slice_end
 
     def make_late(stand: Stand) -> generate.LoadEvent:
         event = make_slice(stand)
@@ -571,20 +579,84 @@ def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
             time.sleep(0.06)
         return event
 
-    monkeypatch.setattr(Stand, "_make_slice", make_late)
+    monkeypatch.setattr(Stand, "_wait_slice_end", make_late)
     servers = [with_mode(contestant, name) for name in NAMES[:2]]
     factors = {"connections": (1, 2)}
-    run = carry_out(servers, tmp_path, fake_build, arrivals="constant", rate=500, factors=factors, blocks=2)
+    run = carry_out(servers, tmp_path, fake_build, arrivals="constant", rate=1000, factors=factors, blocks=2)
     late = [trial for trial in run.trials if trial.levels["connections"] == 2]
     first = [trial for trial in late if (trial.block, trial.attempt) == (1, 1)]
     assert (
-        "backlog: the last answers of a slice of 50 ms came" in {trial.contestant: trial.reason for trial in first}["b"]
+        "backlog: the last answers of a slice of 70 ms came" in {trial.contestant: trial.reason for trial in first}["b"]
     )
     assert all(trial.slices and outcomes.is_disturbed(trial) for trial in first)
     alone = [trial for trial in late if trial not in first]
     assert {(trial.block, trial.contestant) for trial in alone} == {(1, "a"), (1, "b"), (2, "a"), (2, "b")}
     assert {(trial.slices, trial.alone) for trial in alone} == {((), side_by_side.BEHIND)}
     assert all(trial.slices for trial in run.trials if trial.levels["connections"] == 1)
+
+
+@pytest.mark.parametrize(("arrivals", "is_alone"), [("closed", True), ("constant", False)])
+def test_where_threads_need_longer_than_a_slice_all_are_alone_from_then_on(
+    arrivals: str,
+    is_alone: bool,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a closed loop: an open one leaves the cores of the server idle."""
+    monkeypatch.setattr(turn_audits, "THREAD_SLICE_S", 1.0)
+    rate = None if arrivals == "closed" else 1000
+    servers = [with_mode(contestant, name) for name in NAMES[:2]]
+    run = carry_out(servers, tmp_path, fake_build, arrivals=arrivals, rate=rate, blocks=2)
+    in_turns = [trial for trial in run.trials if trial.slices]
+    if not is_alone:
+        assert len(in_turns) == len(run.trials)
+        return
+    assert {(trial.block, trial.attempt) for trial in in_turns} == {(1, 1)}
+    assert all("rotation: 1 threads on " in trial.reason for trial in in_turns)
+    alone = [trial for trial in run.trials if trial not in in_turns]
+    assert {(trial.block, trial.contestant) for trial in alone} == {(1, "a"), (1, "b"), (2, "a"), (2, "b")}
+    assert {trial.alone for trial in alone} == {side_by_side.ROTATING}
+
+
+def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_s, read_s = list[float](), list[float]()
+    announce, read_own = Stand._announce_slice, server_processes.read_own_cpu_s
+
+    def note_beginning(stand: Stand) -> float:
+        begun_s.append(announce(stand))
+        read_s.clear()
+        return begun_s[-1]
+
+    def note_reading(pids: Sequence[int]) -> dict[int, float]:
+        read_s.append(time.monotonic())
+        return read_own(pids)
+
+    def wait_end(stand: Stand) -> generate.LoadEvent:
+        assert len(read_s) in (0, 2), "none in the warm-up, and both before the wait for the last answers"
+        for moment_s, after_s in zip(read_s, (side_by_side.SKIPPED_S, SLICE_S), strict=False):
+            assert moment_s >= begun_s[-1] + after_s
+        return wait_slice_end(stand)
+
+    wait_slice_end = Stand._wait_slice_end
+    monkeypatch.setattr(Stand, "_announce_slice", note_beginning)
+    monkeypatch.setattr(server_processes, "read_own_cpu_s", note_reading)
+    monkeypatch.setattr(Stand, "_wait_slice_end", wait_end)
+    monkeypatch.setattr("netdyno.trial.turns.compute_measured_s", lambda *_: 0.001)
+    for trial in run(contestant, context, "good", "good"):
+        assert trial.server is not None
+        assert trial.server.cpu_s == pytest.approx(0.001 * WANTED)
+
+
+def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_answers() -> None:
+    """What a process used that was forked within the slice, or ended in it, counts in full."""
+    before = {1: Cpu(1.0), 2: Cpu(5.0)}
+    after = {1: Cpu(2.0, reaped_s=5.25), 3: Cpu(0.125)}
+    edges = Edges({1: 1.25, 2: 5.0}, {1: 1.75})
+    assert compute_measured_s(before, edges, after) == 0.5 + 0.25 + 0.125
 
 
 def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Path, fake_build: Path) -> None:

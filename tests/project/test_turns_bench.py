@@ -1,4 +1,4 @@
-"""What bench/turns.py computes from slices, intervals and stored runs."""
+"""What bench/turns.py computes from slices and stored runs."""
 
 from __future__ import annotations
 
@@ -37,21 +37,6 @@ def test_the_interval_of_a_ratio_misses_the_truth_in_one_run_of_ten() -> None:
 
 def test_a_single_block_says_nothing_of_a_margin() -> None:
     assert not turns.estimate_ratio([0.0]).is_within(0.5)
-
-
-def test_a_curve_is_relative_to_the_second_half_of_the_slices() -> None:
-    cold = turns.Interval(50, 200.0)
-    warm = turns.Interval(100, 100.0)
-    curve = turns.relate_to_second_half([cold, *[warm] * (turns.INTERVALS - 1)] * 3)
-    assert curve[0] == (0.5, 2.0)
-    assert set(curve[1:]) == {(1.0, 1.0)}
-
-
-def test_an_interval_in_which_nothing_completed_has_no_response_time() -> None:
-    warm = turns.Interval(100, 100.0)
-    curve = turns.relate_to_second_half([turns.Interval(0, None), *[warm] * (turns.INTERVALS - 1)])
-    assert curve[0][0] == 0
-    assert math.isnan(curve[0][1])
 
 
 def group_of(slices: int, effect: Mapping[tuple[str, str], float], first: float = 0.0) -> Mapping[str, Sequence[Slice]]:
@@ -108,16 +93,6 @@ def test_every_scenario_of_quick_is_measured_a_second_time_without_turns() -> No
     assert len(both) == 2 * len(quick.scenarios)
     for scenario in quick.scenarios:
         assert (both[scenario.name].turns, both[f"{scenario.name}{turns.ALONE}"].turns) == ("on", "off")
-
-
-def test_the_loads_of_the_curve_are_those_of_quick() -> None:
-    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.find_experiments_folder()))
-    for scenario in quick.scenarios:
-        if scenario.name in turns.CURVE_LOADS:
-            _, load = turns.CURVE_LOADS[scenario.name]
-            assert load[load.index("--workload") + 1] == scenario.workload
-            assert set(turns.CURVE_CONTESTANTS) <= set(scenario.contestants)
-    assert turns.CURVE_LOADS.keys() <= {scenario.name for scenario in quick.scenarios}
 
 
 def test_blocks_of_different_runs_are_different_blocks() -> None:

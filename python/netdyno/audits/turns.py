@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -15,6 +16,12 @@ IDLE_FLOOR_S = 0.002
 """The CPU that its threads and connections may use to fall asleep after their own slice."""
 BACKLOG_SHARE = 0.2
 """The share of a slice's length after its end in which the last answer may come, beyond the time of one request."""
+
+THREAD_SLICE_S = 0.0007
+"""The CPU time after which Linux lets another thread go first, on one core; longer on more (kernel/sched/fair.c,
+sysctl_sched_base_slice)."""
+MOST_SCALING_CORES = 8
+"""The number of cores up to which it grows."""
 
 FOREIGN_SHARE = 0.01
 """The share of the server's core time in a slice that one foreign program may use there. The requests that wait for a
@@ -75,3 +82,19 @@ def backlog(overruns_s: Sequence[float], slice_s: float, request_s: float) -> Au
         f"(limit {limit_s * 1e3:.1f} ms)"
     )
     return Audit(name="backlog", passed=late_s <= limit_s, detail=detail)
+
+
+def rotation(threads: int, server_cores: int, cores: int, measured_s: float) -> Audit:
+    """Check that a slice lets each thread of a saturated server go first once (docs/adr/settled-slices.md). Those that
+    wait for it make p99: in less time, it depends on the moment at which the slice lies."""
+    rotation_s = threads / server_cores * compute_thread_slice_s(cores)
+    detail = (
+        f"{threads} threads on {server_cores} of {cores} cores take their turns within {rotation_s * 1e3:.0f} ms "
+        f"(limit {measured_s * 1e3:.0f} ms, a slice)"
+    )
+    return Audit(name="rotation", passed=rotation_s <= measured_s, detail=detail)
+
+
+def compute_thread_slice_s(cores: int) -> float:
+    """Return the CPU time after which a thread lets others go first, on a machine of so many cores. Pure."""
+    return THREAD_SLICE_S * (1 + int(math.log2(min(cores, MOST_SCALING_CORES))))

@@ -18,20 +18,19 @@ from netdyno.model.levels import level_key
 from netdyno.model.options import Settings
 from netdyno.model.trial import Trial
 
-SKIPPED_S = 0.005
-"""The beginning of a slice, which is not measured: caches are cold, and idle threads wake."""
-SHORTEST_S, LONGEST_S = 0.05, 0.1
-"""The length of a slice: a fraction of half a second, the correlation time of a shared machine's noise."""
+SKIPPED_S = 0.025
+"""The beginning of a slice, in which the load runs and nothing is measured: after it throughput, p50 and CPU per
+message are within 2% of those of a server that runs on (docs/adr/settled-slices.md)."""
+SHORTEST_S, LONGEST_S = 0.045, 0.145
+"""The measured part of a slice. The longest lets each of a hundred threads on one core go first once (ROTATION), and
+is a fraction of the correlation time of a shared machine's noise, 0.5 to 1 s. Shorter ones are for short windows."""
 STEP_S = 0.005
 """The intervals of a short time series (protocol/load-result.md), so that those of all slices are whole."""
-TURNS = 16
-"""The number of slices of a window, where they are neither too short nor too long then. Slices of 50 ms instead of 100
-are closer together: the difference of two contestants varies half as much (docs/adr/turns.md)."""
 FEWEST_TURNS = 2
-FEWEST_MESSAGES = 10
+FEWEST_MESSAGES = 30
 """The fewest messages in a slice of an open loop; with fewer, a slice says nothing."""
 LARGEST_SHARE = 0.2
-"""The share of a slice that one answer or one round may take."""
+"""The share of a slice that one answer or one round may take, and at most half of the slice's beginning."""
 MOST_IN_FLIGHT = 1000
 """The most messages in flight of a closed loop: a slice begins with all at once, and they would fill most of it."""
 MOST_CONNECTIONS = 10_000
@@ -44,10 +43,14 @@ BEHIND = "one of them does not keep up with the rate"
 """The reason for which no contestant takes turns at a level."""
 QUOTA = "a CPU quota stops all contestants together"
 """The reason for which none takes turns while a quota is too small: a slice would be stopped for the one before it."""
+ROTATING = "the threads of one of them need longer than a slice to take their turns"
+"""The reason for which none takes turns where a slice would show one part of a server's unfairness."""
 SIDE_BY_SIDE = "side_by_side"
 """The audit that finds a contestant busy while another has its slice."""
 BACKLOG = "backlog"
 """The audit that finds answers of a slice long after its end."""
+ROTATION = "rotation"
+"""The audit that finds more threads than can go first once within a slice."""
 
 
 class Slices(NamedTuple):
@@ -64,15 +67,14 @@ class Slices(NamedTuple):
 def divide(window_s: float) -> Slices:
     """Return the slices that together measure a window, to within half a slice. Their lengths are multiples of
     STEP_S."""
-    length_s = STEP_S * round(min(LONGEST_S, max(SHORTEST_S, window_s / TURNS)) / STEP_S)
-    measured_s = length_s - SKIPPED_S
+    measured_s = STEP_S * round(min(LONGEST_S, max(SHORTEST_S, window_s / FEWEST_TURNS)) / STEP_S)
     return Slices(max(FEWEST_TURNS, round(window_s / measured_s)), measured_s)
 
 
 def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[Contestant]) -> str:
     """Say why the trials of one level of a scenario run one by one; empty where its contestants take turns."""
     slice_s = divide(settings.duration_s).measured_s
-    longest_s = LARGEST_SHARE * slice_s
+    longest_s = min(LARGEST_SHARE * slice_s, SKIPPED_S / 2)
     connections = settings.connections * len(contestants)
     rate = settings.rate_per_connection * settings.speakers if settings.rate_per_connection else settings.rate
     reasons = {
@@ -129,6 +131,12 @@ def find_lagging(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
     program can be the cause. All are measured alone there from then on, to be compared over windows of one length."""
     lagging = _find_failing((trial for trial in trials if not outcomes.had_company(trial)), BACKLOG)
     return frozenset((scenario, levels) for scenario, _, levels in lagging)
+
+
+def find_rotating(trials: Iterable[Trial]) -> frozenset[tuple[str, str]]:
+    """Return scenario and levels (`level_key`) at which a contestant has more threads than can go first once within a
+    slice. All are measured alone there from then on."""
+    return frozenset((scenario, levels) for scenario, _, levels in _find_failing(trials, ROTATION))
 
 
 def _find_failing(trials: Iterable[Trial], name: str) -> frozenset[tuple[str, str, str]]:

@@ -174,12 +174,12 @@ def sum_used_s(first: Mapping[int, Cpu], last: Mapping[int, Cpu]) -> float:
 
 
 _NONE = Cpu(0.0)
-_KEEPER = 0
+KEEPER = 0
 """The key of what a keeper has reaped."""
 
 
 def _list_cpu(taken: FamilySnapshot) -> Mapping[int, Cpu]:
-    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {_KEEPER: Cpu(0.0, taken.orphans_s)}
+    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {KEEPER: Cpu(0.0, taken.orphans_s)}
     for pid, snapshot in taken.read.items():
         reading = server_proc.understand(snapshot)
         used[pid] = Cpu(reading.cpu_s, reading.reaped_s)
@@ -196,7 +196,7 @@ def read_cpu(pids: Iterable[int], keeper: int = 0) -> dict[int, Cpu]:
             used[pid] = Cpu(own_s, server_proc.read_reaped_s(pid))
     if keeper:
         with suppress(OSError):
-            used[_KEEPER] = Cpu(0.0, server_proc.read_reaped_s(keeper))
+            used[KEEPER] = Cpu(0.0, server_proc.read_reaped_s(keeper))
     return used
 
 

@@ -53,6 +53,7 @@ KINDS: Mapping[str, Kind] = {
     "turns": "machine",
     "side_by_side": "machine",
     "backlog": "machine",
+    "rotation": "machine",
     "common_start": "machine",
     "client_slower": "machine",
     "client_stalled": "machine",

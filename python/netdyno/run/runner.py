@@ -267,10 +267,13 @@ class Execution:
         quiet = [cell for cell in group if not why_apart[cell.position]]
         load_settings = settings(scenario, group[0].levels)
         contestants = [self.servers[cell.contestant] for cell in quiet]
+        level = (scenario.name, levels.level_key(group[0].levels))
         if self.stage:
             why = "trials run on a cluster"
-        elif (scenario.name, levels.level_key(group[0].levels)) in side_by_side.find_lagging(schedule.trials):
+        elif level in side_by_side.find_lagging(schedule.trials):
             why = side_by_side.BEHIND
+        elif level in side_by_side.find_rotating(schedule.trials):
+            why = side_by_side.ROTATING
         elif beside is not None and beside.quota_cores:
             why = side_by_side.QUOTA
         else:

@@ -201,6 +201,13 @@ class SliceReading(NamedTuple):
     kernel_after: server_proc.Kernel
 
 
+class Edges(NamedTuple):
+    """The CPU seconds of each process of a server at the two ends of the measured part of a slice."""
+
+    start: dict[int, float]
+    end: dict[int, float]
+
+
 class Stand:
     """A contestant with its own load, beside the others of its group."""
 
@@ -282,7 +289,7 @@ class Stand:
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
         began_s = time.monotonic()
-        event = self._make_slice()
+        event, at_edges = self._make_measured_slice(before)
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
         harness_s = time.process_time() - harness_s
         self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
@@ -293,7 +300,7 @@ class Stand:
         ]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
-        cpu_s, self._cpu_after_slice = server_processes.sum_used_s(before, after), after
+        cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after), after
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -371,6 +378,7 @@ class Stand:
             turns.audit(),
             turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - slices_s),
             *self._audit_backlog(),
+            *self._audit_rotation(observed),
         )
         reported = observed if self._ready.observed else None
         measured = TrialMeasurements(self._result, reported, turns.machine, self._count_kernel(), None, judged)
@@ -387,6 +395,14 @@ class Stand:
         overruns_s = [reading.overrun_s for reading in readings]
         return (turn_audits.backlog(overruns_s, self.division.length_s, settings.service_time_in_all_s),)
 
+    def _audit_rotation(self, observed: ServerObservation | None) -> tuple[Audit, ...]:
+        """Audit the threads of a closed loop, which keeps the server's cores busy: then they wait for each other."""
+        settings, context = self.prepared.settings, self.prepared.context
+        if settings.arrivals != "closed" or observed is None:
+            return ()
+        cores = count_server_cores(context.pinning)
+        return (turn_audits.rotation(observed.threads, cores, os.cpu_count() or cores, self.division.measured_s),)
+
     def _read_in_kept(self) -> list[SliceReading]:
         """Return the readings of the slices that were kept."""
         return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
@@ -398,19 +414,39 @@ class Stand:
         return ["--witness"] if is_open and self.prepared.context.pinning.realtime else []
 
     def _make_slice(self) -> generate.LoadEvent:
+        self._announce_slice()
+        return self._wait_slice_end()
+
+    def _make_measured_slice(self, before: Mapping[int, Cpu]) -> tuple[generate.LoadEvent, Edges]:
+        """Make a slice, and read the server's CPU at the edges of its measured part, before whatever runs there."""
+        pids = [pid for pid in before if pid != server_processes.KEEPER]
+        begins_s = self._announce_slice()
+        with keep_punctual(realtime=self.prepared.context.pinning.realtime):
+            at_edges = Edges(
+                read_own_cpu_at(begins_s + SKIPPED_S, pids), read_own_cpu_at(begins_s + self.division.length_s, pids)
+            )
+        return self._wait_slice_end(), at_edges
+
+    def _announce_slice(self) -> float:
+        """Announce a slice to the load; return the moment of CLOCK_MONOTONIC at which it begins."""
+        begins_ns = time.monotonic_ns() + AHEAD_NS
+        self.load.tell(f"go {begins_ns}")
+        return begins_ns / 1e9
+
+    def _wait_slice_end(self) -> generate.LoadEvent:
         _, settings, _, context, _, _ = self.prepared
-        self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
         return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
 
     def _observe(self, load: LoadResult) -> ServerObservation:
-        """Return the server's use for the messages in the measured parts of the kept slices: that share of its CPU from
-        each of these slices to its next one, and of the rest in all slices."""
+        """Return the server's use in the measured parts of the kept slices: its CPU as read at their ends, and, by the
+        messages' share, what it did from each of these slices to its next one, and the rest in all slices."""
         whole = read_observation(self.watch, self._farewell)
         kept = [slice_ for slice_ in self.slices if slice_.kept]
-        sent_kept, sent = sum(slice_.sent for slice_ in kept), sum(slice_.sent for slice_ in self.slices)
-        part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
+        sent = sum(slice_.sent for slice_ in self.slices)
         part = load.requests.sent / sent if sent else 0.0
-        cpu_s = part_of_kept * sum(slice_.cpu_s + slice_.later_cpu_s for slice_ in kept)
+        sent_kept = sum(slice_.sent for slice_ in kept)
+        part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
+        cpu_s = sum(slice_.cpu_s for slice_ in kept) + part_of_kept * sum(slice_.later_cpu_s for slice_ in kept)
         user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
         return msgspec.structs.replace(
             whole,
@@ -604,3 +640,25 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
         throttled_s=throttled,
         throttled_periods=first.throttled_periods + second.throttled_periods,
     )
+
+
+def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
+    """Read the CPU seconds of processes at a moment of CLOCK_MONOTONIC: their clocks only, as to read a file of one
+    with a hundred threads takes half a millisecond."""
+    time.sleep(max(0.0, moment_s - time.monotonic()))
+    return server_processes.read_own_cpu_s(pids)
+
+
+def compute_measured_s(before: Mapping[int, Cpu], at_edges: Edges, after: Mapping[int, Cpu]) -> float:
+    """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
+    around the slice, without what its processes used outside of that part. Pure."""
+    own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
+    own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
+    outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
+    return server_processes.sum_used_s(before, after) - outside_s
+
+
+def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
+    Pure."""
+    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.audits.turns import backlog, side_by_side, turns
+from netdyno.audits.turns import backlog, compute_thread_slice_s, rotation, side_by_side, turns
 from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import (
     LONGEST_S,
@@ -18,12 +18,12 @@ from netdyno.experiment.side_by_side import (
     SHORTEST_S,
     SKIPPED_S,
     STEP_S,
-    TURNS,
     divide,
     divide_into_groups,
     explain_alone,
     find_busy,
     find_lagging,
+    find_rotating,
 )
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
@@ -97,16 +97,16 @@ def test_the_slices_of_a_window_are_whole_steps_and_measure_it(window_s: float) 
     turns_of_window, measured_s = divide(window_s)
     steps = measured_s / STEP_S
     assert abs(steps - round(steps)) < 1e-9
-    assert SHORTEST_S - 1e-9 <= measured_s + SKIPPED_S <= LONGEST_S + 1e-9
+    assert SHORTEST_S - 1e-9 <= measured_s <= LONGEST_S + 1e-9
     assert abs(turns_of_window * measured_s - window_s) <= measured_s / 2 + 1e-9
     assert divide(window_s).length_s == pytest.approx(measured_s + SKIPPED_S)
 
 
-def test_a_window_of_a_usual_length_is_divided_into_about_sixteen() -> None:
-    for window_s in (0.8, 1.0, 1.6):
-        assert TURNS <= divide(window_s).turns <= TURNS + 2
-    assert divide(0.4).turns == 9
-    assert divide(0.01).turns == 2
+def test_the_slices_of_a_usual_window_are_the_longest_and_those_of_a_short_one_shorter() -> None:
+    assert divide(0.6) == (4, LONGEST_S)
+    assert divide(10.0) == (69, LONGEST_S)
+    assert divide(0.2) == (2, 0.1)
+    assert divide(0.01) == (2, SHORTEST_S)
 
 
 def cell(position: int, contestant: str, scenario: str = "s", block: int = 1, **levels: type_level) -> Cell:
@@ -153,6 +153,23 @@ def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
     trials = [judged("s", 1, kept_up), judged("s", 2, late), judged("t", 1, kept_up)]
     trials.append(judged("t", 2, late, turns(1, 8, 17)))  # what others took may be why
     assert find_lagging(trials) == {("s", level_key({"connections": 2}))}
+
+
+def test_more_threads_than_go_first_once_within_a_slice_are_known_by_scenario_and_levels() -> None:
+    def judged(connections: int, audit: Audit) -> Any:
+        return msgspec.structs.replace(record_skip(cell(0, "a", connections=connections), ""), audits=(audit,))
+
+    few, many = rotation(101, 1, 2, LONGEST_S), rotation(201, 1, 2, LONGEST_S)
+    assert (few.passed, many.passed) == (True, False)
+    assert many.detail == "201 threads on 1 of 2 cores take their turns within 281 ms (limit 145 ms, a slice)"
+    assert find_rotating([judged(100, few), judged(200, many)]) == {("s", level_key({"connections": 200}))}
+
+
+def test_a_thread_goes_first_for_longer_on_more_cores() -> None:
+    assert [compute_thread_slice_s(cores) for cores in (1, 2, 3, 4, 8, 64)] == pytest.approx(
+        [0.0007, 0.0014, 0.0014, 0.0021, 0.0028, 0.0028]
+    )
+    assert rotation(201, 4, 4, LONGEST_S).passed
 
 
 @pytest.mark.parametrize(("failures", "passes", "is_known"), [(1, 0, True), (1, 1, False), (1, 2, False), (2, 1, True)])

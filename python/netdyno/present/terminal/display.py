@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 from netdyno.base import quantities
 from netdyno.base.escape import harmless
 from netdyno.experiment.plan import Cell
-from netdyno.experiment.side_by_side import BACKLOG
+from netdyno.experiment.side_by_side import BACKLOG, ROTATION
 from netdyno.model import outcomes, transports
 from netdyno.model.trial import Trial
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -30,6 +30,8 @@ AS_A_BOUND = "as a bound"
 """The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
 BEHIND_IN_SLICES = "it fell behind the rate of a slice; where it mostly does, all are measured alone"
 
+LONGER_THAN_SLICES = "its threads need longer than a slice to take their turns: all are measured alone"
+
 
 def describe_cell(cell: Cell | Trial) -> str:
     """Describe a cell in a few words: "echo connections=10 asio-callbacks"."""
@@ -43,6 +45,8 @@ def describe_result(trial: Trial) -> str:
         causes = [audit.name for audit in outcomes.disturbances(trial)]
         if BACKLOG in causes and not outcomes.had_company(trial):
             return BEHIND_IN_SLICES
+        if ROTATION in causes:
+            return LONGER_THAN_SLICES
         again = f", try {trial.attempt}" if trial.attempt > 1 else ""
         return f"the machine disturbed it ({quantities.listed(causes)}){again}"
     status = outcomes.by_itself(trial)
