@@ -524,7 +524,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *uneven_threads.describe_contestants(findings),
         *reconnects.describe_contestants(findings),
         *warmups.describe_contestants(findings),
-        *turns.explain_exceptions(findings),
+        *turns.describe_turns(findings),
         *loss.list_caveats(findings.cells, findings.loss_bound),
         *_list_added_options(findings),
         *_explain_threads_each(findings),

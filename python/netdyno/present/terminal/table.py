@@ -152,7 +152,7 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         for text in (
             *scaling.describe_contestants(findings),
             *warmups.describe_contestants(findings),
-            *turns.explain_exceptions(findings),
+            *turns.describe_turns(findings),
         )
     ]
     noticed = (
