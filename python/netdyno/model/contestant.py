@@ -81,7 +81,10 @@ class Own(Frozen):
     """A server of the user's own, which knows nothing of protocol/WIRE.md: the workload that it speaks, and either the
     command line that starts it or the URL at which it already runs.
 
-    `host`: the name in its address, which its requests have in their header Host; empty for a number."""
+    `host`: the name in its address, which its requests have in their header Host; empty for a number.
+
+    `knobs`: the levels of its own options that are compared, which `command` holds in place of `{workers}` and the like
+    in `template`: servers with one template are siblings."""
 
     command: str
     workload: str
@@ -101,6 +104,8 @@ class Own(Frozen):
     ready_timeout_s: Annotated[Number, Option(TIME, "How long it may take to be ready (default 1m).", "own server")] = (
         60.0
     )
+    template: str = ""
+    knobs: Mapping[str, str] = {}
 
 
 OWN_SETTINGS = declared(Own)

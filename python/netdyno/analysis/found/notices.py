@@ -272,7 +272,8 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How the throughput of a contestant grew with its cores. `at`: the other levels, empty where there are none. The
+    """How the throughput of a contestant grew with its cores, or with a knob of a user's own server (`knob`, such as
+    "workers"), whose levels then stand in the place of cores. `at`: the other levels, empty where there are none. The
     losses are those of statistics/scaling.py; None where there are too few speedups that are no bounds: one for
     `serial` (Amdahl), two for `contention` and `coherency` (Gunther)."""
 
@@ -282,3 +283,21 @@ class Scaling:
     serial: Estimate | None
     contention: Estimate | None
     coherency: Estimate | None
+    knob: Name = ""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """The levels of a knob of a user's own server, its other knobs being equal (`at`): contestants that differ in it
+    alone, in the order in which they were given. `enough`: the first that no other is proven better than. Empty where
+    too few blocks compare them. `gain` compares it with the first level, None where it is the first. `equal`: the later
+    ones that are not proven different from it. `worse`: those proven worse, with their comparison."""
+
+    knob: Name
+    at: Name
+    levels: Mapping[Name, Name]
+    """Each contestant's level."""
+    enough: Name
+    gain: Comparison | None
+    equal: tuple[Name, ...]
+    worse: tuple[Comparison, ...]

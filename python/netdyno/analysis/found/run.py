@@ -20,6 +20,7 @@ from netdyno.analysis.found.notices import (
     AddedOption,
     Company,
     Constant,
+    Knob,
     MeasuredAlone,
     Noted,
     Reconnected,
@@ -100,6 +101,7 @@ class ScenarioFindings:
     uneven_threads: tuple[UnevenThreads, ...] = ()
     reconnected: tuple[Reconnected, ...] = ()
     scaling: tuple[Scaling, ...] = ()
+    knobs: tuple[Knob, ...] = ()
     """Empty where the cores of the server are no factor, or a schedule decides the throughput."""
     warmups: tuple[WarmedUp, ...] = ()
     """Contestants that were warmed up for longer than the scenario says."""

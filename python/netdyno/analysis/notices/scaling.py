@@ -1,10 +1,12 @@
-"""How throughput grew with the cores of the server. Pure functions."""
+"""How throughput grew with the cores of the server, or with a knob of a user's own. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from netdyno.analysis.found.notices import Scaling, Speedup
+from netdyno.analysis.notices.knobs import group_siblings
 from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model.levels import level_key, level_words
@@ -17,34 +19,68 @@ Throughputs = Mapping[int, Mapping[int, float]]
 """Messages per second by number of cores, then by block."""
 
 
+class ScalingPoint(NamedTuple):
+    """A point of a contestant's scaling: the contestant, its other levels, the knob (empty for cores), the number."""
+
+    contestant: str
+    at: str
+    knob: str
+    number: int
+
+
 def find_scaling(part: ScenarioTrials) -> tuple[Scaling, ...]:
-    """Return how each contestant scaled, where it was measured on one core and on more. None where a schedule decides
-    the throughput: in an open loop, and in rounds."""
-    if FACTOR not in part.scenario.factors or part.scenario.scheduled:
+    """Return how each contestant scaled, where it was measured on one core (or at level 1 of a knob) and on more. None
+    where a schedule decides the throughput: in an open loop, and in rounds."""
+    if part.scenario.scheduled:
         return ()
     scalings = (
-        _describe_scaling(name, at, throughputs, limited)
-        for (name, at), (throughputs, limited) in sorted(_collect_throughputs(part).items())
+        _describe_scaling(*key, throughputs, limited)
+        for key, (throughputs, limited) in sorted(_collect_throughputs(part).items())
         if 1 in throughputs and 1 not in limited
     )
     return tuple(scaling for scaling in scalings if scaling is not None)
 
 
-def _collect_throughputs(part: ScenarioTrials) -> dict[tuple[str, str], tuple[Throughputs, frozenset[int]]]:
-    """Return throughputs by contestant and its other levels, and the numbers of cores at which the generator was at its
-    limit with any contestant."""
+def _collect_throughputs(part: ScenarioTrials) -> dict[tuple[str, str, str], tuple[Throughputs, frozenset[int]]]:
+    """Return throughputs by contestant, its other levels and the knob, and the numbers at which the generator was at
+    its limit with any contestant."""
     saturated = {cell.level for cell in part.saturated}
-    throughputs: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
-    limited: dict[tuple[str, str], set[int]] = {}
+    throughputs: dict[tuple[str, str, str], dict[int, dict[int, float]]] = {}
+    limited: dict[tuple[str, str, str], set[int]] = {}
+    siblings = _find_places(part)
     for trial, load in part.ranked:
-        key = trial.contestant, ", ".join(level_words(*level) for level in trial.levels.items() if level[0] != FACTOR)
-        cores = _count_cores(trial)
         figure = METRICS["throughput"].of(trial, load)
-        if cores and figure:
-            throughputs.setdefault(key, {}).setdefault(cores, {})[trial.block] = figure
-        if cores and level_key(trial.levels) in saturated:
-            limited.setdefault(key, set()).add(cores)
-    return {key: (by_cores, frozenset(limited.get(key, ()))) for key, by_cores in throughputs.items()}
+        for contestant, at, knob, count in (*_find_cores(part, trial), *siblings.get(trial.contestant, ())):
+            key = contestant, ", ".join(filter(None, (at, _describe_levels(trial)))), knob
+            if figure:
+                throughputs.setdefault(key, {}).setdefault(count, {})[trial.block] = figure
+            if level_key(trial.levels) in saturated:
+                limited.setdefault(key, set()).add(count)
+    return {key: (by_count, frozenset(limited.get(key, ()))) for key, by_count in throughputs.items()}
+
+
+def _describe_levels(trial: Trial) -> str:
+    return ", ".join(level_words(*level) for level in trial.levels.items() if level[0] != FACTOR)
+
+
+def _find_cores(part: ScenarioTrials, trial: Trial) -> Iterator[ScalingPoint]:
+    if FACTOR in part.scenario.factors and (cores := _count_cores(trial)):
+        yield ScalingPoint(trial.contestant, "", "", cores)
+
+
+def _find_places(part: ScenarioTrials) -> dict[str, list[ScalingPoint]]:
+    """Return the places of each sibling whose knob has numbers alone, by its name. The group is called as its first."""
+    places: dict[str, list[ScalingPoint]] = {}
+    servers = {program.name: program.own for program in part.about if program.own}
+    for (_, knob, at), levels in group_siblings(servers).items():
+        if _are_counts(levels.values()):
+            for name, level in levels.items():
+                places.setdefault(name, []).append(ScalingPoint(next(iter(levels)), at, knob, int(level)))
+    return places
+
+
+def _are_counts(levels: Iterable[str]) -> bool:
+    return all(level.isdecimal() and int(level) > 0 for level in levels)
 
 
 def _count_cores(trial: Trial) -> int | None:
@@ -55,7 +91,9 @@ def _count_cores(trial: Trial) -> int | None:
     return len(trial.pinning.server) or None if trial.pinning else None
 
 
-def _describe_scaling(contestant: str, at: str, throughputs: Throughputs, limited: frozenset[int]) -> Scaling | None:
+def _describe_scaling(
+    contestant: str, at: str, knob: str, throughputs: Throughputs, limited: frozenset[int]
+) -> Scaling | None:
     """Return None where no block has a throughput on one core and on more."""
     shared = {cores: _compute_ratios(throughputs, [cores]) for cores in sorted(throughputs) if cores > 1}
     averaged = {
@@ -79,6 +117,7 @@ def _describe_scaling(contestant: str, at: str, throughputs: Throughputs, limite
         serial=average_blocks(serial, geometric=False),
         contention=average_blocks({block: loss.contention for block, loss in losses.items()}, geometric=False),
         coherency=average_blocks({block: loss.coherency for block, loss in losses.items()}, geometric=False),
+        knob=knob,
     )
 
 

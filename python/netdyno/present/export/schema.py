@@ -22,6 +22,7 @@ from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
     Constant,
+    Knob,
     MeasuredAlone,
     Reconnected,
     Retries,
@@ -208,6 +209,7 @@ class QuestionEntry(Frozen):
     uneven_threads: tuple[UnevenThreads, ...]
     reconnected: tuple[Reconnected, ...]
     scaling: tuple[Scaling, ...]
+    knobs: tuple[Knob, ...]
     alone: tuple[MeasuredAlone, ...]
     instruments: tuple[Name, ...]
 

@@ -8,7 +8,8 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.base import quantities
 
 EXPLANATION = (
-    "Throughput on several cores over that on one, geometric mean over blocks; the ideal is the number of cores. "
+    "Throughput on several cores over that on one (or at the levels of a knob of your own server over that at 1), "
+    "geometric mean over blocks; the ideal is the number of cores. "
     "serial: the part of the work that more cores do not make faster, by Amdahl's law; contention (waits for what is "
     "shared) and coherency (paid to every other core): by Gunther's. Both laws are fitted to these figures and say "
     "nothing of more cores than were measured. In brackets 95% intervals."
@@ -32,11 +33,17 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
 def _describe_scaling(scaling: Scaling) -> str:
     at = f" at {scaling.at}" if scaling.at else ""
     speedups = quantities.listed(
-        [f"{format_speedup(speedup)} on {quantities.plural(speedup.cores, 'core')}" for speedup in scaling.speedups]
+        [f"{format_speedup(speedup)} {_name_place(scaling, speedup)}" for speedup in scaling.speedups]
     )
     share = scaling.serial
     serial = f"; by Amdahl's law {format_loss(share)} of the work is serial" if share and share.value <= 1 else ""
     return f"{scaling.contestant}{at}: {speedups}, relative to one{serial}."
+
+
+def _name_place(scaling: Scaling, speedup: Speedup) -> str:
+    if scaling.knob:
+        return f"at {scaling.knob} = {speedup.cores}"
+    return f"on {quantities.plural(speedup.cores, 'core')}"
 
 
 def format_speedup(speedup: Speedup) -> str:

@@ -23,6 +23,7 @@ from netdyno.present.prose import (
     faults,
     flips,
     ground,
+    knobs,
     loss,
     noted,
     ranking,
@@ -79,7 +80,8 @@ class AnswerText:
 
 def answer(findings: ScenarioFindings) -> AnswerText:
     result = _answer_search(findings) or _answer_flips(findings) or _answer_verdict(findings)
-    return AnswerText(result.headline, result.short, result.rest + unranked.name_left_out(findings.unsafe))
+    of_knobs = "".join(f" {text}" for text in knobs.describe_knobs(findings))
+    return AnswerText(result.headline, result.short, result.rest + of_knobs + unranked.name_left_out(findings.unsafe))
 
 
 def _answer_search(findings: ScenarioFindings) -> AnswerText | None:

@@ -1,4 +1,4 @@
-"""The table of how throughput grew with the cores of the server. No HTML here."""
+"""The table of how throughput grew with the cores of the server, or with a knob. No HTML here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from netdyno.present.report.tables import Table, make_sortable
 def tabulate(scalings: Sequence[Scaling]) -> Table:
     """Return a row for each contestant and its other levels, with a column for each number of cores."""
     counts = sorted({speedup.cores for scaling in scalings for speedup in scaling.speedups})
-    headings = ("contestant", "at", *(f"on {cores} cores" for cores in counts), "serial", "contention", "coherency")
+    is_of_cores = not any(scaling.knob for scaling in scalings)
+    columns = [f"on {count} cores" if is_of_cores else f"at {count}" for count in counts]
+    headings = ("contestant", "at", *columns, "serial", "contention", "coherency")
     return Table(headings, tuple(_make_row(scaling, counts) for scaling in scalings))
 
 
@@ -22,7 +24,7 @@ def _make_row(scaling: Scaling, counts: Sequence[int]) -> tuple[str, ...]:
     texts = {speedup.cores: make_sortable(format_speedup(speedup), speedup.ratio.value) for speedup in scaling.speedups}
     return (
         scaling.contestant,
-        scaling.at or quantities.DASH,
+        ", ".join(filter(None, (scaling.knob, scaling.at))) or quantities.DASH,
         *(texts.get(cores, quantities.DASH) for cores in counts),
         *map(_make_loss_cell, (scaling.serial, scaling.contention, scaling.coherency)),
     )
