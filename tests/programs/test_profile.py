@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.commands import profile
+from netdyno.commands.own_servers import OwnServers
 from netdyno.machine import perf
 from netdyno.machine.perf import PREEMPTED
 from netdyno.model.profile import Stack
@@ -54,7 +55,11 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     levels = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
     commands = (f"{program} {{port}}", f"{program} {{port}} planted")
     request = profile.ProfileRequest(
-        servers=(), commands=commands, names=("plain", "planted"), asked=levels, results=tmp_path, as_json=True
+        servers=(),
+        own=OwnServers(commands=commands, names=("plain", "planted")),
+        asked=levels,
+        results=tmp_path,
+        as_json=True,
     )
     assert profile.run(request) == 0
     report = json.loads(capsys.readouterr().out)
@@ -91,9 +96,7 @@ OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
 
 def profile_reactor(results: Path, **options: object) -> int:
     """Profile epoll-reactor, for `capsys` to read."""
-    request = profile.ProfileRequest(
-        servers=("epoll-reactor",), commands=(), names=(), asked=options, results=results, as_json=True
-    )
+    request = profile.ProfileRequest(servers=("epoll-reactor",), asked=options, results=results, as_json=True)
     return profile.run(request)
 
 

@@ -10,13 +10,15 @@ class UserError(Exception):
     """An error that the user can correct. The text is the whole line that is shown; the exit code is 2."""
 
 
-def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """Return a half-sentence that names the nearest valid word, or all of them when none is near. It starts with a
-    space."""
+def did_you_mean(word: str, valid: Iterable[str], listed_by: str = "") -> str:
+    """Return a half-sentence that names the nearest valid word, or all of them when none is near, or the command that
+    lists them. It starts with a space."""
     names = sorted(valid)
     if not names:
         return ""
     near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    if listed_by:
+        return f" ({f'did you mean {near[0]!r}? ' if near else ''}see: {listed_by})"
     return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(names)})"
 
 

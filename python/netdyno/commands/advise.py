@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import typer
 
 from netdyno.base import quantities
@@ -16,7 +18,9 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.base.temporary import temporary_folder
+from netdyno.commands import own_servers
 from netdyno.commands import run as run_command
+from netdyno.commands.own_servers import NO_SERVERS, OwnServers, has_servers
 from netdyno.contestants import codesize, contestants
 from netdyno.experiment import experiment, plan, workload
 from netdyno.experiment.workload import Workload
@@ -44,14 +48,16 @@ MOST_BESIDE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AdviseRequest:
-    """The request. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is an
-    answer. `along`: half and double of its values are measured too."""
+    """The request. `given`: the workload as far as flags say it; `file` says the rest. `own`: servers of the user's own
+    among the candidates. `again`: no stored run is an answer. `along`: half and double of its values are measured
+    too."""
 
     given: Workload
     file: Path | None
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
+    own: OwnServers = NO_SERVERS
     again: bool = False
     along: bool = True
 
@@ -81,15 +87,17 @@ class AdviceAnswer(NamedTuple):
 
 def run(request: AdviseRequest, argv: Sequence[str]) -> int:
     """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
-    requested = {**(workload.read(request.file) if request.file else {}), **request.given}
-    if not requested:
+    requested: Workload = {**(workload.read(request.file) if request.file else {}), **request.given}
+    if not requested and not has_servers(request.own):
         requested = ask_questions()
+    request, requested = settle_workload(request, requested)
     workload.check(requested)
     build = build_dir()
-    servers = select_allowed(contestants.discover(build=build), requested)
+    servers = choose_candidates(contestants.discover(build=build), request.own, requested)
     console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    stored_answer = None if request.again else answer_from_stored(requested, servers, request, argv, build, notes)
+    is_measured = request.again or has_servers(request.own)  # what a command line starts may have changed
+    stored_answer = None if is_measured else answer_from_stored(requested, servers, request, argv, build, notes)
     answer = stored_answer or answer_from_run(requested, servers, request, argv)
     if isinstance(answer, int):
         if request.as_json:
@@ -104,6 +112,39 @@ def run(request: AdviseRequest, argv: Sequence[str]) -> int:
     if request.as_json:
         print(json.dumps(document, allow_nan=False), flush=True)
     return 0 if answer.advice.take else 1
+
+
+def settle_workload(request: AdviseRequest, requested: Workload) -> tuple[AdviseRequest, Workload]:
+    """Return the request and the workload that the user's own servers speak: http unless it says otherwise. Raises
+    UserError for a service time, which they do not get."""
+    if not has_servers(request.own):
+        return request, requested
+    if "service-time" in requested:
+        raise UserError("--service-time: your own server does its own work; leave --service-time out")
+    if requested.get("fan-out") != "room":
+        requested = {"speaks": own_servers.SPEAKS_HTTP, **requested}
+    spoken = None if "send" in request.own.requests else str(requested.get("speaks", "chat"))
+    return replace(request, own=request.own._replace(workload=spoken)), requested
+
+
+def choose_candidates(
+    known: Sequence[Contestant], described: OwnServers, requested: Workload
+) -> tuple[Contestant, ...]:
+    """Return netdyno's own servers that are allowed, and the user's own. netdyno's can only repeat the URL of a
+    request, so where something else is requested they are candidates only by name. Raises UserError where there is
+    none."""
+    own = own_servers.resolve(described, [server.name for server in known])
+    if not own:
+        return select_allowed(known, requested)
+    of_others = [
+        pattern
+        for pattern in requested.get("contestants", ())
+        if not any(fnmatch.fnmatchcase(server.name, pattern) for server in own)
+    ]
+    echoes = described.requests.keys() <= {"verify"} and described.requests.get("verify", "echo") == "echo"
+    if not of_others and ("contestants" in requested or not echoes):
+        return own
+    return (*select_allowed(known, {**requested, "contestants": of_others or ("*",)}), *own)
 
 
 def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[Contestant, ...]:
@@ -206,7 +247,7 @@ def answer_from_run(
     def adapt(parsed: Experiment) -> Experiment:
         return workload.set_advise(parsed, requested)
 
-    done, folder = _run_experiment(text, FILE_NAME, request, argv, adapt)
+    done, folder = _run_experiment(text, FILE_NAME, request, argv, adapt, servers)
     if done.exit_code > 128 or done.analysis is None:
         return done.exit_code
     stored_run = read.load(read.find(request.results, str(done.line["run_id"])))
@@ -221,7 +262,12 @@ def answer_from_run(
 
 
 def _run_experiment(
-    text: str, name: str, request: AdviseRequest, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
+    text: str,
+    name: str,
+    request: AdviseRequest,
+    argv: Sequence[str],
+    adapt: Callable[[Experiment], Experiment],
+    servers: Sequence[Contestant],
 ) -> tuple[run_command.RunResult, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder."""
     with temporary_folder("advise") as temporary:
@@ -234,11 +280,26 @@ def _run_experiment(
             as_json=request.as_json,
             foreign_load=request.foreign_load,
             trace="never",
+            contestants=tuple(server.name for server in servers if server.own is None),
+            own=request.own,
         )
-        done = run_command.carry_out(run_request, argv, lambda parsed, _servers, _clients: adapt(parsed))
+        done = run_command.carry_out(
+            run_request,
+            argv,
+            lambda parsed, _servers, _clients: _keep(adapt(parsed), [server.name for server in servers]),
+        )
     folder = request.results / str(done.line["run_id"])
     (folder / name).write_text(text, encoding="utf-8")
     return done, folder
+
+
+def _keep(parsed: Experiment, names: Sequence[str]) -> Experiment:
+    """Return the experiment with these contestants alone."""
+    scenarios = (
+        msgspec.structs.replace(scenario, contestants=tuple(name for name in scenario.contestants if name in names))
+        for scenario in parsed.scenarios
+    )
+    return msgspec.structs.replace(parsed, scenarios=tuple(scenarios))
 
 
 def _measure_beside(
@@ -267,7 +328,8 @@ def _measure_beside(
             return no_time
         factors, (first, *rivals) = chosen
         text = workload.write_neighbours_toml(requested, factors, (first, *rivals), left_s)
-        done, folder = _run_experiment(text, BESIDE_NAME, request, argv, lambda parsed: parsed)
+        compared = [server for server in ranked if server.name in (first, *rivals)]
+        done, folder = _run_experiment(text, BESIDE_NAME, request, argv, lambda parsed: parsed, compared)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return NeighbourRun()

@@ -1,192 +1,194 @@
-"""`netdyno capacity`: find the highest rate at which a server meets an objective."""
+"""`netdyno capacity`: find the highest rate at which a server meets an objective; several servers in turn."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
+from rich import box
+from rich.table import Table
+
+from netdyno.analysis.capacity.compare_capacities import find_carried
 from netdyno.analysis.capacity.judge_capacity import Verdict
-from netdyno.analysis.found.capacity import Ending
+from netdyno.analysis.found.capacity import Answer, Ending
 from netdyno.base import quantities
-from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
-from netdyno.base.units import clock_after, duration_words, format_duration
+from netdyno.base.units import clock_after, format_duration
 from netdyno.commands import run as run_command
-from netdyno.commands.flags import Asked
+from netdyno.commands.capacity_plan import CapacityRequest, narrow, plan_searches
 from netdyno.contestants import contestants
-from netdyno.experiment import plan, scenarios
-from netdyno.experiment.capacity import CAPACITY, RATE, SEARCH
+from netdyno.experiment import plan
+from netdyno.experiment.capacity import RATE
 from netdyno.machine import topology
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
-from netdyno.model.objective import Objective
-from netdyno.model.observation import ForeignLoad
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import convert_company
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import company, ground
+from netdyno.present.prose import company, ground, replies
 from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
+from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
 from netdyno.present.terminal.console import Console
 from netdyno.run import capacity_search, needed
+from netdyno.run.capacity_search import PreparedSearch, SearchResult
+from netdyno.trial.first_requests import FirstReplies
 
-DEFAULT_START_HZ = 1000.0
 USUAL_STEPS = (16, 46)
 """The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that are an answer, and so give exit code 0."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapacityRequest:
-    """The request of `netdyno capacity`; `asked` has a value for each option of SEARCH that has one."""
+class CompletedSearch(NamedTuple):
+    """The result of a search, its steps for programs, its answer in words, its report, and its trials."""
 
-    server: str
-    asked: Asked
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
+    server: Contestant
+    outcome: SearchResult
+    steps: list[dict[str, object]]
+    sentence: str
+    report: Path | None
+    trials: list[Trial]
 
 
 def run(request: CapacityRequest, argv: Sequence[str]) -> int:
-    """Search. Return 0 with an answer, 1 where too many trials did not count, 128 + signal when interrupted. Raises
-    UserError."""
+    """Search for the capacity of each server, in turn. Return 0 with all answers, 1 where too many trials did not
+    count, 128 + signal when interrupted. Raises UserError."""
     build = build_dir()
-    server = contestants.find_by_name(contestants.discover(build=build), request.server)
-    if server.manifest.apart:
-        exclusion = "unsafe" if server.manifest.unsafe else "not ranked"
-        raise UserError(f"{server.name} is {exclusion}, so its capacity is not measured")
-    search_experiment = build_experiment(request.asked, server)
-    objective = slo.parse(request.asked["slo"], "--slo")
-    (server,) = needed.make(search_experiment, [server], [], build).servers
+    experiment, servers = plan_searches(request, contestants.discover(build=build))
+    servers = needed.make(experiment, servers, [], build).servers
     console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
-    console.print(search_experiment.question, markup=False)
-    console.print(load_words(search_experiment.scenarios[0]), markup=False)
-    console.print(estimate_time(search_experiment.scenarios[0], datetime.now().astimezone()), markup=False)
+    for text in introduce(experiment, len(servers)):
+        console.print(text, markup=False)
+    searches = _search_all(request, experiment, servers, console, argv, build)
+    if len(servers) > 1 and not searches[-1].outcome.interrupted:
+        _print_comparison(searches, console)
+    if request.as_json:
+        documents = [_encode_search(request, search) for search in searches]
+        print(json.dumps(documents[0] if len(servers) == 1 else {"searches": documents}), flush=True)
+    return searches[-1].outcome.interrupted or (
+        0 if all(search.outcome.answer and search.outcome.answer.ending in ANSWERS for search in searches) else 1
+    )
+
+
+def _search_all(
+    request: CapacityRequest,
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    console: Console,
+    argv: Sequence[str],
+    build: Path,
+) -> list[CompletedSearch]:
+    """Search for the capacity of each server, up to an interruption."""
+    searches: list[CompletedSearch] = []
+    first: FirstReplies | None = None
+    capacity_search.check_servers(experiment, servers, build)
+    for server in servers:
+        prepared = capacity_search.prepare(
+            experiment, server, results=request.results, build=build, foreign_load=request.foreign_load
+        )
+        first = first or capacity_search.send_first_requests(experiment, servers, prepared)
+        rate_hz = first.rates_hz.get(server.name)
+        if len(servers) > 1:
+            console.print(f"{server.name}:", markup=False)
+        search = _search(
+            request, narrow(first.experiment, server, request.asked, rate_hz), server, prepared, console, argv
+        )
+        searches.append(search)
+        if search.outcome.answer is None:
+            break
+    return searches
+
+
+def _search(
+    request: CapacityRequest,
+    experiment: Experiment,
+    server: Contestant,
+    prepared: PreparedSearch,
+    console: Console,
+    argv: Sequence[str],
+) -> CompletedSearch:
+    """Search for the capacity of a server, and print its steps and its answer."""
     steps: list[dict[str, object]] = []
+    trials: list[Trial] = []
 
     def show(trial: Trial, verdict: Verdict) -> None:
+        trials.append(trial)
         steps.append(as_json(trial, verdict))
         console.print(format_step(len(steps), trial, verdict), markup=False)
 
     outcome = capacity_search.execute(
-        search_experiment,
+        experiment,
         server,
-        results=request.results,
-        build=build,
+        prepared,
+        build=build_dir(),
         argv=argv,
-        foreign_load=request.foreign_load,
         show=show,
         note=lambda text: console.print(text, markup=False),
     )
-    conclusion = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
+    objective = slo.parse(request.asked["slo"], "--slo")
+    sentence = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
     report = run_command.write_report([str(outcome.folder)], request.results) if steps else None
     if outcome.answer is None:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
     else:
-        console.print(f"{conclusion}.", markup=False, style="bold")
-        for text in (*ground.describe_quota(topology.read().quota), *company.list_caveats(outcome.company)):
+        console.print(f"{sentence}.", markup=False, style="bold")
+        for text in (*_list_advice(outcome.answer, experiment), *_list_caveats(outcome)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
-    if request.as_json:
-        print(json.dumps(_encode_search(request, outcome, conclusion, report, steps)), flush=True)
-    if outcome.answer is None:
-        return outcome.interrupted
-    return 0 if outcome.answer.ending in ANSWERS else 1
+    return CompletedSearch(server, outcome, steps, sentence, report, trials)
 
 
-def build_experiment(values: Asked, server: Contestant) -> Experiment:
-    """Return the search as an experiment of one scenario. Raises UserError naming the option."""
-    objective = slo.parse(values["slo"], "--slo")
-    workload = _choose_workload(values.get("workload"), server)
-    limits = _plan_search(values, objective)
-    given = [option for option in SEARCH if option.name in values]
-    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
-    search_fields: dict[str, object] = {
-        "name": workload,
-        "workload": workload,
-        "contestants": (server.name,),
-        "metric": CAPACITY,
-        "factors": {RATE: (capacity_search.to_level(limits.start_hz),)},
-        "server": {option.name: values[option.name] for option in given if option.place == "server"},
-    }
-    return Experiment(
-        name=f"capacity-{server.name}",
-        question=f"Up to which rate does {server.name} meet {objective.text}?",
-        scenarios=(scenarios.build("capacity", fields | search_fields),),
-        seed=values["seed"],
-        capacity=limits,
-    )
+def _list_advice(answer: Answer, experiment: Experiment) -> list[str]:
+    """Say how lower rates can be tried where the objective held at none."""
+    plan = experiment.capacity
+    if answer.ending != "none" or plan is None or answer.fails is None or answer.fails.rate_hz > plan.least_hz:
+        return []
+    return ["A longer --duration tries lower rates: a window needs enough messages for the objective."]
 
 
-def _choose_workload(requested: str | None, server: Contestant) -> str:
-    """Return the requested workload, or else the first that the server speaks."""
-    known = server.manifest.workloads
-    if requested is None:
-        return known[0]
-    if requested not in known:
-        raise UserError(
-            f"--workload: {server.name} does not speak {requested!r} (it speaks {quantities.listed(known)})"
-        )
-    return requested
-
-
-def _plan_search(values: Asked, objective: Objective) -> CapacityPlan:
-    """Return the bounds of the search: below the least rate a window has too few messages for the objective's
-    percentile."""
-    least = float(math.ceil(objective.least_messages() / values["duration"] - 1e-9))
-    start, most = values.get("start", max(DEFAULT_START_HZ, least)), values["most"]
-    if start < least:
-        raise UserError(
-            f"--start: at {format_rate(start)}/s a window of {duration_words(values['duration'])} has fewer than "
-            f"{objective.least_messages()} messages, too few for {objective.text}; "
-            f"begin at {format_rate(least)}/s or take a "
-            "longer --duration"
-        )
-    if most < start:
-        raise UserError(
-            f"--most: {format_rate(most)} is below the rate that the search starts at, {format_rate(start)}"
-        )
-    return CapacityPlan(
-        slo=values["slo"],
-        start_hz=start,
-        least_hz=min(least, start),
-        most_hz=most,
-        resolution=values["resolution"],
-        needed=values["needed"],
-    )
+def _list_caveats(outcome: SearchResult) -> list[str]:
+    return [*ground.describe_quota(topology.read().quota), *company.list_caveats(outcome.company)]
 
 
 # --- the output -------------------------------------------------------------------------------------------------------
+
+
+def introduce(experiment: Experiment, count: int) -> tuple[str, ...]:
+    """Return the question, the load of all steps, and how long the searches take."""
+    (scenario,) = experiment.scenarios
+    return experiment.question, load_words(scenario), estimate_time(scenario, count, datetime.now().astimezone())
 
 
 def load_words(scenario: Scenario) -> str:
     """Describe the load that all steps share."""
     options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
     return (
-        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {scenario.size}-byte "
-        f"messages, "
-        f"{scenario.arrivals} arrivals{options}; each step is a fresh server, "
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, "
+        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step is a fresh server, "
         f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
     )
 
 
-def estimate_time(scenario: Scenario, start: datetime) -> str:
-    """Estimate the duration and the end of the search."""
+def estimate_time(scenario: Scenario, count: int, start: datetime) -> str:
+    """Estimate the duration and the end of so many searches."""
     step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
-    first, last = (clock_after(start, steps * step_s) for steps in USUAL_STEPS)
+    first, last = (clock_after(start, count * steps * step_s) for steps in USUAL_STEPS)
     few, many = USUAL_STEPS
     ends = f"between {first} and {last}" if first != last else f"at about {first}"
-    return (
-        f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}; longer where the machine "
-        "disturbs trials"
-    )
+    what = "a search usually takes" if count == 1 else f"{count} searches in turn usually take"
+    per_search = "" if count == 1 else " each"
+    end = "ends" if count == 1 else "end"
+    steps = f"{what} {few} to {many} steps{per_search} of {step_s:.1f} s"
+    return f"{steps}, and so {end} {ends}; longer where the machine disturbs trials"
 
 
 def format_step(number: int, trial: Trial, verdict: Verdict) -> str:
@@ -213,24 +215,51 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _encode_search(
-    request: CapacityRequest,
-    outcome: capacity_search.SearchResult,
-    conclusion: str,
-    report: Path | None,
-    steps: list[dict[str, object]],
-) -> dict[str, object]:
-    answer = outcome.answer
+def _print_comparison(searches: Sequence[CompletedSearch], console: Console) -> None:
+    """Print what each server carries and what that costs, and what a knob gains."""
+    carried = {
+        search.server.name: find_carried(search.outcome.answer)
+        for search in searches
+        if search.outcome.answer is not None and search.outcome.answer.ending in ANSWERS
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for heading in ("server", "carries", "p99 there", "CPU a message", "memory"):
+        table.add_column(heading, justify="left" if heading == "server" else "right")
+    for search in searches:
+        table.add_row(search.server.name, format_carried(carried.get(search.server.name)), *_list_costs(search))
+    console.print(table)
+    for text in describe_comparison([search.server for search in searches], carried):
+        console.print(text, markup=False)
+
+
+def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
+    """Return the median of the response time, the CPU of a message and the peak of the memory at the highest rate that
+    held."""
+    answer = search.outcome.answer
+    rate_hz = answer.holds.rate_hz if answer and answer.holds else None
+    there = [(trial, trial.load) for trial in search.trials if trial.load and trial.levels[RATE] == rate_hz]
+    times = [load.latency.response_ns.p99 for _, load in there if load.latency.response_ns.count]
+    cpu = METRICS["cpu"].over(there) if there else None
+    memory = [amount for trial, load in there if (amount := METRICS["memory"].of(trial, load)) is not None]
+    return (
+        quantities.duration(median(times)) if times else quantities.DASH,
+        METRICS["cpu"].speak(cpu) if cpu is not None else quantities.DASH,
+        METRICS["memory"].speak(max(memory)) if memory else quantities.DASH,
+    )
+
+
+def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[str, object]:
+    outcome, answer = search.outcome, search.outcome.answer
     return {
         "run_id": outcome.run_id,
-        "report": str(report) if report else None,
-        "server": request.server,
+        "report": str(search.report) if search.report else None,
+        "server": search.server.name,
         "slo": request.asked["slo"],
         "ending": answer.ending if answer else "interrupted",
         "holds": asdict(answer.holds) if answer and answer.holds else None,
         "fails": asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
-        "sentence": conclusion,
+        "sentence": search.sentence,
         "company": make_plain(convert_company(outcome.company)),
-        "steps": steps,
+        "steps": search.steps,
     }

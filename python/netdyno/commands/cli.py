@@ -21,17 +21,16 @@ from typer.main import get_group
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT, build_dir, generator_path
+from netdyno.commands import own_servers
 from netdyno.commands.completion import ASKS, SCRIPTS, Shell
 from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
 from netdyno.experiment.capacity import SEARCH
 from netdyno.experiment.profile import LOAD as PROFILE_LOAD
 from netdyno.experiment.workload import OPTIONS as WORKLOAD
-from netdyno.model.contestant import OWN_SETTINGS
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
-from netdyno.model.options import REQUESTS as OWN_REQUESTS
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
 from netdyno.statistics.histogram import HistogramError
@@ -66,13 +65,7 @@ Cluster = Annotated[Path, typer.Option("--cluster", help="The folder with this h
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
 ]
-MayLoad = Annotated[
-    bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
-]
 Export = Literal["json", "csv", "md", "schema"]
-OF_OWN_SERVERS = tuple(replace(option, default=None) for option in (*OWN_REQUESTS.values(), *OWN_SETTINGS.values()))
-"""What one's own servers are sent, under the names of `load`, and how they are started: the options of every verb that
-loads them."""
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
@@ -86,7 +79,8 @@ def _select_options(*names: str) -> tuple[Option, ...]:
 @app.command()
 @takes(
     *_select_options("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"),
-    *OF_OWN_SERVERS,
+    *own_servers.NAMING,
+    *own_servers.SENDING,
 )
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
@@ -96,34 +90,9 @@ def run(
     *,
     asked: Asked,
     contestant: Contestants = None,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Your own server, instead of contestants, or besides those that are named: "
-            "'my-server --port {port}'; may be repeated.",
-        ),
-    ] = None,
-    address: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="Your own server that is already running, and is neither started nor stopped: "
-            "http://127.0.0.1:8080, https://... or tcp://...; may be repeated.",
-        ),
-    ] = None,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as",
-            help="The name of your server in the run; may be repeated, in the order of the servers, those with "
-            "--server first.",
-        ),
-    ] = None,
     workload: Annotated[
         str | None, typer.Option(help="The workload of your servers (protocol/WIRE.md; default: http).")
     ] = None,
-    may_load: MayLoad = False,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
@@ -138,23 +107,13 @@ def run(
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno.commands import run as run_command
-    from netdyno.commands.own_servers import OwnServers, select_requests, select_settings
 
-    own_servers = OwnServers(
-        commands=tuple(server or ()),
-        addresses=tuple(address or ()),
-        names=tuple(name or ()),
-        workload=workload,
-        may_be_loaded=may_load,
-        requests=select_requests(asked),
-        settings=select_settings(asked),
-    )
     request = run_command.RunRequest(
         experiment=experiment,
         budget=budget,
         asked=asked,
         contestants=tuple(contestant or ()),
-        own=own_servers,
+        own=own_servers.describe(asked, workload),
         results=results,
         foreign_load=foreign_load,
         trace=trace,
@@ -168,7 +127,7 @@ def run(
 @app.command()
 @takes(
     *_select_options("duration", "seed"),
-    *OF_OWN_SERVERS,
+    *own_servers.SENDING,
     replace(INSTEAD["time-budget"], default=600.0, help="Begin no block that would end later than this, such as 20m."),
 )
 def gate(
@@ -238,7 +197,11 @@ def gate(
 
 
 @app.command()
-@takes(*(option for name, option in WORKLOAD.items() if name != "service-kind"))
+@takes(
+    *(option for name, option in WORKLOAD.items() if name != "service-kind"),
+    *own_servers.NAMING,
+    *own_servers.SENDING,
+)
 def advise(
     *,
     asked: Asked,
@@ -262,7 +225,8 @@ def advise(
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
     request = command.AdviseRequest(
-        given={**asked, **kind},
+        given={name: value for name, value in asked.items() if name in WORKLOAD} | kind,
+        own=own_servers.describe(asked),
         file=workload,
         results=results,
         as_json=as_json,
@@ -301,17 +265,12 @@ def aa(
 
 
 @app.command()
-@takes(*PROFILE_LOAD)
+@takes(*own_servers.NAMING, *PROFILE_LOAD, *(option for option in own_servers.SENDING if option.name != "tls"))
 def profile(
     servers: Annotated[
         list[str] | None, typer.Argument(metavar="[SERVER [SERVER]]", help="One, or two to be compared.")
     ] = None,
     *,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COMMAND", help="Your own server: 'my-server --port {port}'; may be repeated."),
-    ] = None,
-    name: Annotated[list[str] | None, typer.Option("--as", help="What your server is called here.")] = None,
     asked: Asked,
     results: Results = RESULTS,
     as_json: LastLine = False,
@@ -321,8 +280,7 @@ def profile(
 
     request = command.ProfileRequest(
         servers=tuple(servers or ()),
-        commands=tuple(server or ()),
-        names=tuple(name or ()),
+        own=own_servers.describe({name: value for name, value in asked.items() if name != "tls"}),
         asked=asked,
         results=results,
         as_json=as_json,
@@ -331,36 +289,25 @@ def profile(
 
 
 @app.command()
-@takes(*OF_OWN_SERVERS)
+@takes(*own_servers.NAMING, *own_servers.SENDING)
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Resume even if machine or programs have changed; recorded.")
     ] = False,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COMMAND", help="Each --server command of the run, word for word."),
-    ] = None,
-    address: Annotated[list[str] | None, typer.Option(metavar="URL", help="Each --address of the run.")] = None,
     *,
     asked: Asked,
-    may_load: MayLoad = False,
     cluster: RunCluster = None,
     results: Results = RESULTS,
     as_json: LastLine = False,
 ) -> int:
     """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
     from netdyno.commands import run as run_command
-    from netdyno.commands.own_servers import select_requests, select_settings
-    from netdyno.commands.permission import Given
-    from netdyno.model import own_requests
-    from netdyno.model.contestant import list_settings
+    from netdyno.commands.permission import read_given
 
-    fields = {OWN_REQUESTS[name].field: value for name, value in select_requests(asked).items()}
-    words = own_requests.list_options(own_requests.OwnRequests(**fields))
-    words += list_settings({OWN_SETTINGS[name].field: value for name, value in select_settings(asked).items()})
-    given = Given(tuple(server or ()), tuple(address or ()), may_load, tuple(words))
-    return run_command.continue_run(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=given)
+    return run_command.continue_run(
+        run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=read_given(asked)
+    )
 
 
 @app.command("list")
@@ -489,20 +436,28 @@ def calibrate(
 
 
 @app.command()
-@takes(*SEARCH)
+@takes(*own_servers.NAMING, *SEARCH, *own_servers.SENDING)
 def capacity(
-    server: Annotated[str, typer.Argument(help="A server (see: list servers).")],
+    servers: Annotated[
+        list[str] | None, typer.Argument(metavar="[SERVER]...", help="Servers (see: list servers), or your own.")
+    ] = None,
     *,
     asked: Asked,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
-    """Find the highest rate at which a server meets an objective."""
+    """Find the highest rate at which a server meets an objective; of several servers in turn, and what each carries."""
     from netdyno.commands import capacity as command
+    from netdyno.commands.capacity_plan import CapacityRequest
 
-    request = command.CapacityRequest(
-        server=server, asked=asked, results=results, as_json=as_json, foreign_load=foreign_load
+    request = CapacityRequest(
+        servers=tuple(servers or ()),
+        own=own_servers.describe(asked),
+        asked=asked,
+        results=results,
+        as_json=as_json,
+        foreign_load=foreign_load,
     )
     return command.run(request, sys.argv)
 
@@ -786,7 +741,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _report_error(f"the machine lacks a resource: {error}", 2)
     except typer.TyperException as error:
-        return _report_error(error.format_message() + _find_help(error), 2)
+        return _report_error((_explain_missing(error) or error.format_message()) + _find_help(error), 2)
     except KeyboardInterrupt:
         return 130
 
@@ -795,6 +750,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _build_command() -> TyperGroup:
     """Return the parser of all commands, which takes 30 ms to make."""
     return get_group(app)
+
+
+OF_STORED = "reads a stored run and starts nothing: name contestants of that run"
+NOT_THERE = {
+    (
+        "gate",
+        "--vary",
+    ): "a gate compares two servers; take run or capacity with --vary, or a level for each of --before and --after",
+    ("gate", "--address"): "a gate starts both servers, so that they begin equal: take --before and --after, or run "
+    "with --address",
+    ("flips", "--server"): f"flips {OF_STORED}, or run an experiment with a [[flip]] and --server",
+    ("compare", "--server"): f"compare {OF_STORED}s; run compares servers",
+}
+"""Why a verb does not have an option of others."""
+
+
+def _explain_missing(error: typer.TyperException) -> str:
+    option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    verb = context.info_name if context is not None else ""
+    why = NOT_THERE.get((verb, "--server" if option == "--address" and verb != "gate" else option), "")
+    return f"{option}: {why}" if why else ""
 
 
 def _find_help(error: typer.TyperException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import keyword
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,8 @@ def takes(*options: Option) -> Callable[[Command], Command]:
 
 
 def _parameter_name(option: Option) -> str:
-    return option.name.replace("-", "_")
+    name = option.name.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _build_flag(option: Option) -> inspect.Parameter:

@@ -11,9 +11,12 @@ import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
+from netdyno.commands import own_servers
+from netdyno.commands.flags import Asked
 from netdyno.contestants import own
 from netdyno.model import own_requests
-from netdyno.model.contestant import About, Own, list_settings
+from netdyno.model.contestant import OWN_SETTINGS, About, Own, list_settings
+from netdyno.model.options import REQUESTS
 from netdyno.model.run import OF_CLUSTER, Run
 
 HARMLESS = ("--verify=", "--tls", "--ready-path=", "--ready-timeout=")
@@ -28,6 +31,17 @@ class Given(NamedTuple):
     addresses: tuple[str, ...] = ()
     may_be_loaded: bool = False
     further: tuple[str, ...] = ()
+
+
+def read_given(asked: Asked) -> Given:
+    """Return the servers that the options of a command line name, at each level of their knobs."""
+    description = own_servers.describe(asked)
+    servers, _ = own_servers.list_servers(description)
+    fields = {REQUESTS[name].field: value for name, value in description.requests.items()}
+    words = own_requests.list_options(own_requests.OwnRequests(**fields))
+    words += list_settings({OWN_SETTINGS[name].field: value for name, value in description.settings.items()})
+    commands = tuple(server.command for server in servers if not server.address)
+    return Given(commands, description.addresses, description.may_be_loaded, tuple(words))
 
 
 def ask(run: Run, given: Given, again: Sequence[str]) -> None:

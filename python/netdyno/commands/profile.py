@@ -17,20 +17,22 @@ from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless, harmless_lines
 from netdyno.base.files import write_whole
 from netdyno.base.paths import build_dir
+from netdyno.commands import own_servers
 from netdyno.commands.flags import Asked
-from netdyno.contestants import contestants, own
+from netdyno.commands.own_servers import NO_SERVERS, OwnServers
+from netdyno.contestants import contestants
 from netdyno.experiment import plan, scenarios
 from netdyno.experiment.plan import Cell
 from netdyno.experiment.profile import LOAD
 from netdyno.model.base import type_level
-from netdyno.model.contestant import Contestant, Own
+from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.options import Settings, settings
 from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
-from netdyno.trial import profiled
+from netdyno.trial import first_requests, profiled
 from netdyno.trial.context import TrialContext, ignore_progress
 
 MOST_SERVERS = 2
@@ -41,12 +43,11 @@ LEAST_WINDOW_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRequest:
-    """The request of `netdyno profile`: servers by name, the command lines of the user's own and their names; `asked`
-    has a value for each option of LOAD that has one."""
+    """The request of `netdyno profile`: servers by name, and the user's own; `asked` has a value for each option of
+    LOAD that has one."""
 
     servers: tuple[str, ...]
-    commands: tuple[str, ...]
-    names: tuple[str, ...]
+    own: OwnServers = NO_SERVERS
     asked: Asked
     results: Path
     as_json: bool
@@ -58,12 +59,16 @@ def run(request: ProfileRequest) -> int:
     servers = _find_servers(request, build)
     scenario = build_scenario(request.asked, servers)
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
+    experiment = own_servers.set_requests(experiment, request.own.requests, servers)
     ready = needed.make(experiment, servers, [], build).servers
     preparation.check(experiment, ready, build)
     _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
-    context, _ = preparation.set_up(
-        experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
-    )
+    with preparation.discard_if_refused(folder):
+        context, _ = preparation.set_up(
+            experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
+        )
+        first = first_requests.check(experiment, {server.name: server for server in ready}, context)
+    (scenario,) = first.experiment.scenarios
     output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:
@@ -79,7 +84,7 @@ def run(request: ProfileRequest) -> int:
 
 def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
     """Return the load under which they are profiled. Raises UserError naming the option."""
-    workload = _choose_workload(values.get("workload"), servers)
+    workload = contestants.choose_workload(values.get("workload"), servers)
     given = [option for option in LOAD if option.name in values]
     fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
     rate = values.get("rate")
@@ -94,32 +99,17 @@ def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
 
 
 def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
+    if request.own.addresses:
+        raise UserError(
+            "--address: an already running server is not profiled, because that would slow it down for others"
+        )
     everyone = contestants.discover(build=build)
+    own = request.own._replace(workload=None if "send" in request.own.requests else request.asked.get("workload"))
     servers = [contestants.find_by_name(everyone, name) for name in request.servers]
-    workload = request.asked.get("workload") or own.DEFAULT_WORKLOAD
-    own_servers = [Own(command=line, workload=workload) for line in request.commands]
-    servers += own.make_contestants(own_servers, request.names, [server.name for server in everyone])
+    servers += own_servers.resolve(own, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
         raise UserError("a profile is of one server, or of two different ones (see: list servers; --server COMMAND)")
     return servers
-
-
-def _choose_workload(requested: str | None, servers: Sequence[Contestant]) -> str:
-    """Return the requested workload, or else the first that all servers speak."""
-    known = [
-        name for name in servers[0].manifest.workloads if all(name in server.manifest.workloads for server in servers)
-    ]
-    if requested is None and known:
-        return known[0]
-    for server in servers:
-        if requested not in server.manifest.workloads:
-            speaks = quantities.listed(server.manifest.workloads)
-            raise UserError(
-                f"--workload: {server.name} does not speak {requested or servers[0].manifest.workloads[0]!r} "
-                f"(it speaks {speaks})"
-            )
-    assert requested is not None
-    return requested
 
 
 def load_words(scenario: Scenario) -> str:

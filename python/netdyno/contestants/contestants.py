@@ -16,11 +16,13 @@ from typing import Literal
 
 import msgspec
 
+from netdyno.base import quantities
 from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT, build_dir, launcher_path
 from netdyno.contestants import kernel, programs
 from netdyno.contestants.building import is_made_on_demand
 from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
+from netdyno.model.own_requests import BYTES
 from netdyno.model.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
@@ -160,7 +162,7 @@ def find_by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "ser
     """The contestant of that name. Raises UserError with the nearest name."""
     everyone = {contestant.name: contestant for contestant in contestants}
     if name not in everyone:
-        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone)}")
+        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone, f'./netdyno list {kind}s')}")
     return everyone[name]
 
 
@@ -176,7 +178,7 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
             if excluded:
                 reason = "unsafe or not ranked"
                 raise UserError(f"{pattern!r} matches only what is {reason}; name it in full: {', '.join(excluded)}")
-            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names)}")
+            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names, './netdyno list servers')}")
         chosen.update((contestant.name, contestant) for contestant in matching)
     return tuple(chosen[name] for name in sorted(chosen))
 
@@ -184,6 +186,24 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
 def _matches(contestant: Contestant, pattern: str) -> bool:
     name = contestant.name
     return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.apart)
+
+
+def choose_workload(requested: str | None, servers: Sequence[Contestant]) -> str:
+    """Return the requested workload, or else the first that all servers speak. Raises UserError."""
+    known = [
+        name for name in servers[0].manifest.workloads if all(name in server.manifest.workloads for server in servers)
+    ]
+    if requested is None and known:
+        return known[0]
+    for server in servers:
+        if requested not in server.manifest.workloads:
+            speaks = quantities.listed([name for name in server.manifest.workloads if name != BYTES])
+            raise UserError(
+                f"--workload: {server.name} does not speak {requested or servers[0].manifest.workloads[0]!r} "
+                f"(it speaks {speaks})"
+            )
+    assert requested is not None
+    return requested
 
 
 def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:

@@ -20,24 +20,28 @@ from netdyno.model.own_requests import BYTES
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 PORT = "{port}"
+PLACES = ("port", "address")
+"""What a trial fills in a command line (stand_in.py)."""
 DEFAULT_WORKLOAD = "http"
 SCHEMES = {"tcp": 0, "tls": 0, "http": 80, "https": 443}
 """Of addresses, with their usual ports."""
 USUAL_PORTS = ("http", "https")
 ENCRYPTED = ("tls", "https")
 GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own counters are not read."
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,+-]*")
 
 
 def make_contestants(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
-    """Make contestants of the user's servers, with the given names in their order; one without is called as its
-    program, or as its address. Raises UserError for an impossible command or address, or a name that cannot be used."""
+    """Make contestants of the user's servers, with the given names in their order; one without, or with an empty
+    one, is called as its program, or as its address. Raises UserError for an impossible command or address, or a name
+    that cannot be used."""
     if len(names) > len(servers):
         raise UserError(f"--as {names[len(servers)]!r}: there is no --server or --address for this name")
     contestants: list[Contestant] = []
     for number, own in enumerate(servers):
         used = {*taken, *(server.name for server in contestants)}
-        name = names[number] if number < len(names) else _find_free_name(_make_short_name(own), used)
+        given = names[number] if number < len(names) else ""
+        name = given or _find_free_name(_make_short_name(own), used)
         if not NAME.fullmatch(name):
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
         if name in used:

@@ -13,6 +13,9 @@ from netdyno.base.errors import UserError
 from netdyno.model.contestant import Own
 
 KNOB = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+NO_PART_OF_A_NAME = re.compile(r"[^\w.+-]", re.ASCII)
+LONGEST_LEVEL = 40
+"""Characters of a level in a name: log files are called by it."""
 RESERVED = ("port", "address", "tree")
 """Places in a command line that netdyno fills in itself."""
 MOST_SIBLINGS = 16
@@ -52,9 +55,9 @@ def expand_server(server: Own, knobs: Knobs) -> list[Own]:
 
 
 def expand_all(servers: Sequence[Own], names: Sequence[str], knobs: Knobs) -> tuple[list[Own], list[str]]:
-    """Return all siblings with their names, in the order of the servers; of the last servers some have no name (""). A
-    sibling is called by its levels, after the name of its server where one was given. Raises UserError where a knob has
-    no place in any command line, or there are too many siblings."""
+    """Return all siblings with their names, in the order of the servers; a server without a name has "", and names
+    beyond the servers come last. A sibling is called by its levels, after the name of its server where one was given.
+    Raises UserError where a knob has no place in any command line, or there are too many siblings."""
     for name in knobs:
         if not any(_place(name) in server.command for server in servers):
             raise UserError(f"--vary {name}: no --server has a place for it: write {_place(name)} there")
@@ -65,17 +68,22 @@ def expand_all(servers: Sequence[Own], names: Sequence[str], knobs: Knobs) -> tu
         expanded += siblings
         given = names[number] if number < len(names) else ""
         sibling_names += [name_sibling(sibling, given) for sibling in siblings]
-    if len(expanded) > MOST_SIBLINGS:
+    if knobs and len(expanded) > MOST_SIBLINGS:
         raise UserError(
             f"--vary: {len(expanded)} servers are too many to be compared with each other; "
             f"name fewer levels, for at most {MOST_SIBLINGS}"
         )
-    return expanded, sibling_names
+    return expanded, [*sibling_names, *names[len(servers) :]]
 
 
 def name_sibling(sibling: Own, given: str) -> str:
-    levels = ",".join(f"{knob}={level}" for knob, level in sibling.knobs.items())
+    levels = ",".join(f"{knob}={_shorten(level)}" for knob, level in sibling.knobs.items())
     return ".".join(filter(None, (given, levels)))
+
+
+def _shorten(level: str) -> str:
+    """Return a level as a part of a name."""
+    return NO_PART_OF_A_NAME.sub("-", level)[:LONGEST_LEVEL]
 
 
 def _place(knob: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,18 +20,19 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment import plan
-from netdyno.experiment.capacity import RATE
+from netdyno.experiment.capacity import CAPACITY, RATE
 from netdyno.model import objective, outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Environment
 from netdyno.model.trial import Trial, Warmup
 from netdyno.run.neighbour_watch import NeighbourWatch
-from netdyno.run.preparation import begin_run, check, create_folder, set_up
+from netdyno.run.preparation import begin_run, check, create_folder, discard_if_refused, set_up
 from netdyno.run.runner import Interrupted, raise_on_signals
 from netdyno.run.schedule import is_worth_retrying
 from netdyno.store import write
-from netdyno.trial import warm_up
+from netdyno.trial import first_requests, warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.context import TrialContext, ignore_progress, key
 from netdyno.trial.trial import run_trial
@@ -54,34 +56,66 @@ class SearchResult:
     company: Company | None
 
 
+class PreparedSearch(NamedTuple):
+    """What a search needs before its first trial: its run's id and folder, the context of its trials, and the
+    environment that they run in."""
+
+    run_id: str
+    folder: Path
+    context: TrialContext
+    facts: Environment
+
+
+def check_servers(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
+    """Raise UserError where something cannot work for one of the servers; the experiment has one scenario with all of
+    them."""
+    (scenario,) = experiment.scenarios
+    for server in servers:
+        if reason := plan.explain_skip(server, scenario, {RATE: to_level(scenario.factors[RATE][0])}):
+            raise UserError(reason)
+    check(experiment, servers, build)
+
+
+def prepare(
+    experiment: Experiment, server: Contestant, *, results: Path, build: Path, foreign_load: ForeignLoad
+) -> PreparedSearch:
+    """Prepare the search of one server, after `check_servers`. Raises UserError."""
+    run_id, folder = create_folder(results, f"{CAPACITY}-{server.name}")
+    with discard_if_refused(folder):
+        context, facts = set_up(
+            experiment,
+            [server],
+            clients=(),
+            build=build,
+            folder=folder,
+            progress=ignore_progress,
+            foreign_load=foreign_load,
+        )
+    return PreparedSearch(run_id, folder, context, facts)
+
+
+def send_first_requests(
+    experiment: Experiment, servers: Sequence[Contestant], prepared: PreparedSearch
+) -> first_requests.FirstReplies:
+    """Send the first requests to all servers that are to be searched, before the first search. Raises UserError where
+    one has no right reply."""
+    with discard_if_refused(prepared.folder):
+        return first_requests.check(experiment, {server.name: server for server in servers}, prepared.context)
+
+
 def execute(
     experiment: Experiment,
     server: Contestant,
+    prepared: PreparedSearch,
     *,
-    results: Path,
     build: Path,
     argv: Sequence[str],
-    foreign_load: ForeignLoad,
     show: Show,
     note: Note,
 ) -> SearchResult:
-    """Search; the experiment has one scenario, and its `capacity` bounds the search. Raises UserError before the first
-    trial where something cannot work."""
-    (scenario,) = experiment.scenarios
-    if reason := plan.explain_skip(server, scenario, {RATE: to_level(scenario.factors[RATE][0])}):
-        raise UserError(reason)
-    check(experiment, [server], build)
-    run_id, folder = create_folder(results, experiment.name)
-    context, facts = set_up(
-        experiment,
-        [server],
-        clients=(),
-        build=build,
-        folder=folder,
-        progress=ignore_progress,
-        foreign_load=foreign_load,
-    )
-    run = begin_run(run_id, folder, experiment, facts, [server])
+    """Search; the experiment has one scenario with the server alone, and its `capacity` bounds the search."""
+    context, folder = prepared.context, prepared.folder
+    run = begin_run(prepared.run_id, folder, experiment, prepared.facts, [server])
     with write.Store.create(folder, run, argv, ()) as stored:
         canary = Canary(canary_path(build), context.pinning, folder)
         trials: list[Trial] = []
@@ -89,7 +123,7 @@ def execute(
         if answer is not None:
             stored.finish(utc_now())
     witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
-    return SearchResult(run_id, folder, answer, why, interrupted, find_neighbours(witnesses))
+    return SearchResult(run.run_id, folder, answer, why, interrupted, find_neighbours(witnesses))
 
 
 def _search(

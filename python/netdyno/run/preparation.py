@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,6 +140,18 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
             raise UserError(f"the results folder {results} cannot be written: {error.strerror}") from error
         return run_id, results / run_id
     raise UserError(f"the results folder {results} has 99 runs of this very second")
+
+
+@contextmanager
+def discard_if_refused(folder: Path) -> Iterator[None]:
+    """Remove the folder of a run that ends before its first trial, unless something in it may say why."""
+    try:
+        yield
+    except UserError:
+        with suppress(OSError):
+            (folder / "logs").rmdir()
+            folder.rmdir()
+        raise
 
 
 def begin_run(

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from netdyno.audits import canary as canary_audit
-from netdyno.base.errors import UserError
 from netdyno.base.held_signals import list_ending_signals
 from netdyno.base.paths import canary_path
 from netdyno.base.units import clock_after, format_clock
@@ -92,7 +91,7 @@ def execute(
         stage.check(experiment, servers_by_name, clients_by_name)
     run_id, folder = preparation.create_folder(results, experiment.name)
     cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
-    try:
+    with preparation.discard_if_refused(folder):
         context, facts = preparation.set_up(
             experiment,
             servers,
@@ -103,12 +102,7 @@ def execute(
             foreign_load=foreign_load,
             stage=stage,
         )
-        experiment = first_requests.check(experiment, servers_by_name, context)
-    except UserError:
-        with suppress(OSError):  # something was written, which may say why
-            (folder / "logs").rmdir()
-            folder.rmdir()
-        raise
+        experiment = first_requests.check(experiment, servers_by_name, context).experiment
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)

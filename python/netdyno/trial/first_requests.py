@@ -46,26 +46,45 @@ class FirstRequests(NamedTuple):
     send: Callable[[Settings], LoadResult]
 
 
-def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> Experiment:
-    """Start each of the user's own servers once, and send it the first requests of each scenario. Return the experiment
-    with what is verified of replies. Raises UserError where a server has no right reply to a request."""
+class FirstReplies(NamedTuple):
+    """The experiment with what is verified of replies, and how many replies a second each of the user's own servers
+    gave to the first requests, at most."""
+
+    experiment: Experiment
+    rates_hz: Mapping[str, float]
+
+
+class _Replies(NamedTuple):
+    """The first bodies by scenario, None where equal URLs have replies of different lengths, and the most replies a
+    second."""
+
+    bodies: dict[str, Bodies | None]
+    rate_hz: float
+
+
+def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> FirstReplies:
+    """Start each of the user's own servers once, and send it the first requests of each scenario. Raises UserError
+    where a server has no right reply to a request."""
     bodies: dict[str, dict[str, Bodies | None]] = {scenario.name: {} for scenario in experiment.scenarios}
+    rates_hz: dict[str, float] = {}
     for contestant in servers.values():
         if contestant.own is None:
             continue
         if not contestant.available:
             raise UserError(f"{contestant.name} cannot be loaded: {contestant.why_not}")
         try:
-            for scenario_name, first_bodies in _ask(contestant, experiment, context).items():
-                bodies[scenario_name][contestant.name] = first_bodies
+            replies = _ask(contestant, experiment, context)
         except TrialError as failure:
             raise UserError(f"{contestant.name}: {failure}") from failure
+        rates_hz[contestant.name] = replies.rate_hz
+        for scenario_name, first_bodies in replies.bodies.items():
+            bodies[scenario_name][contestant.name] = first_bodies
     if experiment.gate is not None:
         for of_servers in bodies.values():
             _compare_bodies(of_servers)
     varying = {name for name, of_servers in bodies.items() if None in of_servers.values()}
     scenarios = tuple(_settle_verification(scenario, varying) for scenario in experiment.scenarios)
-    return msgspec.structs.replace(experiment, scenarios=scenarios)
+    return FirstReplies(msgspec.structs.replace(experiment, scenarios=scenarios), rates_hz)
 
 
 def _compare_bodies(of_servers: Mapping[str, Bodies | None]) -> None:
@@ -102,12 +121,11 @@ def _settle_verification(scenario: Scenario, varying: set[str]) -> Scenario:
     return msgspec.structs.replace(scenario, verify="status" if scenario.name in varying else "length")
 
 
-def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) -> dict[str, Bodies | None]:
-    """Start the server and send it the first requests of each scenario; return the first bodies by scenario, None where
-    equal URLs have replies of different lengths."""
+def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) -> _Replies:
+    """Start the server and send it the first requests of each scenario; return what came."""
     cells = _list_cells(experiment, contestant, context)
     if not cells:
-        return {}
+        return _Replies({}, 0.0)
     log = TrialLog(context.folder / "logs" / f"first-requests-{contestant.name}.log")
     command = build_server_command(contestant, cells[0][1], cores=count_server_cores(context.pinning))
     with (
@@ -117,6 +135,8 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, MACHINE)
+
+        rates_hz: list[float] = []
 
         def send(cell_settings: Settings) -> LoadResult:
             reconnects = may_reconnect(contestant, cell_settings)
@@ -129,12 +149,13 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
                 raise TrialError(f"the server ended with {how} at its first requests{server.read_last_line()}")
             if result is None:
                 raise TrialError(why)
+            rates_hz.append(result.requests.per_second)
             return result
 
         asked = FirstRequests(contestant, send)
         bodies = {name: _find_first_bodies(asked, cell_settings) for name, cell_settings in cells}
         shut_down(server, lines, context)
-    return bodies
+    return _Replies(bodies, max(rates_hz))
 
 
 def _find_first_bodies(asked: FirstRequests, cell_settings: Settings) -> Bodies | None:

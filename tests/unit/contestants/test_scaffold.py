@@ -61,5 +61,5 @@ def test_a_name_that_cannot_be_a_folder_is_refused(root: Path, name: str) -> Non
 def test_a_taken_name_and_an_unknown_model_are_refused(root: Path) -> None:
     with pytest.raises(UserError, match="servers/epoll-loop exists already"):
         copy_server("epoll-loop", "epoll-loop", root)
-    with pytest.raises(UserError, match=r"unknown server 'epol-loop' \(did you mean 'epoll-loop'\?\)"):
+    with pytest.raises(UserError, match=r"unknown server 'epol-loop' \(did you mean 'epoll-loop'\? see: ./netdyno"):
         copy_server("my-server", "epol-loop", root)

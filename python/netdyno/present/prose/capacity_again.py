@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -12,20 +13,45 @@ from netdyno.model import own_requests
 from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.experiment import Experiment
 
+MANY = 2
+"""So many servers of one template are siblings."""
+
 
 def build_repeat_command(experiment: Experiment, about: Sequence[About] = ()) -> str:
     """Return the command that repeats the run, from its description and not from the words that were typed."""
+    started = [(contestant.name, contestant.own) for contestant in about if contestant.own is not None]
+    requests = _list_request_flags(experiment, about)
     if experiment.capacity is None:
-        started = [(contestant.name, contestant.own) for contestant in about if contestant.own is not None]
-        flags = [word for name, contestant in started for word in (*_list_server_flags(contestant), "--as", name)]
         sends = any(scenario.send is not None for scenario in experiment.scenarios)
         workload = ["--workload", started[0][1].workload] if started and not sends else []
-        return shlex.join(
-            ["./netdyno", "run", experiment.name, *flags, *workload, *_list_request_flags(experiment, about)]
-        )
+        return shlex.join(["./netdyno", "run", experiment.name, *_list_servers(started), *workload, *requests])
     options = list_search_options(experiment, experiment.capacity)
-    flags = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return shlex.join(["./netdyno", "capacity", *experiment.scenarios[0].contestants, *flags])
+    if started:  # what the messages are, their own options say
+        options = {name: value for name, value in options.items() if name not in ("workload", "size")}
+        options |= {} if experiment.scenarios[0].are_own else {"workload": started[0][1].workload}
+    names = [] if started else experiment.scenarios[0].contestants
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return shlex.join(["./netdyno", "capacity", *names, *_list_servers(started), *requests, *words])
+
+
+def _list_servers(started: Sequence[tuple[str, Own]]) -> list[str]:
+    """Return the options that name the user's own servers; siblings by their command line with its places, and the
+    levels of their knobs."""
+    templates = Counter(server.template for _, server in started)
+    flags: list[str] = []
+    levels: dict[str, dict[str, None]] = {}
+    seen: set[str] = set()
+    for name, server in sorted(started, key=lambda known: templates[known[1].template] > 1):
+        if not server.template or templates[server.template] < MANY:
+            flags += [*_list_server_flags(server), "--as", name]
+            continue
+        if server.template not in seen:
+            given = name.rpartition(f"{next(iter(server.knobs))}=")[0].rstrip(".")
+            flags += ["--server", server.template, *(["--as", given] if given else [])]
+        seen.add(server.template)
+        for knob, level in server.knobs.items():
+            levels.setdefault(knob, {})[level] = None
+    return flags + [word for knob, known in levels.items() for word in ("--vary", f"{knob}={','.join(known)}")]
 
 
 def _list_request_flags(experiment: Experiment, about: Sequence[About]) -> tuple[str, ...]:
