@@ -21,6 +21,7 @@ from netdyno.model.trial import Trial
 from netdyno.run import runner
 from netdyno.statistics.block_counts import GATE_LOOKS
 from netdyno.store import read, schema
+from netdyno.trial import first_requests
 from netdyno.trial.context import TrialContext
 from tests.support.builders.made_claims import made_trial
 
@@ -38,6 +39,12 @@ duration = "100ms"
 name = "most"
 workload = "http"
 """
+
+
+@pytest.fixture(autouse=True)
+def _without_first_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started, so nothing is sent to servers before their first trial either."""
+    monkeypatch.setattr(first_requests, "check", lambda asked, *_: first_requests.FirstReplies(asked, {}))
 
 
 def gate(
