@@ -24,6 +24,7 @@ from netdyno.store import read, schema
 from netdyno.trial import first_requests
 from netdyno.trial.context import TrialContext
 from tests.support.builders.made_claims import made_trial
+from tests.support.fixtures import FAKES
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
 
@@ -132,7 +133,9 @@ def test_what_breaks_does_not_blame_the_server(
 
 
 def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "netdyno", "gate", "--before", COMMAND, "--after", COMMAND, "--time-budget", "1ms"]
+    line = f"{sys.executable} {FAKES / 'json_api.py'} {{port}}"
+    command = [sys.executable, "-m", "netdyno", "gate", "--before", line, "--after", line, "--path", "/api/items"]
+    command += ["--time-budget", "1ms"]
     with subprocess.Popen(
         [*command, "--results", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as ended:
