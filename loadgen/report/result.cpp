@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "lib/measure/distribution.hpp"
-#include "loadgen/codec/codec.hpp"
 
 namespace netdyno::load {
 namespace {

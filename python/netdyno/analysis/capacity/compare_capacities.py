@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis.found.capacity import Answer
+from netdyno.model.base import Name
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class KnobCapacities:
     """What the levels of a knob carry. `enough`: the first level that no other is shown to carry more than. `equal`,
     `less`: the later levels that are not shown to carry another amount, and those that carry less."""
 
-    enough: str
-    equal: tuple[str, ...]
-    less: tuple[str, ...]
+    enough: Name
+    equal: tuple[Name, ...]
+    less: tuple[Name, ...]
 
 
 def find_carried(answer: Answer) -> Carried:

@@ -64,7 +64,7 @@ class Noted:
     """An audit of the kind `note` that failed for a contestant in `trials` of its trials; the detail of most."""
 
     contestant: Name
-    audit: str
+    audit: Name
     trials: int
     of: int
     detail: Quoted

@@ -9,6 +9,7 @@ from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.notices.knobs import group_siblings
 from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials.split import ScenarioTrials
+from netdyno.model.base import Name
 from netdyno.model.levels import level_key, level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
@@ -22,9 +23,9 @@ Throughputs = Mapping[int, Mapping[int, float]]
 class ScalingPoint(NamedTuple):
     """A point of a contestant's scaling: the contestant, its other levels, the knob (empty for cores), the number."""
 
-    contestant: str
-    at: str
-    knob: str
+    contestant: Name
+    at: Name
+    knob: Name
     number: int
 
 
