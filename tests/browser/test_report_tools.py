@@ -188,7 +188,10 @@ def test_a_column_is_sorted_by_its_numbers_whatever_its_cells_say(go: Watched) -
 
 def test_a_cell_has_the_number_that_it_shows(go: Watched) -> None:
     (findings,) = (found for found in analysed(shown_run()).scenarios if found.scenario.name == "echo")
-    by_name = {standing.contestant: standing.value for standing in findings.standings}
+    by_name = {
+        standing.contestant: standing.over_loads.own if standing.over_loads else standing.value
+        for standing in findings.standings
+    }
     rows = go.page.locator("#s1 .ranking tbody tr:not(.apart)")
     for row in rows.all():
         number = row.locator("td:nth-child(3)").get_attribute("data-number")

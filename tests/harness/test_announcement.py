@@ -44,7 +44,7 @@ def test_the_first_lines_of_quick() -> None:
     )
     assert trials.startswith("It makes 6 or more blocks of 25 trials over loopback (5 contestants")
     assert time == (
-        "It takes about 4:40, up to 9:00 on a disturbed machine (minutes:seconds), and ends at about "
+        "It takes about 4:30, up to 9:00 on a disturbed machine (minutes:seconds), and ends at about "
         "09:34, at the latest at 09:39."
     )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from netdyno.machine import server_proc, server_processes
 from netdyno.machine.server_processes import Origin
+from netdyno.model.own_requests import AT_FILE
 
 TABLES = ("tcp", "tcp6", "udp", "udp6")
 _ESTABLISHED = "01"
@@ -52,13 +53,27 @@ def list_ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
 def find_server_holders(net: Path, endpoint: str) -> set[int]:
     """Return the processes that have a socket of the server at this endpoint open, as far as their descriptors may be
     read. `net` is the net folder of its network namespace."""
-    places = format_places(endpoint)
+    address, _, file = endpoint.partition(AT_FILE)
+    if file:
+        return find_holders(_find_file_sockets(net, file))
+    places = format_places(address)
     rows = read_rows(net)
     return find_holders({row.inode for row in rows if row.local in places and row.inode != _NO_PROCESS})
 
 
+def _find_file_sockets(net: Path, file: str) -> set[str]:
+    """Return the inodes of the sockets of a file: the one that listens there, and those that it accepted."""
+    with suppress(OSError):
+        rows = [line.split(maxsplit=7) for line in (net / "unix").read_text().splitlines()[1:]]
+        return {row[6] for row in rows if len(row) == 8 and row[7] == file}
+    return set()
+
+
 def find_client_holders(net: Path, endpoint: str) -> set[int]:
-    """Return the processes that are connected to the server at this endpoint."""
+    """Return the processes that are connected to the server at this endpoint. Of those at a file the kernel's tables
+    do not say it: none."""
+    if AT_FILE in endpoint:
+        return set()
     places = format_places(endpoint)
     rows = read_rows(net)
     return find_holders({row.inode for row in rows if row.remote in places and row.state == _ESTABLISHED})

@@ -10,6 +10,8 @@ from netdyno.model.base import Frozen, Whole
 from netdyno.model.values import Option, ValueKind, whole, word
 
 Verify = Literal["status", "length", "hash", "echo"]
+AT_FILE = " by "
+"""What stands between an endpoint and the file that is connected to instead (loadgen/plan/plan.cpp, address_of)."""
 BYTES = "bytes"
 """The workload of a scenario that sends the user's own bytes (`send`)."""
 FILE = "@"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
-from netdyno.statistics import stats
 
 SHARE_OF_BUDGET = 0.1
 """The most of the budget of time that the blocks of all scenarios may take together."""
@@ -40,6 +39,7 @@ def _count_needed(run: Run, scenario: Scenario) -> set[int]:
     """Return how many more blocks would decide each open question of a scenario."""
     from netdyno.analysis.scenario import derive_findings
     from netdyno.analysis.trials.split import select_part
+    from netdyno.statistics import stats
 
     findings = derive_findings(select_part(run, scenario), None, stats.LEVEL)
     needed = {decision.blocks_to_settle for decision in (findings.decision, *findings.elsewhere)}

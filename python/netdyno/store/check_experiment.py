@@ -52,7 +52,8 @@ def _check_table(table: Mapping[str, object], names: set[str]) -> None:
     for key in ("metric", "why"):
         if isinstance(metric := table.get(key), str) and metric and metric not in METRICS:
             raise ValueError(f"it names the metric {metric[:100]!r}, which does not exist")
-    for key in _POSITIVE:
+    is_share = METRICS[str(table.get("metric") or "throughput")].scale == "share"
+    for key in _POSITIVE if is_share else (*_POSITIVE, "threshold"):
         if isinstance(value := table.get(key), int | float) and value <= 0:
             raise ValueError(f"{key} is {value}, and must be above 0")
 

@@ -13,13 +13,12 @@ from netdyno.model import own_requests, transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.options import Settings, count_check_connections, most_generator_threads
+from netdyno.model.own_requests import AT_FILE
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
 
 PORTS_OF_AN_ADDRESS = 25_000
-AT_FILE = " by "
-"""What stands between an endpoint and the file that is connected to instead (loadgen/plan/plan.cpp, address_of)."""
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
 FIRST_CONNECTIONS = 4

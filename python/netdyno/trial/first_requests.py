@@ -64,18 +64,20 @@ class _Replies(NamedTuple):
 
 def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> FirstReplies:
     """Start each of the user's own servers once, and send it the first requests of each scenario. Raises UserError
-    where a server has no right reply to a request."""
+    where a server has no right reply to a request. A gate goes on where one of its two has: the fault of the other is
+    what it decides."""
     bodies: dict[str, dict[str, Bodies | None]] = {scenario.name: {} for scenario in experiment.scenarios}
     rates_hz: dict[str, float] = {}
-    for contestant in servers.values():
-        if contestant.own is None:
-            continue
-        if not contestant.available:
-            raise UserError(f"{contestant.name} cannot be loaded: {contestant.why_not}")
+    own_servers = [contestant for contestant in servers.values() if contestant.own is not None]
+    failures: list[UserError] = []
+    for contestant in own_servers:
         try:
-            replies = _ask(contestant, experiment, context)
-        except TrialError as failure:
-            raise UserError(f"{contestant.name}: {failure}") from failure
+            replies = _ask_first(contestant, experiment, context)
+        except UserError as failure:
+            failures.append(failure)
+            if experiment.gate is None or len(failures) == len(own_servers):
+                raise failures[0] from None
+            continue
         rates_hz[contestant.name] = replies.rate_hz
         for scenario_name, first_bodies in replies.bodies.items():
             bodies[scenario_name][contestant.name] = first_bodies
@@ -85,6 +87,16 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     varying = {name for name, of_servers in bodies.items() if None in of_servers.values()}
     scenarios = tuple(_settle_verification(scenario, varying) for scenario in experiment.scenarios)
     return FirstReplies(msgspec.structs.replace(experiment, scenarios=scenarios), rates_hz)
+
+
+def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialContext) -> _Replies:
+    """Send a server its first requests. Raises UserError where it cannot be loaded or has no right reply."""
+    if not contestant.available:
+        raise UserError(f"{contestant.name} cannot be loaded: {contestant.why_not}")
+    try:
+        return _ask(contestant, experiment, context)
+    except TrialError as failure:
+        raise UserError(f"{contestant.name}: {failure}") from failure
 
 
 def _compare_bodies(of_servers: Mapping[str, Bodies | None]) -> None:

@@ -24,6 +24,7 @@ from netdyno.analysis.found.notices import (
     Constant,
     Knob,
     MeasuredAlone,
+    Noted,
     Reconnected,
     Retries,
     SampledThreads,
@@ -208,6 +209,7 @@ class QuestionEntry(Frozen):
     sampled_threads: tuple[SampledThreads, ...]
     uneven_threads: tuple[UnevenThreads, ...]
     reconnected: tuple[Reconnected, ...]
+    noted: tuple[Noted, ...]
     scaling: tuple[Scaling, ...]
     knobs: tuple[Knob, ...]
     alone: tuple[MeasuredAlone, ...]

@@ -104,7 +104,9 @@ def _list_columns(findings: ScenarioFindings) -> Iterator[ScoreColumn]:
 def _describe_figures(findings: ScenarioFindings) -> str:
     """Describe the figures, and the loads that the ranks are over; how to read a rank stands once on the page."""
     several = len(findings.levels) > 1 and findings.axes and findings.cells
-    loads = [f"Figures at {findings.heaviest.label}, ranks over {findings.ranked_levels} loads."] if several else []
+    is_ranked = any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons)
+    ranks = f", ranks over {findings.ranked_levels} loads" if is_ranked else ""
+    loads = [f"Figures at {findings.heaviest.label}{ranks}."] if several else []
     return " ".join([*loads, *company.list_caveats(findings.company)])
 
 
