@@ -4,7 +4,8 @@
 
 namespace netdyno::load {
 
-bool Utf8::take(std::string_view piece) {
+std::size_t Utf8::take(std::string_view piece) {
+  const std::size_t size = piece.size();
   while (!piece.empty()) {
     std::uint64_t word = 0;
     if (left_ == 0 && piece.size() >= sizeof word) {
@@ -15,17 +16,17 @@ bool Utf8::take(std::string_view piece) {
       }
     }
     const auto byte = static_cast<unsigned char>(piece.front());
-    piece.remove_prefix(1);
     if (left_ == 0) {
-      if (!begin(byte)) return false;
-      continue;
+      if (!begin(byte)) break;
+    } else {
+      if (byte < low_ || byte > high_) break;
+      --left_;
+      low_ = 0x80;
+      high_ = 0xbf;
     }
-    if (byte < low_ || byte > high_) return false;
-    --left_;
-    low_ = 0x80;
-    high_ = 0xbf;
+    piece.remove_prefix(1);
   }
-  return true;
+  return size - piece.size();
 }
 
 /// The table of RFC 3629, 4.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -9,8 +10,8 @@ namespace netdyno::load {
 /// U+10FFFF.
 class Utf8 {
  public:
-  /// Takes the next piece. False: the text is none, and nothing more can be taken.
-  bool take(std::string_view piece);
+  /// Takes the next piece. Returns how many of its bytes are UTF-8: where that is not all, nothing more can be taken.
+  std::size_t take(std::string_view piece);
   /// Whether the text may end here.
   bool is_whole() const { return left_ == 0; }
 

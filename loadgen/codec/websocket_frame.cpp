@@ -65,14 +65,12 @@ const char* WebSocketReader::take(std::string_view piece, std::string& data) {
     control_.append(piece);
     return nullptr;
   }
-  if (is_text_ && !is_text_valid(piece)) return "text that is not UTF-8";
-  data.append(piece);
+  // A message of text is UTF-8 as a whole; its frames may divide a character (5.6, 8.1).
+  const std::size_t valid = is_text_ ? text_.take(piece) : piece.size();
+  data.append(piece.substr(0, valid));  // the same however the stream is cut
+  const bool ends = left_ == 0 && !more_;
+  if (valid < piece.size() || (is_text_ && ends && !text_.is_whole())) return "text that is not UTF-8";
   return nullptr;
-}
-
-/// A message of text is UTF-8 as a whole; its frames may divide a character (5.6, 8.1).
-bool WebSocketReader::is_text_valid(std::string_view piece) {
-  return text_.take(piece) && (left_ > 0 || more_ || text_.is_whole());
 }
 
 /// Two bytes, until they say how many more.

@@ -33,7 +33,6 @@ class WebSocketReader {
  private:
   const char* begin_frame();
   const char* take(std::string_view piece, std::string& data);
-  bool is_text_valid(std::string_view piece);
   const char* check_head() const;
   std::size_t head_size() const;
   bool is_control() const { return (static_cast<unsigned char>(head_[0]) & 0x08U) != 0; }

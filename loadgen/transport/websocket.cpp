@@ -115,7 +115,7 @@ std::string close_words(const std::string& text) {
   const int code = status_of(text);
   if (code == 0) return "the server closes the WebSocket wrongly: with half a status";
   if (!may_be_sent(code)) return fmt::format("the server closes the WebSocket wrongly: with the status {}", code);
-  if (Utf8 reason; !reason.take(std::string_view{text}.substr(2)) || !reason.is_whole())
+  if (Utf8 reason; reason.take(std::string_view{text}.substr(2)) != text.size() - 2 || !reason.is_whole())
     return "the server closes the WebSocket wrongly: with a reason that is not UTF-8";
   const std::string reason = excerpt(std::string_view{text}.substr(2));
   return fmt::format("the server closes the WebSocket: {}{}{}", code, reason.empty() ? "" : " ", reason);

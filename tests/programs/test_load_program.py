@@ -488,7 +488,7 @@ def test_keys_keep_their_order(server: str) -> None:
 
     assert keys(first) == keys(second)
     assert (first["messages"]["late"], first["generator"]["socket_drops"]) == (0, 0)
-    assert list(first)[:3] == ["version", "plan", "requests"]
+    assert list(first)[:4] == ["version", "plan", "began_ns", "requests"]
 
 
 def test_every_thread_says_what_it_used(server: str) -> None:

@@ -254,6 +254,7 @@ class LoadResult(Frozen, kw_only=True):
 
     version: Whole
     plan: Plan
+    began_ns: Whole = 0
     requests: Requests
     latency: Latency
     send_lag_ns: Distribution
@@ -274,4 +275,3 @@ class LoadResult(Frozen, kw_only=True):
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET
-    began_ns: Whole = 0
