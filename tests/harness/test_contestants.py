@@ -312,9 +312,9 @@ def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
     assert [contestant.name for contestant in select(everyone, ["epoll", "asio-*", "*-callbacks"])] == [
         contestant.name for contestant in everyone
     ]
-    with pytest.raises(UserError, match=r"no server is called 'epol' \(did you mean 'epoll'\?\)"):
+    with pytest.raises(UserError, match=r"no server is called 'epol' \(did you mean 'epoll'"):
         select(everyone, ["epol"])
-    with pytest.raises(UserError, match=r"unknown server 'asio-calbacks' \(did you mean 'asio-callbacks'\?\)"):
+    with pytest.raises(UserError, match=r"unknown server 'asio-calbacks' \(did you mean 'asio-callbacks'"):
         find_by_name(everyone, "asio-calbacks")
 
 

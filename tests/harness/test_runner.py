@@ -449,7 +449,7 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
     )
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert [(result.contestant, result.levels) for result in run.traced] == [("fake", {"connections": 2})]
-    assert len(run.trials) == len(recorder.trials) == 2, "it is no trial"
+    assert len(run.trials) == len(recorder.trials) == 2, {trial.reason for trial in run.all_trials}
     assert recorder.notes == ["tracing system calls in 1 short trial of their own, about 1 s"]
     assert run.finished_at is not None
 

@@ -58,6 +58,9 @@ AHEAD_NS = 3_000_000
 """The time from the announcement of a slice to its beginning."""
 MOST_LOST = 2
 """The dropped turns, as a multiple of those needed, after which the group is given up and retried."""
+DEAREST_BEGINNING = 1.15
+"""The most by which a message costs an honest server more where the unmeasured beginning and the last answers of a
+slice are counted too: half more for 5 ms, less afterwards (docs/measurements/slices.md)."""
 PAUSE = "pauses of a core"
 """The name in a slice where not a program, but the hypervisor or the kernel, took a core."""
 MOST_TRIES = 10
@@ -226,6 +229,8 @@ class Stand:
         """CPU of this contestant and its load in the slices of others."""
         self._members: tuple[int, ...] = ()
         self._cpu_after_slice: Mapping[int, Cpu] = {}
+        self._whole_cpu_s: list[float] = []
+        """Of each slice, with what lies around its measured part."""
         self._running = ExitStack()
         self._readings: list[SliceReading] = []
         """One for each slice."""
@@ -301,6 +306,7 @@ class Stand:
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
         cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after), after
+        self._whole_cpu_s.append(server_processes.sum_used_s(before, after))
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -439,14 +445,17 @@ class Stand:
 
     def _observe(self, load: LoadResult) -> ServerObservation:
         """Return the server's use in the measured parts of the kept slices: its CPU as read at their ends, and, by the
-        messages' share, what it did from each of these slices to its next one, and the rest in all slices."""
+        messages' share, what it did from each of these slices to its next one, and the rest in all slices. Where it has
+        put work off to the unmeasured parts, all of a slice is charged by that share."""
         whole = read_observation(self.watch, self._farewell)
         kept = [slice_ for slice_ in self.slices if slice_.kept]
         sent = sum(slice_.sent for slice_ in self.slices)
         part = load.requests.sent / sent if sent else 0.0
         sent_kept = sum(slice_.sent for slice_ in kept)
         part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
-        cpu_s = sum(slice_.cpu_s for slice_ in kept) + part_of_kept * sum(slice_.later_cpu_s for slice_ in kept)
+        measured_s, later_s = (sum(getattr(slice_, name) for slice_ in kept) for name in ("cpu_s", "later_cpu_s"))
+        whole_s = sum(whole_s for whole_s, slice_ in zip(self._whole_cpu_s, self.slices, strict=True) if slice_.kept)
+        cpu_s = max(measured_s + part_of_kept * later_s, part_of_kept * (whole_s + later_s) / DEAREST_BEGINNING)
         user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
         return msgspec.structs.replace(
             whole,

@@ -36,13 +36,12 @@ class Options:
     """The command line. A client contestant knows fewer options."""
 
     url = ""
-    workload = duration = json = audience = rate = ""
+    workload = duration = warmup = json = audience = rate = ""
     arrivals = "closed"
     size, connections, depth, threads, seed, events_fd = 31, 1, 1, 1, 1, -1
     turns = False
     flags = ("--as-client",) if IS_CLIENT else ("--turns", "--witness")
     ignored: tuple[str, ...] = (
-        "--warmup",
         "--timeout",
         "--linger",
         "--nodelay",
@@ -50,7 +49,7 @@ class Options:
         "--service-time",
         "--connect-timeout",
     )
-    texts: tuple[str, ...] = ("--workload", "--duration", "--json")
+    texts: tuple[str, ...] = ("--workload", "--duration", "--warmup", "--json")
     numbers: tuple[str, ...] = ("-c", "--size", "--seed", "--events-fd")
     if not IS_CLIENT:
         ignored += ("--connect-rate",)
@@ -149,9 +148,17 @@ def is_answered(client: _socket.socket, message: bytes) -> bool:
     return is_welcome(client.recv(100)) and answer == message
 
 
-def window_s() -> float:
-    text = options.duration
+def read_seconds(text: str) -> float:
     return float(text[:-2]) / 1000 if text.endswith("ms") else float(text.removesuffix("s"))
+
+
+def window_s() -> float:
+    return read_seconds(options.duration)
+
+
+def figured_s() -> float:
+    """The window of its figures."""
+    return window_s() if MODE == "steady" and not IS_CHECK else 0.1
 
 
 def is_window_over(began_s: float) -> bool:
@@ -226,7 +233,7 @@ def take_turns() -> tuple[int, int]:
     for line in sys.stdin:
         order, _, begins_ns = line.strip().partition(" ")
         if order == "go":
-            time.sleep(max(0.0, int(begins_ns) / 1e9 - time.monotonic()))
+            time.sleep(max(0.0, int(begins_ns) / 1e9 + read_seconds(options.warmup) + 0.005 - time.monotonic()))
             for connection in [connection for connection in connections for _ in range(MESSAGES)]:
                 ask(connection, b"x" * options.size)
             kept += undecided
@@ -276,7 +283,7 @@ def result(count: int, everything: int = 0) -> dict[str, object]:
     rate = float(options.rate.removesuffix("/conn")) if options.rate else None
     plan |= {"rate_hz": rate, "connections": options.connections, "size": options.size, "seed": options.seed}
     plan |= {"threads": options.threads, "audience": options.audience or "others"}
-    plan |= {"warmup_s": 0.0, "duration_s": window_s() if MODE == "steady" else 0.1, "timeout_s": 1.0}
+    plan |= {"warmup_s": 0.0, "duration_s": figured_s(), "timeout_s": 1.0}
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
     connections |= {"attempted": options.connections, "established": options.connections}
     if MODE == "no_ports" and not IS_CHECK:
@@ -296,14 +303,15 @@ def result(count: int, everything: int = 0) -> dict[str, object]:
         "version": 1,
         "plan": plan,
         "began_ns": window_began_ns[-1] if window_began_ns else 0,
-        "requests": {"sent": count, "completed": count, "per_second": count / 0.1},
+        "requests": {"sent": count, "completed": count, "per_second": count / figured_s()},
         "latency": {"response_ns": answered, "service_ns": answered},
         "send_lag_ns": distribution(0),
         "connections": connections,
         "connect_ns": distribution(options.connections, took(connects_ns)),
         "messages": messages,
         "bytes": {"sent": sent * options.size, "received": size, "expected": size},
-        "generator": cpu | {"cores_used": 0.3, "max_rss_bytes": 1 << 20, "socket_drops": 0, "threads": [cpu]},
+        "generator": cpu
+        | {"cores_used": 0.03 / figured_s(), "max_rss_bytes": 1 << 20, "socket_drops": 0, "threads": [cpu]},
         "errors": {},
         "timeseries": {"interval_ns": 10**8, "completed": [count], "p50_ns": [1000], "p99_ns": [1000], "errors": [0]},
         "audits": audits,

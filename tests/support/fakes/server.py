@@ -183,7 +183,7 @@ def serve(listener: socket.socket) -> None:
     connections: dict[int, socket.socket] = {}
     pending_s = 0.0
     while True:
-        ready = selector.poll(0.01 if pending_s else -1)
+        ready = selector.poll(0.06 if pending_s else -1)
         if not ready:  # nothing came for a while: this is a slice of others
             burn(pending_s)
             pending_s = 0.0
