@@ -118,9 +118,9 @@ def rate_kept(load: LoadResult) -> float | None:
 
 def has_lost_all_connections(load: LoadResult) -> bool:
     """Whether no connection was established, or each ended early: the load then ends before its window. A client
-    contestant connects again."""
-    ended_early = sum(load.errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
-    return load.client is None and ended_early >= load.connections.established
+    contestant connects again, and so does the load once where a server closes a connection between two requests."""
+    ended = sum(load.errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
+    return load.client is None and ended + load.connections.closed_after_reply >= load.connections.established
 
 
 # --- of one trial ------------------------------------------------------------------------------------------------
