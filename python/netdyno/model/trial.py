@@ -38,11 +38,11 @@ class Warmup(Frozen):
 
 class Slice(Frozen):
     """One slice of a trial that was run in turns: its `turn`, its `place` in the turn, the messages `sent` in it, the
-    CPU seconds that the server used and those that the other contestants used meanwhile, and those that the server used
-    `later`, until its next slice. The turn was `kept`, or
-    dropped for all contestants alike. `foreign_s` is the longest time that a program outside the run
-    (`foreign_program`) ran on the server's cores meanwhile, or that the machine let nothing run on a core ("pauses of a
-    core"). Where that was too long the slice was repeated, and the later slice of the turn counts."""
+    CPU seconds that the server used in its measured part and those that the other contestants used meanwhile, and those
+    that the server used `later`, until its next slice. The turn was `kept`, or dropped for all contestants alike.
+    `foreign_s` is the longest time that a program outside the run (`foreign_program`) ran on the server's cores
+    meanwhile, or that the machine let nothing run on a core ("pauses of a core"). Where that was too long the slice was
+    repeated, and the later slice of the turn counts."""
 
     turn: Whole
     place: Whole
