@@ -30,6 +30,7 @@ from netdyno.present.prose import (
     languages,
     loss,
     noted,
+    overload,
     ranking,
     reconnects,
     replies,
@@ -156,6 +157,7 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         )
     ]
     noticed = (
+        *overload.describe_contestants(findings),
         *constant_latency.describe_contestants(findings),
         *noted.describe_contestants(findings),
         *uneven_threads.describe_contestants(findings),

@@ -1,0 +1,37 @@
+"""A server that answers less than the offered rate is reported as overloaded, with what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.present.prose import overload
+from netdyno.present.prose.verdict import list_caveats
+from tests.support.builders.made_run import made_run
+
+
+def keep(share: float) -> ScenarioFindings:
+    """Return findings at a fixed rate of which the first cell kept a share, and all others kept all of it."""
+    findings = next(part for part in analyse(made_run()).scenarios if "kept" in part.cells[0].values)
+
+    def values(share: float) -> dict[str, object]:
+        cell = findings.cells[0]
+        return {**cell.values, "kept": replace(cell.values["kept"], value=share)}
+
+    cells = tuple(replace(cell, values=values(1.0 if index else share)) for index, cell in enumerate(findings.cells))
+    return replace(findings, cells=cells)
+
+
+def test_an_overloaded_server_is_named_with_the_share_that_it_answered() -> None:
+    findings = keep(0.705)
+    (text,) = overload.describe_contestants(findings)
+    assert text.startswith(f"Overload: {findings.cells[0].contestant} answered 70.5% of the offered rate")
+    assert text in list_caveats(findings)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.995])
+def test_a_rate_kept_within_the_tolerance_is_no_overload(share: float) -> None:
+    assert overload.describe_contestants(keep(share)) == ()
