@@ -50,13 +50,16 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
   return {};
 }
 
+/// By stdio, since fmt::print throws where stderr is closed or full, and the results would go with it.
+void complain(const std::string& what) { std::fprintf(stderr, "netdyno-load: %s\n", what.c_str()); }
+
 /// Writes every result that was requested, whatever becomes of the others. Returns whether all could be written.
 bool write_results(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   bool all_written = true, uses_stdout = false;
   const auto write = [&](const std::string& name, const std::string& text) {
     uses_stdout = uses_stdout || name == "-";
     const int error = try_write_whole(name, text);
-    if (error != 0) fmt::print(stderr, "netdyno-load: {}\n", describe_unwritten(name, error));
+    if (error != 0) complain(describe_unwritten(name, error));
     all_written = all_written && error == 0;
   };
   if (!plan.json_file.empty()) write(plan.json_file, to_json_line(plan, measurement, audits));
@@ -87,7 +90,7 @@ int main(int argc, char** argv) {
   const auto audits = audit(plan, measurement);
   const bool all_written = write_results(plan, measurement, audits);
   if (!why.empty()) {
-    fmt::print(stderr, "netdyno-load: {}\n", why);
+    complain(why);
     return nothing_measured;
   }
   if (!all_written) return not_written;

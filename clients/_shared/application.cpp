@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -137,8 +138,8 @@ int Application::finish() {
   if (error != 0) die(describe_unwritten(file, error));
 
   if (measured.figures.messages.received > 0) return 0;
-  fmt::print(stderr, "{}: no valid answer from {}; failures: {}\n", program_invocation_short_name,
-             format_url(plan_.load.url), failures_text(journal_));
+  std::fprintf(stderr, "%s: no valid answer from %s; failures: %s\n", program_invocation_short_name,
+               format_url(plan_.load.url).c_str(), failures_text(journal_).c_str());
   return 1;
 }
 

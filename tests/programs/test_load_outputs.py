@@ -262,6 +262,16 @@ def test_a_closed_stdout_is_no_place_for_a_connection(server: str) -> None:
     assert (done.returncode, done.stderr) == (1, "netdyno-load: cannot write standard output: Bad file descriptor\n")
 
 
+@pytest.mark.parametrize("stderr", ["&-", "/dev/full"])
+def test_a_stderr_that_takes_nothing_ends_no_load(server: str, tmp_path: Path, stderr: str) -> None:
+    files = ["--json", "/dev/full", "--csv", str(tmp_path / "csv")]
+    command = ["bash", "-c", f'"$@" 2>{stderr}', "bash", str(generator_path(build_dir())), server, "-n", "5", *files]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "5 answered" in done.stdout
+    assert (tmp_path / "csv").read_text()
+
+
 @pytest.mark.parametrize("asks", [("--help",), ("--version",), ("--completion", "bash")], ids=str)
 def test_what_it_says_of_itself_is_written_or_an_error(asks: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
