@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.present.prose import overload
 from netdyno.present.prose.verdict import list_caveats
@@ -17,7 +18,7 @@ def keep(share: float) -> ScenarioFindings:
     """Return findings at a fixed rate of which the first cell kept a share, and all others kept all of it."""
     findings = next(part for part in analyse(made_run()).scenarios if "kept" in part.cells[0].values)
 
-    def values(share: float) -> dict[str, object]:
+    def values(share: float) -> dict[str, Estimate]:
         cell = findings.cells[0]
         return {**cell.values, "kept": replace(cell.values["kept"], value=share)}
 
