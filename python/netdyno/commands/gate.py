@@ -40,6 +40,9 @@ WAYS = (
 )
 BROKEN = 2
 EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": BROKEN}
+LONGEST_TIMEOUT = 1 / 15
+"""The most of the time budget that a reply is waited for: a mute server takes a few of these in a block, and two blocks
+must fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +214,13 @@ def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_b
 
     gate = Gate(before=BEFORE, after=AFTER, margins=dict(margins))
     scenarios = tuple(
-        msgspec.structs.replace(scenario, blocks=1, most_blocks=GATE_LOOKS[-1], precision=None)
+        msgspec.structs.replace(
+            scenario,
+            blocks=1,
+            most_blocks=GATE_LOOKS[-1],
+            precision=None,
+            timeout_s=min(scenario.timeout_s, LONGEST_TIMEOUT * time_budget_s),
+        )
         for scenario in experiment.scenarios
         if select_metrics(gate, scenario)
     )

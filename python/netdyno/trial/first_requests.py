@@ -29,7 +29,7 @@ from netdyno.trial.trial import shut_down, wait_ready
 from netdyno.trial.wrong_reply import explain
 
 LONGEST_WAIT_S = 5.0
-"""The longest time that the first reply may take."""
+"""The longest time that the first reply may take, unless the timeout is shorter."""
 MOST_PATHS = 100
 """The most paths that are requested one by one where some reply was wrong."""
 
@@ -153,7 +153,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         def send(cell_settings: Settings) -> LoadResult:
             reconnects = may_reconnect(contestant, cell_settings)
             load = build_first_command(
-                context.generator, ready.endpoint, cell_settings, LONGEST_WAIT_S, reconnects=reconnects
+                context.generator, ready.endpoint, cell_settings, choose_wait_s(cell_settings), reconnects=reconnects
             )
             result, why = generate.check(load, cell_settings, context, log)
             if (result is None or result.messages.received == 0) and server.wait(time.monotonic() + generate.NEWS_S):
@@ -183,11 +183,16 @@ def _find_first_bodies(asked: FirstRequests, cell_settings: Settings) -> Bodies 
     return None
 
 
+def choose_wait_s(cell_settings: Settings) -> float:
+    """Return the longest time that a first reply may take."""
+    return min(LONGEST_WAIT_S, cell_settings.timeout_s)
+
+
 def _send_checked(asked: FirstRequests, cell_settings: Settings) -> LoadResult:
     """Send requests. Raises UserError where no reply is right."""
     load = asked.send(cell_settings)
     if load.messages.received == 0:
-        raise UserError(explain(asked.contestant.name, cell_settings, load, LONGEST_WAIT_S))
+        raise UserError(explain(asked.contestant.name, cell_settings, load, choose_wait_s(cell_settings)))
     return load
 
 

@@ -14,6 +14,7 @@ from netdyno.analysis.found.gate import GatedMetric, GateFindings, Outcome
 from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome, select_metrics
 from netdyno.base.errors import UserError
 from netdyno.commands.gate import AFTER, BEFORE, convert_to_gate, parse_margins
+from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Gate, Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
@@ -209,6 +210,15 @@ def test_a_server_that_answers_nothing_beside_the_other_fails_after_two_trials()
     once, twice = (judge_gate(silence(made(blocks, {}), AFTER)) for blocks in (1, 2))
     assert (once.decision, once.may_go_on) == ("unmeasured", True)
     assert (twice.decision, twice.may_go_on) == ("fails", False)
+    stored = outcomes.judged(silence(made(2, {}), AFTER))
+    assert any(outcomes.unproven_faults(trial) for trial in stored.trials)
+    assert judge_gate(stored).decision == "fails", "a fault that is a note is a fault for a gate, too"
+    first, *rest = silence(made(2, {}), AFTER).trials
+    disturbed = [trial for trial in made(1, {}).trials if trial.contestant == AFTER]
+    noise = Audit(name="foreign_load", passed=False, detail="others")
+    retried = [replace(trial, audits=(*trial.audits, noise), status="made_again") for trial in disturbed]
+    run = replace(made(2, {}), trials=(*retried, first, *rest))
+    assert judge_gate(run).decision == "fails", "a disturbed trial shows nothing"
 
 
 def test_where_neither_server_answers_nothing_was_measured_and_the_gate_ends() -> None:

@@ -232,11 +232,10 @@ def _is_wrong(trial: Trial) -> bool:
 
 
 def _has_never_answered(parts: Sequence[ScenarioTrials], name: str, rival: str) -> bool:
-    """Return whether a server answered nothing in several trials, and nowhere else, while the other was answered."""
-    trials, of_rival = (
-        [trial for part in parts for trial in part.trials if trial.contestant == tried and trial.load]
-        for tried in (name, rival)
-    )
+    """Return whether a server answered nothing in several trials, and in none something, while the other was answered.
+    Trials that the machine disturbed show neither."""
+    undisturbed = [trial for part in parts for trial in part.trials if trial.load and not outcomes.disturbances(trial)]
+    trials, of_rival = ([trial for trial in undisturbed if trial.contestant == tried] for tried in (name, rival))
     return (
         len(trials) >= SEVERAL_TRIALS
         and all(map(_is_silent, trials))
@@ -247,7 +246,8 @@ def _has_never_answered(parts: Sequence[ScenarioTrials], name: str, rival: str) 
 
 def _is_silent(trial: Trial) -> bool:
     """Return whether neither the load nor the closing check was answered, on a machine that no audit saw disturbed."""
-    answers_at_end = all(audit.passed for audit in trial.audits if audit.name == "server_alive")
+    faults = (*outcomes.failed(trial, "server"), *outcomes.unproven_faults(trial))
+    answers_at_end = not any(fault.name == "server_alive" for fault in faults)
     is_answered = answers_at_end or (trial.load is not None and trial.load.messages.received > 0)
     return not is_answered and not outcomes.disturbances(trial)
 
