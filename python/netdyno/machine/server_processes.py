@@ -80,16 +80,16 @@ class ProcessMemory(NamedTuple):
 def find_members(origin: Origin) -> tuple[int, ...]:
     """Find the processes of a server that are there now, after its first one."""
     kept = server_proc.find_family(origin.keeper)[1:] if origin.keeper else ()
-    found = (pid for root in _list_roots(origin, kept) for pid in server_proc.find_family(root))
-    return tuple(dict.fromkeys((origin.first, *kept, *found)))
+    members = (pid for root in _list_roots(origin, kept) for pid in server_proc.find_family(root))
+    return tuple(dict.fromkeys((origin.first, *kept, *members)))
 
 
 def list_members(origin: Origin, parents: Mapping[int, int]) -> tuple[int, ...]:
     """Return the processes of a server by the parents of all processes. Pure."""
     kept = server_proc.find_descendants(origin.keeper, parents) if origin.keeper else ()
     roots = _list_roots(origin, kept)
-    found = (pid for root in roots for pid in (root, *server_proc.find_descendants(root, parents)))
-    return tuple(dict.fromkeys((origin.first, *kept, *found)))
+    members = (pid for root in roots for pid in (root, *server_proc.find_descendants(root, parents)))
+    return tuple(dict.fromkeys((origin.first, *kept, *members)))
 
 
 def _list_roots(origin: Origin, kept: Collection[int]) -> tuple[int, ...]:

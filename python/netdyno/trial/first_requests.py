@@ -39,7 +39,7 @@ Bodies = Mapping[str, str]
 
 
 class FirstRequests(NamedTuple):
-    """A server of the user's own that is being asked: `send` makes a load with these settings and returns its
+    """A server of the user's own that gets its first requests: `send` makes a load with these settings and returns its
     result."""
 
     contestant: Contestant
@@ -164,22 +164,22 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
             rates_hz.append(result.requests.per_second)
             return result
 
-        asked = FirstRequests(contestant, send)
-        bodies = {name: _find_first_bodies(asked, cell_settings) for name, cell_settings in cells}
+        requests = FirstRequests(contestant, send)
+        bodies = {name: _find_first_bodies(requests, cell_settings) for name, cell_settings in cells}
         shut_down(server, lines, context)
     return _Replies(bodies, max(rates_hz))
 
 
-def _find_first_bodies(asked: FirstRequests, cell_settings: Settings) -> Bodies | None:
+def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> Bodies | None:
     """Send the first requests of a scenario. Return the first body of each URL; None where equal URLs had replies of
     different lengths and that was to be found out."""
     by_length = bool(cell_settings.path) and cell_settings.verify is None
     first = _with_verify(cell_settings, "length") if by_length else cell_settings
-    load = _send_checked(asked, first)
+    load = _send_checked(requests, first)
     if load.messages.lost == 0 and not (load.replies and load.replies.unexpected):
         return load.replies.bodies if load.replies else {}
     for path_settings in _list_paths(_with_verify(cell_settings, "status") if by_length else cell_settings):
-        _send_checked(asked, path_settings)
+        _send_checked(requests, path_settings)
     return None
 
 
@@ -188,11 +188,11 @@ def choose_wait_s(cell_settings: Settings) -> float:
     return min(LONGEST_WAIT_S, cell_settings.timeout_s)
 
 
-def _send_checked(asked: FirstRequests, cell_settings: Settings) -> LoadResult:
+def _send_checked(requests: FirstRequests, cell_settings: Settings) -> LoadResult:
     """Send requests. Raises UserError where no reply is right."""
-    load = asked.send(cell_settings)
+    load = requests.send(cell_settings)
     if load.messages.received == 0:
-        raise UserError(explain(asked.contestant.name, cell_settings, load, choose_wait_s(cell_settings)))
+        raise UserError(explain(requests.contestant.name, cell_settings, load, choose_wait_s(cell_settings)))
     return load
 
 
