@@ -264,7 +264,8 @@ def test_kill_9_leaves_a_readable_file_with_each_block_judged_or_not_yet(tmp_pat
     last = trials[-1].block
     assert last > 1
     assert all(has_canary_audit(trial) for trial in trials if trial.block < last)
-    assert len({has_canary_audit(trial) for trial in trials if trial.block == last}) == 1
+    # A try that is repeated in a block comes after the judgement of the others.
+    assert len({has_canary_audit(trial) for trial in trials if (trial.block, trial.attempt) == (last, 1)}) <= 1
     assert all(trial.canary is not None for trial in trials)
     assert all(trial.load is not None for trial in trials)  # valid or not, for a machine may be late
 

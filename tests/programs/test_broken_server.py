@@ -34,7 +34,7 @@ BROKEN = f"{PYTHON} {FAKES / 'broken_http.py'} {{port}}"
 EXPERIMENT = """
 question = "Is it broken?"
 contestants = ["epoll-reactor"]
-blocks = 2
+blocks = 3
 warmup = "0ms"
 duration = "100ms"
 timeout = "500ms"
@@ -121,7 +121,7 @@ def question(run_of_all: Path) -> Mapping[str, Any]:
 def test_a_run_ranks_it_last_with_the_reason(how: str, question: Mapping[str, Any]) -> None:
     assert [contestant["name"] for contestant in question["faulty"]].count(how) == 1
     faulty_part = question["sentence"].partition("Ranked separately, for their faults: ")[2]
-    assert f"{how} {FAULTS[how]} in 2 of 2 trials" in faulty_part
+    assert f"{how} {FAULTS[how]} in 3 of 3 trials" in faulty_part
     assert how not in [contestant["name"] for contestant in question["contestants"] if contestant["rank"] == 1]
 
 
@@ -130,4 +130,4 @@ def test_a_run_counts_every_trial_of_a_broken_server_as_faulty(run_of_all: Path)
     run = read.load(run_of_all / schema.FILE_NAME)
     of_broken = tuple(trial for trial in run.trials if trial.contestant in FAULTS)
     counts = outcomes.counts(msgspec.structs.replace(run, trials=of_broken))
-    assert (counts["faulty"], counts["failed"]) == (2 * len(FAULTS), 0)
+    assert (counts["faulty"], counts["failed"]) == (3 * len(FAULTS), 0)

@@ -101,7 +101,7 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (
-            ("--server", f"{API} warms", "--ready-path", "/none", "--ready-timeout", "1s"),
+            ("--server", f"{API} warms", "--ready-path", "/none", "--ready-timeout", "4s"),
             "/none does not answer 2xx at",
         ),
         (("--server", API, "--tls"), "what the server answers is no TLS"),

@@ -104,7 +104,8 @@ def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
             "--address: an already running server is not profiled, because that would slow it down for others"
         )
     everyone = contestants.discover(build=build)
-    own = request.own._replace(workload=None if "send" in request.own.requests else request.asked.get("workload"))
+    is_sent_bytes = "send" in request.own.requests or not request.own.commands
+    own = request.own._replace(workload=None if is_sent_bytes else request.asked.get("workload"))
     servers = [contestants.find_by_name(everyone, name) for name in request.servers]
     servers += own_servers.resolve(own, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
