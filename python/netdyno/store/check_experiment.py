@@ -21,6 +21,8 @@ def check_experiment(experiment: Experiment) -> None:
     """Raise ValueError for a number, an option, a metric or the name of a scenario that no experiment can have."""
     for scenario in experiment.scenarios:
         _check_options(scenario)
+    if experiment.seed < 0:
+        raise ValueError(f"the seed {experiment.seed} is below 0")
     stored = msgspec.to_builtins(experiment)
     check_numbers({key: value for key, value in stored.items() if key != "seed"})
     names = {scenario.name for scenario in experiment.scenarios}
@@ -50,8 +52,10 @@ def _check_table(table: Mapping[str, object], names: set[str]) -> None:
     if isinstance(scenario, str) and scenario not in names:
         raise ValueError(f"it names the scenario {scenario[:100]!r}, which it does not have")
     for key in ("metric", "why"):
-        if isinstance(metric := table.get(key), str) and metric and metric not in METRICS:
+        if isinstance(metric := table.get(key), str) and (metric or key == "metric") and metric not in METRICS:
             raise ValueError(f"it names the metric {metric[:100]!r}, which does not exist")
+    if isinstance(at := table.get("at"), dict) and not all(at.values()):
+        raise ValueError("it names a coordinate without any value")
     is_share = METRICS[str(table.get("metric") or "throughput")].scale == "share"
     for key in _POSITIVE if is_share else (*_POSITIVE, "threshold"):
         if isinstance(value := table.get(key), int | float) and value <= 0:
