@@ -21,6 +21,8 @@ FOUND = [
     ("decoder-rpc", "000000000a0affffffff011adddddd"),
     ("session-rpc", "000000000a0affffffff011adddddd"),
     ("protobuf", "000affffffff011adddddd"),
+    # A reply of each byte: what the target itself kept of them was counted as the decoder's memory.
+    pytest.param("decoder-exchange", "00" + 20_000 * "0a", id="decoder-exchange-lines"),
 ]
 TARGET = re.compile(r'^const Target \w+\{"([^"]+)"', re.MULTILINE)
 
